@@ -1,0 +1,51 @@
+"""The errors that leave the library: every one says what happened, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from artifact_inspector.source import Span
+
+__all__ = ["CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"]
+
+
+class InspectorError(Exception):
+    """Base of every error that leaves the library; its text is one sentence for a person.
+
+    Args:
+        message: what happened.
+        remedy: what the reader can do about it, a sentence of its own, or None.
+    """
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message} {self.remedy}"
+
+
+class UsageError(InspectorError):
+    """The request cannot be answered as it was put (unknown target, ambiguous name …)."""
+
+
+class CacheError(InspectorError):
+    """A cache directory that cannot be read at all."""
+
+
+class CompileError(InspectorError):
+    """A kernel that the compiler refused, with the compiler's own message."""
+
+
+class ParseError(InspectorError):
+    """Broken structure at a place in a file; prints place, fault and the line with a caret."""
+
+    def __init__(self, message: str, span: Span, remedy: str | None = None) -> None:
+        super().__init__(message, remedy)
+        self.span = span
+
+    def __str__(self) -> str:
+        text = f"{self.span.place}: {self.message}\n{self.span.excerpt}"
+        return text if self.remedy is None else f"{text}\n{self.remedy}"

@@ -1,0 +1,1 @@
+"""The languages of the Triton cache, one module each; `FORMATS` is the only list of them."""

@@ -1,0 +1,215 @@
+"""What every format parses into: modules, functions, basic blocks and instructions with a kind.
+
+From here on nothing knows which language an instruction came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+__all__ = [
+    "BasicBlock",
+    "EventKind",
+    "Flow",
+    "Frame",
+    "Function",
+    "Instruction",
+    "Location",
+    "Module",
+    "Operands",
+    "Partition",
+    "Stage",
+    "Wait",
+]
+
+
+class Stage(Enum):
+    """A compilation stage, in the order in which the compiler runs them."""
+
+    TTIR = "ttir"
+    TTGIR = "ttgir"
+    LLIR = "llir"
+    PTX = "ptx"
+    AMDGCN = "amdgcn"
+
+    @property
+    def order(self) -> int:
+        """Place in the compilation; PTX and AMDGCN are alternatives and share one."""
+        return _STAGE_ORDER[self]
+
+    @property
+    def made_by(self) -> str:
+        """The compiler component whose output this stage is."""
+        return _STAGE_MAKER[self]
+
+
+_STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3}
+_STAGE_MAKER = {
+    Stage.TTIR: "Triton's front end",
+    Stage.TTGIR: "Triton's GPU passes",
+    Stage.LLIR: "Triton's lowering and LLVM's middle end",
+    Stage.PTX: "LLVM's NVPTX back end",
+    Stage.AMDGCN: "LLVM's AMDGPU back end",
+}
+
+
+class EventKind(Enum):
+    """What an instruction is to the order of loads and computes.
+
+    Each member is (letter in a signature, name in the counts); kinds that take no part in a
+    signature have an empty letter.
+    """
+
+    GLOBAL_LOAD = ("L", "global_load")
+    ASYNC_COPY = ("A", "async_copy")
+    COMMIT = ("K", "commit")
+    WAIT = ("W", "wait")
+    SHARED_LOAD = ("s", "shared_load")
+    SHARED_STORE = ("t", "shared_store")
+    MATRIX = ("M", "matrix")
+    FLOAT = ("F", "float")
+    BARRIER = ("B", "barrier")
+    LAYOUT_CONVERSION = ("X", "layout_conversion")
+    SCHEDULE_HINT = ("h", "schedule_hint")
+    GLOBAL_STORE = ("S", "global_store")
+    ATOMIC = ("R", "atomic")
+    LOCAL_LOAD = ("", "local_load")
+    """A load from a thread's own memory (scratch, a spill reload)."""
+    LOCAL_STORE = ("", "local_store")
+    SHUFFLE = ("", "shuffle")
+    BRANCH = ("", "branch")
+    """Control flow: branches, calls, returns, structured control-flow operations."""
+    INTEGER = ("", "integer")
+    """Address and integer arithmetic, comparisons of integers, predicates, logic."""
+    MOVE = ("", "move")
+    """Moves, conversions, selections, layout-free reshapes: the value stays what it was."""
+    OTHER = ("", "other")
+    """Known, and of no interest here (fences, annotations, argument loads …)."""
+    UNKNOWN = ("?", "unknown")
+
+    def __init__(self, letter: str, count_name: str) -> None:
+        self.letter = letter
+        self.count_name = count_name
+
+
+class Frame(NamedTuple):
+    """One source position; `file` is the path as the compiler wrote it, `line` is 1-based."""
+
+    file: str
+    line: int
+    column: int
+
+
+Location = tuple[Frame, ...]
+"""An inline chain, innermost frame first; the last frame is the line in the user's kernel.
+
+PTX keeps only a part of it: the innermost frame (until Triton 3.3), or it and its caller.
+"""
+
+
+class Operands(NamedTuple):
+    """Names of the values that an instruction defines and reads, in the order of the text.
+
+    Register ranges are spelled out one by one (`v[2:3]` is `v2`, `v3`); immediates are left out.
+    """
+
+    results: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+class Instruction(NamedTuple):
+    """One instruction, or one event inside a line of inline assembly."""
+
+    line: int
+    """1-based line in the file."""
+    opcode: str
+    """With its modifiers, without guard and operands: `ld.global.v4.b32`, `tt.load`."""
+    kind: EventKind
+    location: Location | None
+    guard: str | None
+    """Predicate under which it runs (`%p1`, `!%p1`), None when it always does."""
+    text: str
+    """The statement without location and comment."""
+    decode: Callable[[str], Operands]
+    """The format's reader of operands; called only for the few instructions that need it."""
+
+    @property
+    def operands(self) -> Operands:
+        """Results and reads, decoded from the text at each call."""
+        return self.decode(self.text)
+
+
+class Wait(NamedTuple):
+    """What a wait instruction asks for."""
+
+    op: str
+    """The opcode as people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`, `ttg.async_wait`."""
+    depth: int | None
+    """How many younger groups (loads on AMD) may still be in flight; None where the wait names
+    none (a barrier phase)."""
+
+
+class Flow(NamedTuple):
+    """A value handed from one block to another by no instruction (MLIR region arguments,
+    yields, results, block arguments)."""
+
+    source: str
+    target: str
+    at: int
+    """Index of the instruction that hands over (the `scf.for`, `scf.yield`, `cf.br` …)."""
+    back: bool
+    """True along a loop's back edge: the value arrives one iteration later."""
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """A run of a function's instructions, `start:stop`; its identity is its index.
+
+    Labels are for people: PTX may use one twice.
+    """
+
+    index: int
+    label: str
+    start: int
+    stop: int
+    successors: tuple[int, ...]
+    """Indices of blocks; empty for an exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition of a warp-specialised operation: the blocks `first:stop`."""
+
+    name: str
+    first: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function with its instructions in text order and the blocks that cut them."""
+
+    name: str
+    line: int
+    location: Location | None
+    arguments: tuple[str, ...]
+    instructions: tuple[Instruction, ...]
+    blocks: tuple[BasicBlock, ...]
+    flows: tuple[Flow, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One parsed file."""
+
+    stage: Stage
+    name: str
+    functions: tuple[Function, ...]
+    attributes: dict[str, str]
+    """What the file says of itself: target, num_warps, version … (keys are the format's own)."""
+    problems: tuple[str, ...] = ()
+    """What could not be read and was passed over, each with its line."""

@@ -1,0 +1,69 @@
+"""Text with a name: lines, columns and the caret under a fault."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["SourceText", "Span"]
+
+EXCERPT_WIDTH = 160
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The text of one file under the name it is reported by (a path relative to the cache)."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """Offset of the first character of every line; built only when a place is asked for."""
+        starts = [0]
+        find = self.text.find
+        at = find("\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = find("\n", at + 1)
+        return starts
+
+    def line_at(self, offset: int) -> int:
+        """The 1-based line that holds the character at `offset`."""
+        return bisect_right(self.line_starts, offset)
+
+    def line_text(self, line: int) -> str:
+        """The text of a 1-based line, without its newline; empty beyond the end."""
+        starts = self.line_starts
+        if not 1 <= line <= len(starts):
+            return ""
+        end = starts[line] - 1 if line < len(starts) else len(self.text)
+        return self.text[starts[line - 1] : end]
+
+    def span(self, offset: int) -> Span:
+        """The place of the character at `offset`."""
+        line = self.line_at(offset)
+        return Span(self, line, offset - self.line_starts[line - 1] + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One place in a text; line and column are 1-based."""
+
+    source: SourceText
+    line: int
+    column: int
+
+    @property
+    def place(self) -> str:
+        """`name:line:column`, as editors understand it."""
+        return f"{self.source.name}:{self.line}:{self.column}"
+
+    @property
+    def excerpt(self) -> str:
+        """The line with a caret under the column; a long line is cut around the caret."""
+        text = self.source.line_text(self.line).replace("\t", " ")
+        column = self.column - 1
+        first = max(0, column - EXCERPT_WIDTH // 2)
+        return f"  {text[first : first + EXCERPT_WIDTH]}\n  {' ' * (column - first)}^"
