@@ -1,0 +1,273 @@
+"""GPUs: architectures and products, what one SM (AMD: compute unit) holds, how files name them.
+
+A number without a source is None, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import lru_cache
+
+from artifact_inspector.errors import UsageError
+
+__all__ = [
+    "KNOWN_TARGETS",
+    "STAGES_WITH_TARGET",
+    "Limits",
+    "Target",
+    "parse_metadata_target",
+    "parse_stage_target",
+    "parse_target",
+]
+
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one SM or compute unit holds; None where no source says."""
+
+    shared_per_block_static: int | None = None
+    """Bytes of shared memory (LDS) that a block gets without asking for more."""
+    shared_per_block: int | None = None
+    """Bytes of shared memory that a block can have at most, opted into at launch on NVIDIA."""
+    shared_per_multiprocessor: int | None = None
+    """Bytes; AMD: of one compute unit (two share theirs in gfx10+ workgroup-processor mode)."""
+    registers_per_multiprocessor: int | None = None
+    """32-bit registers, all lanes; AMD: vector registers (gfx90a and later: with AccVGPRs)."""
+    warps_per_multiprocessor: int | None = None
+    blocks_per_multiprocessor: int | None = None
+    matrix_unit: str | None = None
+    """The newest family of matrix instructions it runs: mma, wgmma, tcgen05, mfma, wmma, none."""
+    source: str = ""
+    """Where the numbers stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a kernel was compiled for."""
+
+    backend: str
+    """`cuda` or `hip`."""
+    arch: str
+    """`sm_80`, `gfx942`: without the suffix (`sm_90a`) and features (`:xnack-`) of one compile."""
+    warp_size: int
+
+    @property
+    def marketing(self) -> tuple[str, ...]:
+        """Products with this architecture; empty where none is known."""
+        return _MARKETING.get(self.arch, ())
+
+    @property
+    def limits(self) -> Limits:
+        """What one of its SMs or compute units holds; all None for an unknown architecture."""
+        return _LIMITS.get(self.arch, _UNKNOWN)
+
+    def __str__(self) -> str:
+        return self.arch
+
+
+_CUDA = (
+    "CUDA C Programming Guide, Technical Specifications per Compute Capability; "
+    "CCCL, cuda/__device/arch_traits.h (sm_70, sm_103, sm_121 and all others again); "
+    "PTX ISA, Target ISA Notes of mma, wgmma and tcgen05"
+)
+# Checked against the occupancies that llc prints for one register count (gfx1250: Triton 3.9's).
+_LLVM = (
+    "LLVM, AMDGPUBaseInfo.cpp: getMaxWavesPerEU x getEUsPerCU, getTotalNumVGPRs x wavefront size x "
+    "getEUsPerCU (compute-unit mode); AMDGPU.td: FeatureAddressableLocalMemorySize, FeatureMAIInsts; "
+    "AMDGPUUsage, Processors"
+)
+
+
+def _cuda(shared: int, reserved: int, warps: int, blocks: int, unit: str) -> Limits:
+    """Limits of a compute capability: KiB of shared memory per SM, KiB kept back per block."""
+    most = (shared - reserved) * KIB
+    return Limits(48 * KIB, most, shared * KIB, 64 * KIB, warps, blocks, unit, _CUDA)
+
+
+def _hip(shared: int, registers: int, warps: int, unit: str) -> Limits:
+    """Limits of an AMD processor: KiB of LDS, Ki vector registers, waves per compute unit."""
+    lds = shared * KIB
+    return Limits(lds, lds, lds, registers * KIB, warps, None, unit, _LLVM)
+
+
+_UNKNOWN = Limits()
+_LIMITS = {
+    arch: limits
+    for archs, limits in {
+        "sm_70": _cuda(96, 0, 64, 32, "mma"),
+        "sm_75": _cuda(64, 0, 32, 16, "mma"),
+        "sm_80": _cuda(164, 1, 64, 32, "mma"),
+        "sm_86": _cuda(100, 1, 48, 16, "mma"),
+        "sm_87": _cuda(164, 1, 48, 16, "mma"),
+        "sm_89": _cuda(100, 1, 48, 24, "mma"),
+        "sm_90": _cuda(228, 1, 64, 32, "wgmma"),
+        "sm_100 sm_103": _cuda(228, 1, 64, 32, "tcgen05"),
+        "sm_120 sm_121": _cuda(100, 1, 48, 24, "mma"),
+        "gfx906": _hip(64, 64, 40, "none"),
+        "gfx908": _hip(64, 64, 40, "mfma"),
+        "gfx90a gfx942": _hip(64, 128, 32, "mfma"),
+        "gfx950": _hip(160, 128, 32, "mfma"),
+        "gfx1030": _hip(64, 64, 32, "none"),
+        "gfx1100 gfx1101 gfx1200 gfx1201": _hip(64, 96, 32, "wmma"),
+        "gfx1250": _hip(320, 128, 64, "wmma"),
+    }.items()
+    for arch in archs.split()
+}
+
+# Products by NVIDIA's list of CUDA GPUs and by LLVM's AMDGPUUsage, Processors.
+_MARKETING = {
+    "sm_70": ("V100",),
+    "sm_75": ("T4", "RTX 20"),
+    "sm_80": ("A100", "A30"),
+    "sm_86": ("RTX 30", "A10", "A40", "RTX A6000"),
+    "sm_87": ("Jetson Orin",),
+    "sm_89": ("RTX 40", "L4", "L40", "RTX 6000 Ada"),
+    "sm_90": ("H100", "H200", "GH200", "H20", "H800"),
+    "sm_100": ("B200", "GB200", "B100"),
+    "sm_103": ("B300", "GB300"),
+    "sm_120": ("RTX 50", "RTX PRO 6000"),
+    "sm_121": ("DGX Spark", "GB10"),
+    "gfx906": ("MI50", "MI60", "Radeon VII", "Z100"),
+    "gfx908": ("MI100",),
+    "gfx90a": ("MI210", "MI250", "MI250X"),
+    "gfx942": ("MI300X", "MI300A", "MI325X", "MI300"),
+    "gfx950": ("MI350", "MI350X", "MI355X"),
+    "gfx1030": ("RX 6800", "RX 6900", "RX 6950"),
+    "gfx1100": ("RX 7900", "PRO W7900"),
+    "gfx1101": ("RX 7800", "RX 7700"),
+    "gfx1200": ("RX 9060",),
+    "gfx1201": ("RX 9070",),
+    "gfx1250": ("MI450", "MI455X"),
+}
+
+_CUDA_ARCH = re.compile(r"(?:cuda:)?(?:sm_?)?(\d{2,3})[af]?")
+_HIP_ARCH = re.compile(r"(?:hip:)?(gfx(\d{1,2})\d[0-9a-f])(?::[a-z]+[+-])*")
+_VENDOR = re.compile(r"nvidia|geforce|tesla|amd|instinct|radeon(?! ?vii)|[\s_-]")
+
+
+@lru_cache(maxsize=1024)
+def parse_target(text: str) -> Target:
+    """The target that a person, a cache or a stage means by `text`.
+
+    Args:
+        text: `sm_75`, `sm75`, `75`, `cuda:75`, `sm_90a`, `gfx90a`, `hip:gfx90a`,
+            `gfx90a:sramecc+:xnack-`, or a product in any case (`t4`, `MI250X`, `rtx 4090`).
+            An architecture that is well-formed but not in the table is a target without limits.
+
+    Raises:
+        UsageError: it names no GPU; the remedy holds near matches.
+
+    Example:
+        >>> parse_target("t4"), parse_target("hip:gfx90a").warp_size
+        (Target(backend='cuda', arch='sm_75', warp_size=32), 64)
+    """
+    lowered = text.strip().lower()
+    if match := _CUDA_ARCH.fullmatch(lowered):
+        return Target("cuda", f"sm_{match[1]}", 32)
+    if match := _HIP_ARCH.fullmatch(lowered):
+        # GCN and CDNA are gfx9 and older; what came later runs kernels with 32 lanes in Triton.
+        return Target("hip", match[1], 32 if int(match[2]) >= 10 else 64)
+    product = _VENDOR.sub("", lowered)
+    for arch, names in _MARKETING.items():
+        for name in names:
+            series = r"\d0" if re.fullmatch(r"RTX \d0", name) else ""
+            if re.fullmatch(re.escape(_VENDOR.sub("", name.lower())) + series + "[a-z]*", product):
+                return parse_target(arch)
+    raise UsageError(f"{reprlib.repr(text)} names no GPU target that is known here.", _near(lowered))
+
+
+def parse_metadata_target(metadata: Mapping[str, object]) -> Target | None:
+    """The target in the form of any Triton version; None where the metadata names none.
+
+    Raises:
+        UsageError: it names one that is no GPU known here.
+    """
+    written = metadata.get("target")
+    parts: Iterable[object] = ()
+    warp_size: object = None
+    if isinstance(written, dict) and "capability" in written:  # 2.2
+        parts = (metadata.get("device_type", "cuda"), written["capability"])
+    elif isinstance(written, dict):  # 3.0 and later
+        parts, warp_size = (written.get("backend"), written.get("arch")), written.get("warp_size")
+    elif isinstance(written, list):  # 2.3
+        parts = written[:2]
+    elif written is not None:
+        parts = (written,)
+    elif metadata.get("arch") is not None:  # 2.1
+        parts = (metadata.get("device_type"), metadata["arch"])
+    text = ":".join(str(part) for part in parts if part is not None)
+    if not text:
+        return None
+    target = parse_target(text)
+    if type(warp_size) is int and warp_size > 0 and warp_size != target.warp_size:
+        return replace(target, warp_size=warp_size)
+    return target
+
+
+def parse_stage_target(suffix: str, head: bytes) -> Target | None:
+    """The target that a stage's first 64 KiB name; None where they name none.
+
+    Raises:
+        UsageError: they name one that is no GPU known here.
+    """
+    pattern = _TEXTS.get(suffix)
+    if pattern is None:
+        text = _elf_target(head)
+    else:
+        match = pattern.search(head)
+        text = None if match is None else (match[1] or match[2]).decode(errors="replace")
+    return None if text is None else parse_target(text)
+
+
+# A cubin before PTX: Triton 2.0 writes sm_86 into the PTX of everything newer.
+STAGES_WITH_TARGET = ("ttgir", "cubin", "ptx", "amdgcn", "hsaco")
+_TEXTS = {
+    "ttgir": re.compile(
+        rb'(?:ttg|triton_gpu)\.target"? = "([^"]+)"|triton_gpu\.compute-capability"? = (\d+)'
+    ),
+    "ptx": re.compile(rb"^\s*\.target\s+(sm_\w+)()", re.MULTILINE),
+    "amdgcn": re.compile(rb'\.amdgcn_target\s+"[^"]*?-(gfx[^"]+)()"'),
+}
+
+EM_CUDA, EM_AMDGPU = 190, 224
+# LLVM, BinaryFormat/ELF.h: AMDGPU_MACH_LIST.
+_AMDGPU_MACH = {
+    0x2C: "gfx900", 0x2F: "gfx906", 0x30: "gfx908", 0x33: "gfx1010", 0x36: "gfx1030", 0x3F: "gfx90a",
+    0x41: "gfx1100", 0x43: "gfx1150", 0x44: "gfx1103", 0x46: "gfx1101", 0x47: "gfx1102", 0x48: "gfx1200",
+    0x49: "gfx1250", 0x4A: "gfx1151", 0x4C: "gfx942", 0x4E: "gfx1201", 0x4F: "gfx950",
+}  # fmt: skip
+
+
+def _elf_target(head: bytes) -> str | None:
+    """The architecture in the flags of a cubin or hsaco.
+
+    Source: LLVM, BinaryFormat/ELF.h (EF_CUDA_SM, EF_CUDA_SM_MASK, EF_AMDGPU_MACH).
+    """
+    if len(head) < 52 or head[:5] != b"\x7fELF\x02":
+        return None
+    machine = int.from_bytes(head[18:20], "little")
+    flags = int.from_bytes(head[48:52], "little")
+    if machine == EM_CUDA:
+        # ABI 8 (sm_100 and later, sm_90 from Triton 3.9) moved the number up by one byte.
+        return f"sm_{flags >> 8 & 0xFF if head[8] >= 8 else flags & 0xFF}"
+    return _AMDGPU_MACH.get(flags & 0xFF) if machine == EM_AMDGPU else None
+
+
+def _near(text: str) -> str:
+    words = {
+        name.lower(): name for name in (*_MARKETING, *(n for names in _MARKETING.values() for n in names))
+    }
+    near = [words[word] for word in get_close_matches(text, words, n=3, cutoff=0.5)]
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return "Name an architecture (sm_80, gfx942) or a product (A100, MI300X)."
+
+
+KNOWN_TARGETS = tuple(parse_target(arch) for arch in _MARKETING)
+"""Every target in the table, NVIDIA first, older first."""
