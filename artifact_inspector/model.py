@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 __all__ = [
+    "Access",
     "BasicBlock",
     "EventKind",
     "Flow",
@@ -142,6 +143,15 @@ class Instruction(NamedTuple):
         return self.decode(self.text)
 
 
+class Access(NamedTuple):
+    """The reads of a memory operation by what they are for."""
+
+    address: tuple[str, ...]
+    mask: tuple[str, ...]
+    value: tuple[str, ...]
+    """Data stored, combined, or taken where the mask is off."""
+
+
 class Wait(NamedTuple):
     """What a wait instruction asks for."""
 
@@ -160,6 +170,10 @@ class Flow(NamedTuple):
     target: str
     at: int
     """Index of the instruction that hands over (the `scf.for`, `scf.yield`, `cf.br` …)."""
+    owner: int
+    """What the target belongs to: the index of the operation whose result or region argument it
+    is, or -1 - b for an argument of block b. Names are reused between sibling regions; (owner,
+    target) is unique."""
     back: bool
     """True along a loop's back edge: the value arrives one iteration later."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.model import EventKind, Instruction, Module, Stage, Wait
+from artifact_inspector.model import Access, EventKind, Instruction, Module, Stage, Wait
 from artifact_inspector.source import SourceText
 
 __all__ = ["Format", "OpcodeTable"]
@@ -72,3 +72,5 @@ class Format:
     """What a WAIT instruction waits for, given the module's attributes; None for other kinds."""
     cannot_read: tuple[str, ...]
     """What the parser is known not to understand, one sentence each; printed in the docs."""
+    access: Callable[[Instruction], Access] | None = None
+    """The reads of a memory operation by role, where the language tells (tensor-level IR)."""

@@ -1,0 +1,384 @@
+"""Where the rounds of the program ended up in a region of a stage.
+
+By place first: a load or compute is found again by its inline chain. Where places are missing or
+shared, dataflow decides, and where that fails too, equal runs in program order; what was used is
+noted, because a verdict that rests on it must say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from artifact_inspector.analysis.reference import Chain, LoadStatement, ReferenceRegion, ReferenceRound
+from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS
+from artifact_inspector.analysis.taint import find_first_computes
+from artifact_inspector.model import EventKind
+
+__all__ = ["LocatedRound", "LocatedStatement", "Placement", "locate"]
+
+
+@dataclass(slots=True)
+class LocatedStatement:
+    """A load statement with its instructions at this stage, in execution order."""
+
+    statement: LoadStatement
+    loads: list[int] = field(default_factory=list)
+    """Inside the region."""
+    front: list[int] = field(default_factory=list)
+    """In front of the loop: its prologue copies, or where a hoisted load went."""
+    merged: bool = False
+
+
+@dataclass(slots=True)
+class LocatedRound:
+    """A round with its loads and direct computes at this stage."""
+
+    statements: list[LocatedStatement]
+    computes: list[int] = field(default_factory=list)
+    front_computes: list[int] = field(default_factory=list)
+    contracted: bool = False
+
+    @property
+    def loads(self) -> list[int]:
+        """Load instructions of all its statements."""
+        return sorted({load for statement in self.statements for load in statement.loads})
+
+
+@dataclass(slots=True)
+class Placement:
+    """All rounds of one region at one stage."""
+
+    rounds: list[LocatedRound]
+    other: list[str]
+    basis: str
+    notes: list[str] = field(default_factory=list)
+
+
+def locate(code: Code, region: Region, *, exact: bool) -> Placement:
+    """The rounds of a region's reference at this stage.
+
+    Args:
+        exact: the region is the reference's own: instruction indices are taken as they are.
+    """
+    reference = region.reference
+    if reference is None:
+        return _by_runs(code, region)
+    if exact:
+        return _exact(code, region, reference)
+    places = {s.chain for s in (*reference.statements, *reference.other)} - {None}
+    if not places and (reference.rounds or reference.other) or not code.longest:
+        return _by_dataflow(code, region, reference)
+    return _Locator(code, region, reference).run()
+
+
+def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
+    rounds = [
+        LocatedRound([LocatedStatement(s, [s.index]) for s in item.statements], [c.index for c in item.computes])
+        for item in reference.rounds
+    ]
+    return Placement(rounds, _sources(reference.other), "source")
+
+
+class _Locator:
+    """Finds the statements and computes of one region by place."""
+
+    def __init__(self, code: Code, region: Region, reference: ReferenceRegion) -> None:
+        self.code = code
+        self.region = region
+        self.reference = reference
+        flow = code.flow
+        self.position = flow.position
+        block_of = flow.block_of
+        scope = region.blocks if region.loop is not None else region.whole
+        self.inside = lambda index: block_of[index] in scope
+        self.inside_whole = lambda index: block_of[index] in region.whole
+        if region.loop is None:
+            self.start = -1
+            self.ancestors: set[int | None] = set()
+        else:
+            loop = flow.loops[region.loop]
+            self.start = min((self.position[i] for i in code.indices(loop.blocks)), default=0)
+            self.ancestors = {None}
+            parent = loop.parent
+            while parent is not None:
+                self.ancestors.add(parent)
+                parent = flow.loops[parent].parent
+        self.notes: list[str] = []
+
+    def run(self) -> Placement:
+        located = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in self.reference.rounds]
+        self._find_loads(located)
+        self._find_missing(located)
+        self._find_computes(located)
+        return Placement(located, _sources(self.reference.other), "source", self.notes)
+
+    # -- loads -------------------------------------------------------------------
+
+    def _find_loads(self, located: list[LocatedRound]) -> None:
+        at: dict[Chain, list[LocatedStatement]] = {}
+        for item in located:
+            for found in item.statements:
+                chain = self.code.visible(found.statement.chain)
+                if chain is not None:
+                    at.setdefault(chain, []).append(found)
+        for statement in self.reference.other:  # they take their share of a common place, and are dropped
+            chain = self.code.visible(statement.chain)
+            if chain in at:
+                at[chain].append(LocatedStatement(statement))
+        for chain, statements in at.items():
+            statements.sort(key=lambda found: found.statement.index)
+            loads = self.code.loads_at.get(chain, [])
+            inside = [i for i in loads if self._is_own_load(i)]
+            front = [i for i in loads if self._is_front(i)]
+            for found, share in zip(statements, _shares(inside, len(statements)), strict=True):
+                found.loads = share
+            for found, share in zip(statements, _shares(front, len(statements)), strict=True):
+                found.front = share
+
+    def _is_own_load(self, index: int) -> bool:
+        if self.region.loop is not None:
+            return self.inside_whole(index)
+        return self.code.flow.loop_of[self.code.flow.block_of[index]] is None and self.inside_whole(index)
+
+    def _is_front(self, index: int) -> bool:
+        flow = self.code.flow
+        return (
+            self.region.loop is not None
+            and not self.inside_whole(index)
+            and flow.loop_of[flow.block_of[index]] in self.ancestors
+            and self.position[index] < self.start
+        )
+
+    def _find_missing(self, located: list[LocatedRound]) -> None:
+        everything = [found for item in located for found in item.statements]
+        missing = [found for found in everything if not found.loads and not found.front]
+        if not missing:
+            return
+        self._take_unplaced(missing)
+        by_order = sorted(everything, key=lambda found: found.statement.index)
+        for place, found in enumerate(by_order):
+            if found.loads or found.front:
+                continue
+            neighbours = [by_order[i] for i in (place - 1, place + 1) if 0 <= i < len(by_order)]
+            near = next((n for n in neighbours if n.loads and not n.merged), None)
+            if near is not None and self._may_be_merged(found, near):
+                found.loads, found.merged = list(near.loads), True
+                self.notes.append(f"the load of {_label(found)} was merged into that of {_label(near)}")
+
+    def _take_unplaced(self, missing: list[LocatedStatement]) -> None:
+        """Loads without a place of their own (behind `s_clause`) belong to what is missing."""
+        unplaced = [
+            index
+            for index in self.code.indices(self.region.blocks)
+            if self.code.function.instructions[index].kind in LOADS and index not in self.code.chains
+        ]
+        if len(unplaced) < len(missing):
+            return
+        missing = sorted(missing, key=lambda found: found.statement.index)
+        for found, share in zip(missing, _shares(unplaced, len(missing)), strict=True):
+            found.loads = share
+        self.notes.append("loads without a line were taken, in order, for the statements without a load")
+
+    def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
+        # Only neighbours in one source function can share a wider load.
+        a, b = found.statement.chain, near.statement.chain
+        return a is not None and b is not None and a[-1][0] == b[-1][0]
+
+    # -- computes ------------------------------------------------------------------
+
+    def _find_computes(self, located: list[LocatedRound]) -> None:
+        levels: list[int] = []
+        claimed: dict[Chain, list[tuple[int, int]]] = {}
+        for number, (item, reference) in enumerate(zip(located, self.reference.rounds, strict=True)):
+            level = self._level(reference)
+            levels.append(level)
+            item.contracted = level > 0
+            if level < 0:
+                continue
+            for order, compute in enumerate(reference.computes):
+                for chain in compute.chains[min(level, len(compute.chains) - 1)]:
+                    visible = self.code.visible(chain)
+                    if visible is not None and self._computes_at(visible):
+                        claimed.setdefault(visible, []).append((number, order))
+        flowing: dict[int, int] | None = None
+        for chain, owners in claimed.items():
+            indices = self._computes_at(chain)
+            rounds = sorted({number for number, _ in owners})
+            front = [i for i in self.code.computes_at.get(chain, []) if self._is_front(i)]
+            for number in rounds:
+                located[number].front_computes += front
+            if len(rounds) == 1:
+                located[rounds[0]].computes += indices
+                continue
+            if flowing is None:
+                flowing = self._flowing(located)
+            for number, share in zip(rounds, self._apart(indices, rounds, flowing), strict=True):
+                located[number].computes += share
+        for number, item in enumerate(located):
+            if not item.computes and levels[number] < 0 and item.loads:
+                if flowing is None:
+                    flowing = self._flowing(located)
+                item.computes = [index for index, groups in flowing.items() if groups >> number & 1]
+                if item.computes:
+                    self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
+            item.computes = sorted(set(item.computes), key=lambda index: self.position[index])
+            if item.contracted:
+                self.notes.append(f"round {number + 1}: its first compute was contracted into its consumer")
+
+    def _level(self, reference: ReferenceRound) -> int:
+        """0 when a direct compute stands at its own place, n when the n-th consumer must stand in."""
+        deepest = max((len(compute.chains) for compute in reference.computes), default=0)
+        for level in range(deepest):
+            for compute in reference.computes:
+                if level < len(compute.chains) and any(
+                    self._computes_at(self.code.visible(chain)) for chain in compute.chains[level]
+                ):
+                    return level
+        return -1
+
+    def _computes_at(self, chain: Chain | None) -> list[int]:
+        if chain is None:
+            return []
+        return [index for index in self.code.computes_at.get(chain, []) if self.inside_whole(index)]
+
+    def _flowing(self, located: list[LocatedRound]) -> dict[int, int]:
+        groups: dict[int, int] = {}
+        for number, item in enumerate(located):
+            for load in item.loads:
+                groups[load] = number
+        run = [(i, self.code.function.instructions[i]) for i in self.code.indices(self.region.whole)]
+        return find_first_computes(run, groups, 1 if self.region.loop is None else 2)
+
+    def _apart(self, indices: list[int], rounds: list[int], flowing: dict[int, int]) -> list[list[int]]:
+        """Tell the computes at one place apart: by the loads they take, else in equal runs."""
+        shares = [[i for i in indices if flowing.get(i, 0) >> number & 1] for number in rounds]
+        if all(shares):
+            return shares
+        return _shares(indices, len(rounds))
+
+
+def _by_dataflow(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
+    """Rounds by count and dataflow, for stages without lines."""
+    own = [i for i in code.indices(region.blocks) if code.function.instructions[i].kind in LOADS]
+    front = _front_loads(code, region, own)
+    if region.loop is None:
+        own = _without_prologues(code, own)
+    rounds = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in reference.rounds]
+    notes: list[str] = []
+    if rounds and own:
+        for item, loads in zip(rounds, _split_by_rounds(code, region, own, rounds, reference), strict=True):
+            for found, share in zip(item.statements, _shares(loads, len(item.statements)), strict=True):
+                found.loads = share
+            item.statements[0].loads = sorted({*item.statements[0].loads, *loads})
+        if front and len(front) % len(own) == 0:
+            times = len(front) // len(own)
+            for item in rounds:
+                for found in item.statements:
+                    found.front = front[: len(found.loads) * times]
+        elif front:
+            notes.append(f"{len(front)} loads in front of the loop do not match {len(own)} inside it")
+    groups = {load: number for number, item in enumerate(rounds) for load in item.loads}
+    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
+    flowing = find_first_computes(run, groups, 1 if region.loop is None else 2)
+    for number, item in enumerate(rounds):
+        item.computes = [index for index, bits in flowing.items() if bits >> number & 1]
+    if region.loop is not None and len(rounds) == 1 and not rounds[0].computes:
+        rounds[0].computes = [i for i, x in run if x.kind is EventKind.MATRIX]
+    return Placement(rounds, _sources(reference.other), "dataflow", notes)
+
+
+def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
+    """Loads of the same kind that stand in front of a loop, outside every loop."""
+    if region.loop is None or not own:
+        return []
+    kinds = {code.function.instructions[i].kind for i in own}
+    start = min(code.flow.position[i] for i in code.indices(region.whole))
+    return [
+        i
+        for i, x in enumerate(code.function.instructions)
+        if x.kind in kinds and code.flow.loop_of[code.flow.block_of[i]] is None and code.flow.position[i] < start
+    ]
+
+
+def _without_prologues(code: Code, own: list[int]) -> list[int]:
+    # Asynchronous copies outside a loop that also holds some are the loop's prologue.
+    inside = any(
+        x.kind is EventKind.ASYNC_COPY and code.flow.loop_of[code.flow.block_of[i]] is not None
+        for i, x in enumerate(code.function.instructions)
+    )
+    if not inside:
+        return own
+    return [i for i in own if code.function.instructions[i].kind is not EventKind.ASYNC_COPY]
+
+
+def _split_by_rounds(
+    code: Code, region: Region, own: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
+) -> list[list[int]]:
+    """Loads of a region for each round: its runs between computes when there is one a round."""
+    runs = _runs(code, region, own)
+    if len(runs) == len(rounds):
+        return runs
+    weights = [len(item.statements) for item in rounds]
+    total = sum(weights)
+    shares, taken, seen = [], 0, 0
+    for weight in weights:
+        seen += weight
+        stop = round(len(own) * seen / total)
+        shares.append(own[taken:stop])
+        taken = stop
+    return shares
+
+
+def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
+    """Loads cut into runs by the computes that take loaded data, in execution order."""
+    wanted = set(own)
+    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
+    computes = find_first_computes(run, {load: 0 for load in own})
+    runs: list[list[int]] = []
+    closed = True
+    for index, _ in run:
+        if index in wanted:
+            if closed:
+                runs.append([])
+            runs[-1].append(index)
+            closed = False
+        elif index in computes:
+            closed = True
+    return runs
+
+
+def _by_runs(code: Code, region: Region) -> Placement:
+    """Rounds from the code alone: runs of loads, each with the computes that take its data."""
+    own = [i for i in code.indices(region.blocks) if code.function.instructions[i].kind in LOADS]
+    runs = _runs(code, region, own)
+    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
+    groups = {load: number for number, loads in enumerate(runs) for load in loads}
+    flowing = find_first_computes(run, groups, 1 if region.loop is None else 2)
+    rounds: list[LocatedRound] = []
+    for number, loads in enumerate(runs):
+        computes = [index for index, bits in flowing.items() if bits >> number & 1]
+        if computes:
+            statement = LoadStatement(loads[0], None, None, "", 0, False, False)
+            rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
+    return Placement(rounds, [], "dataflow")
+
+
+def _shares(indices: list[int], count: int) -> list[list[int]]:
+    """`count` runs of equal length; with fewer indices than runs, neighbours share one."""
+    total = len(indices)
+    if count == 1 or total == 0:
+        return [list(indices) if n == 0 or total == 0 else [] for n in range(count)]
+    if total < count:
+        return [[indices[n * total // count]] for n in range(count)]
+    return [indices[n * total // count : (n + 1) * total // count] for n in range(count)]
+
+
+def _sources(statements: Sequence[LoadStatement]) -> list[str]:
+    return [s.source if s.source is not None else s.name or "?" for s in statements]
+
+
+def _label(found: LocatedStatement) -> str:
+    statement = found.statement
+    return statement.source if statement.source is not None else statement.name or "a load"

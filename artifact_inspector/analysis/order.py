@@ -1,0 +1,356 @@
+"""The order verdict of a region: how its loads and computes are laid out.
+
+The definitions are those of docs/verdicts.md; this module holds nothing but them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.locate import LocatedRound, LocatedStatement, Placement, locate
+from artifact_inspector.analysis.reference import LoadStatement
+from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS
+from artifact_inspector.model import EventKind, Instruction
+
+__all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
+
+ORDER_VERDICTS = frozenset({"interleaved", "clustered", "grouped", "mixed"})
+"""Verdicts that speak of the order of rounds; only a change between two of these is a change of order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbouring rounds (r, r+1)."""
+
+    f: float
+    """Share of round r+1's load statements issued before round r's first direct compute."""
+    g: float
+    """Share issued after round r's last direct compute."""
+
+    @property
+    def letter(self) -> str:
+        """I (interleaved), C (clustered) or M (mixed)."""
+        if self.g == 1.0:
+            return "I"
+        return "C" if self.f == 1.0 else "M"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFacts:
+    """Where one round stands at one stage; lines are those of the stage's file."""
+
+    loads: int
+    """Load instructions."""
+    first_load: int | None
+    last_load: int | None
+    first_compute: int | None
+    last_compute: int | None
+    sources: tuple[str, ...]
+    """Lines of its load statements in the user's code."""
+    names: tuple[str, ...]
+    shared: tuple[str, ...]
+    """Those of its statements whose data later rounds use too."""
+    distances: tuple[int, ...]
+    """Iterations ahead, of each statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionFacts:
+    """All that is said of a region at one stage."""
+
+    id: str
+    kind: str
+    depth: int
+    parent: str | None
+    lines: tuple[int, int]
+    signature: str
+    readable: str
+    """The signature with the names of what is loaded, where the IR tells."""
+    verdict: str
+    distance: int | tuple[int, int] | None
+    """Source iterations that the loads run ahead; a range where they differ."""
+    basis: str
+    pairs: tuple[Pair, ...]
+    rounds: tuple[RoundFacts, ...]
+    other: tuple[str, ...]
+    matrix: int
+    unrolled_by: int
+    groups: str
+    """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
+    copies_stand: str | None
+    """In a pipelined loop: copies stand `before`, `after` or `between` the direct computes."""
+    notes: tuple[str, ...]
+    in_program: bool
+    """False for a loop that only the compiler made."""
+
+    @property
+    def phrase(self) -> str:
+        """The verdict as it is printed, with its distance, groups or shares."""
+        text = self.verdict
+        if self.distance is not None:
+            low, high = self.distance if isinstance(self.distance, tuple) else (self.distance, self.distance)
+            text += f"({low})" if low == high else f"({low}–{high})"
+        if self.groups:
+            text += f" {self.groups}"
+        if self.verdict == "mixed":
+            worst = next(pair for pair in self.pairs if pair.letter == "M")
+            text += f" (f={worst.f:.2g} g={worst.g:.2g})"
+        return text + (f" ×{self.unrolled_by}" if self.unrolled_by > 1 else "")
+
+
+def signature_of(instructions: list[Instruction]) -> str:
+    """Run-length string of event letters, e.g. `W1 B1 s8 M16`."""
+    runs: list[tuple[str, int]] = []
+    for instruction in instructions:
+        letter = instruction.kind.letter
+        if not letter:
+            continue
+        if runs and runs[-1][0] == letter:
+            runs[-1] = (letter, runs[-1][1] + 1)
+        else:
+            runs.append((letter, 1))
+    return " ".join(f"{letter}{count}" for letter, count in runs)
+
+
+def judge(code: Code, region: Region, *, exact: bool) -> RegionFacts:
+    """The facts of one region; `exact` when the stage is the one that the reference was read from."""
+    placement = locate(code, region, exact=exact)
+    return _Judgement(code, region, placement).facts()
+
+
+class _Judgement:
+    def __init__(self, code: Code, region: Region, placement: Placement) -> None:
+        self.code = code
+        self.region = region
+        self.placement = placement
+        self.position = code.flow.position
+        self.indices = code.indices(region.blocks)
+        self.notes = list(placement.notes)
+        self.groups = ""
+        self.distance: int | tuple[int, int] | None = None
+        self.pairs: tuple[Pair, ...] = ()
+        self.unrolled_by = 1
+        self.copies_stand: str | None = None
+        self.distances: dict[int, int] = {}
+
+    def facts(self) -> RegionFacts:
+        verdict = self._verdict()
+        instructions = [self.code.function.instructions[i] for i in self.indices]
+        lines = [x.line for x in instructions] or [self.code.function.line]
+        region, reference = self.region, self.region.reference
+        return RegionFacts(
+            id=region.id,
+            kind=region.kind,
+            depth=region.depth,
+            parent=region.parent,
+            lines=(min(lines), max(lines)),
+            signature=signature_of(instructions),
+            readable=self._readable(),
+            verdict=verdict,
+            distance=self.distance,
+            basis=self.placement.basis,
+            pairs=self.pairs,
+            rounds=tuple(self._round(item) for item in self.placement.rounds),
+            other=tuple(self.placement.other),
+            matrix=sum(1 for x in instructions if x.kind is EventKind.MATRIX),
+            unrolled_by=self.unrolled_by,
+            groups=self.groups,
+            copies_stand=self.copies_stand,
+            notes=tuple(dict.fromkeys(self.notes)),
+            in_program=reference is not None or region.kind != "loop",
+        )
+
+    # -- the verdict -----------------------------------------------------------------
+
+    def _verdict(self) -> str:
+        rounds = self.placement.rounds
+        if self.region.computes_elsewhere:
+            return "warp-specialised"
+        if not rounds:
+            return self._without_rounds()
+        if self.region.loop is not None:
+            looped = self._loop_verdict(rounds)
+            if looped is not None:
+                return looped
+        rounds = [item for item in rounds if item.loads or not self._is_hoisted(item)]
+        if not rounds:
+            return "no-loads"
+        incomplete = [item for item in rounds if not item.loads or not item.computes]
+        if incomplete:
+            return self._incomplete(incomplete)
+        if len(rounds) == 1:
+            return "single" if self.region.loop is None else "serial"
+        return self._compare(rounds)
+
+    def _without_rounds(self) -> str:
+        if self.placement.other:
+            return "no-compute"
+        has_loads = any(self.code.function.instructions[i].kind in LOADS for i in self.indices)
+        if not has_loads or (self.region.reference is not None and self.region.loop is None):
+            return "no-loads"
+        return "no-compute"
+
+    def _incomplete(self, rounds: list[LocatedRound]) -> str:
+        whole = self.code.indices(self.region.whole)
+        kinds = {self.code.function.instructions[i].kind for i in whole}
+        if len(rounds) == len(self.placement.rounds) and not kinds & COMPUTES:
+            return "gone"
+        for item in rounds:
+            number = self.placement.rounds.index(item) + 1
+            lacks = "load" if not item.loads else "compute"
+            self.notes.append(f"round {number} ({', '.join(self._sources(item))}): no {lacks} found at this stage")
+        return "unknown"
+
+    def _compare(self, rounds: list[LocatedRound]) -> str:
+        pairs = [self._pair(a, b) for a, b in zip(rounds, rounds[1:], strict=False)]
+        self.pairs = tuple(pairs)
+        letters = {pair.letter for pair in pairs}
+        if letters == {"I"}:
+            return "interleaved"
+        if letters == {"C"}:
+            return "clustered"
+        if "M" in letters:
+            return "mixed"
+        text = "{1"
+        for number, pair in enumerate(pairs, 2):
+            text += f" {number}" if pair.letter == "C" else f"}}{{{number}"
+        self.groups = text + "}"
+        return "grouped"
+
+    def _pair(self, earlier: LocatedRound, later: LocatedRound) -> Pair:
+        first = min(self.position[i] for i in earlier.computes)
+        last = max(self.position[i] for i in earlier.computes)
+        before = after = 0.0
+        statements = [s for s in later.statements if s.loads]
+        for statement in statements:
+            places = [self.position[i] for i in statement.loads]
+            before += sum(place < first for place in places) / len(places)
+            after += sum(place > last for place in places) / len(places)
+        return Pair(before / len(statements), after / len(statements))
+
+    # -- loops ------------------------------------------------------------------------
+
+    def _loop_verdict(self, rounds: list[LocatedRound]) -> str | None:
+        """Pipelined, partly pipelined or None when every load serves its own iteration."""
+        self.unrolled_by = self._unrolling(rounds)
+        ahead: list[LocatedStatement] = []
+        same: list[LocatedStatement] = []
+        distances: list[int] = []
+        for item in rounds:
+            consumed = self._consumed_in_front(item)
+            for found in item.statements:
+                if not found.loads:
+                    if found.front:
+                        self.notes.append(f"the load of {self._name(found.statement)} was hoisted out of the loop")
+                    continue
+                distance = found.statement.distance + max(0, self._copies_in_front(found) - consumed)
+                self.distances[id(found)] = distance
+                if found.statement.is_index:
+                    continue
+                (ahead if distance > 0 else same).append(found)
+                if distance > 0:
+                    distances.append(distance)
+        if not ahead:
+            return None
+        low, high = min(distances), max(distances)
+        self.distance = low if low == high else (low, high)
+        self.copies_stand = self._copies_place(rounds)
+        if not same:
+            return "pipelined"
+        names = ", ".join(self._name(found.statement) for found in same)
+        self.notes.append(f"loaded in the iteration that uses it: {names}")
+        return "partly pipelined"
+
+    def _copies_in_front(self, found: LocatedStatement) -> int:
+        each = len(found.loads) / self.unrolled_by
+        copies = len(found.front) / each
+        if copies != int(copies):
+            self.notes.append(
+                f"{len(found.front)} loads of {self._name(found.statement)} in front of the loop, "
+                f"{len(found.loads)} inside: not a whole number of iterations"
+            )
+        return round(copies)
+
+    def _consumed_in_front(self, item: LocatedRound) -> int:
+        if not item.computes or not item.front_computes:
+            return 0
+        return int(len(item.front_computes) / (len(item.computes) / self.unrolled_by))
+
+    def _copies_place(self, rounds: list[LocatedRound]) -> str | None:
+        loads = [self.position[i] for item in rounds for i in item.loads]
+        computes = [self.position[i] for item in rounds for i in item.computes]
+        if not loads or not computes:
+            return None
+        if max(loads) < min(computes):
+            return "before"
+        return "after" if min(loads) > max(computes) else "between"
+
+    def _unrolling(self, rounds: list[LocatedRound]) -> int:
+        """How many equal copies of the program's body the loop holds (LLVM unrolls after the rounds
+        were read): the events, told apart by round, repeat as a whole."""
+        labels: dict[int, str] = {}
+        for number, item in enumerate(rounds):
+            for place, found in enumerate(item.statements):
+                labels.update(dict.fromkeys(found.loads, f"L{number}.{place}"))
+            labels.update(dict.fromkeys(item.computes, f"C{number}"))
+        runs: list[str] = []
+        for index in sorted(labels, key=lambda i: self.position[i]):
+            if not runs or runs[-1] != labels[index]:
+                runs.append(labels[index])
+        statements = sum(bool(found.loads) for item in rounds for found in item.statements)
+        for period in range(max(2, statements), len(runs) // 2 + 1):
+            if len(runs) % period == 0 and runs == runs[:period] * (len(runs) // period):
+                return len(runs) // period
+        return 1
+
+    def _is_hoisted(self, item: LocatedRound) -> bool:
+        return self.region.loop is not None and any(found.front for found in item.statements)
+
+    # -- words -------------------------------------------------------------------------
+
+    def _round(self, item: LocatedRound) -> RoundFacts:
+        line = self._line
+        loads = sorted(item.loads, key=lambda i: self.position[i])
+        return RoundFacts(
+            loads=len(loads),
+            first_load=line(loads[0]) if loads else None,
+            last_load=line(loads[-1]) if loads else None,
+            first_compute=line(item.computes[0]) if item.computes else None,
+            last_compute=line(item.computes[-1]) if item.computes else None,
+            sources=tuple(dict.fromkeys(self._sources(item))),
+            names=tuple(dict.fromkeys(s.statement.name for s in item.statements if s.statement.name)),
+            shared=tuple(self._name(s.statement) for s in item.statements if s.statement.shared),
+            distances=tuple(self.distances.get(id(s), 0) for s in item.statements),
+        )
+
+    def _line(self, index: int) -> int:
+        return self.code.function.instructions[index].line
+
+    def _sources(self, item: LocatedRound) -> list[str]:
+        return [s.statement.source for s in item.statements if s.statement.source is not None]
+
+    def _name(self, statement: LoadStatement) -> str:
+        if statement.source is None:
+            return statement.name or "a load"
+        return f"{statement.name} ({statement.source})" if statement.name else statement.source
+
+    def _readable(self) -> str:
+        names: dict[int, str] = {}
+        direct: set[int] = set()
+        for item in self.placement.rounds:
+            direct.update(item.computes)
+            for found in item.statements:
+                name = found.statement.name or (found.statement.source or "?").rpartition(":")[2]
+                names.update(dict.fromkeys(found.loads, name))
+        words: list[str] = []
+        for index in self.indices:
+            if index in names:
+                word = f"{self.code.function.instructions[index].kind.letter}({names[index]})"
+            elif index in direct:
+                word = self.code.function.instructions[index].kind.letter
+            else:
+                continue
+            if not words or words[-1] != word:
+                words.append(word)
+        return " ".join(words)

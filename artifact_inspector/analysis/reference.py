@@ -1,0 +1,207 @@
+"""The regions of a kernel as its author wrote them: what later stages are measured against.
+
+Made once from the first tensor-level stage, then found again, by source location, in every later
+one. Nothing here points into that first stage any more except the instruction indices, which the
+first stage itself uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.cfg import ControlFlow
+from artifact_inspector.analysis.rounds import Round, RoundsOf, Statement, find_rounds
+from artifact_inspector.model import Access, EventKind, Function, Instruction, Location
+
+__all__ = [
+    "Chain",
+    "LoadStatement",
+    "ReferenceCompute",
+    "ReferenceRegion",
+    "ReferenceRound",
+    "chain_of",
+    "find_reference",
+    "source_of",
+]
+
+Chain = tuple[tuple[str, int, int], ...]
+"""An inline chain as (file name without directories, line, column), innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStatement:
+    """A load of the program as written, as later stages know it."""
+
+    index: int
+    """Its instruction in the reference stage."""
+    chain: Chain | None
+    source: str | None
+    """`file.py:line` of the user's code."""
+    name: str
+    """What the IR calls the loaded value, when that is a name (`a`), else empty."""
+    distance: int
+    shared: bool
+    is_index: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceCompute:
+    """A direct compute; `chains[0]` are its own places, `chains[1:]` those of its consumers,
+    nearest first: where to look when it was contracted into one of them."""
+
+    index: int
+    chains: tuple[frozenset[Chain], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRound:
+    """A round, as later stages know it."""
+
+    statements: tuple[LoadStatement, ...]
+    computes: tuple[ReferenceCompute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRegion:
+    """A loop, or the straight-line code, of the program as written."""
+
+    id: str
+    loop: int | None
+    """The reference stage's loop; None for straight-line code."""
+    parent: str | None
+    depth: int
+    chain: Chain | None
+    """Place of the loop statement itself."""
+    chains: frozenset[Chain]
+    """Places of everything that stands directly in the region."""
+    rounds: tuple[ReferenceRound, ...]
+    other: tuple[LoadStatement, ...]
+
+    @property
+    def statements(self) -> tuple[LoadStatement, ...]:
+        """All load statements that belong to rounds, in round order."""
+        return tuple(statement for found in self.rounds for statement in found.statements)
+
+
+def chain_of(location: Location | None) -> Chain | None:
+    """A location with bare file names, comparable between stages."""
+    if location is None:
+        return None
+    return tuple((_base_name(frame.file), frame.line, frame.column) for frame in location)
+
+
+def source_of(location: Location | None) -> str | None:
+    """`file.py:line` of the outermost frame: the line in the user's kernel."""
+    if location is None:
+        return None
+    return f"{_base_name(location[-1].file)}:{location[-1].line}"
+
+
+def find_reference(
+    function: Function, flow: ControlFlow, access: Callable[[Instruction], Access]
+) -> tuple[ReferenceRegion, ...]:
+    """Straight-line code first, then the loops in execution order."""
+    found = find_rounds(function, flow, access)
+    names = loop_names(function, flow)
+    regions = []
+    for loop in (None, *range(len(flow.loops))):
+        blocks = [b for b in flow.order if flow.loop_of[b] == loop]
+        inside = [i for b in blocks for i in range(function.blocks[b].start, function.blocks[b].stop)]
+        chains = (chain_of(function.instructions[i].location) for i in inside)
+        parent = None if loop is None else flow.loops[loop].parent
+        regions.append(
+            ReferenceRegion(
+                id="straight" if loop is None else names[loop],
+                loop=loop,
+                parent=None if loop is None else ("straight" if parent is None else names[parent]),
+                depth=0 if loop is None else flow.loops[loop].depth,
+                chain=None if loop is None else _loop_chain(function, flow, loop),
+                chains=frozenset(chain for chain in chains if chain is not None),
+                rounds=tuple(_round(function, found, r) for r in found.rounds if r.loop == loop),
+                other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
+            )
+        )
+    return tuple(regions)
+
+
+def loop_names(function: Function, flow: ControlFlow) -> list[str]:
+    """`loop@line` for every loop, with `#2` … where a line has several, `loop#n` without lines."""
+    names: list[str] = []
+    used: dict[str, int] = {}
+    for loop in range(len(flow.loops)):
+        chain = _loop_chain(function, flow, loop)
+        name = f"loop@{chain[-1][1]}" if chain is not None else "loop"
+        used[name] = used.get(name, 0) + 1
+        numbered = chain is None or used[name] > 1
+        names.append(f"{name}#{used[name]}" if numbered else name)
+    return names
+
+
+def _loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None:
+    # Structured loops repeat the loop's place at their terminator; lowered ones at the latch's branch.
+    for latch in flow.loops[loop].latches:
+        block = function.blocks[latch]
+        for index in range(block.stop - 1, block.start - 1, -1):
+            instruction = function.instructions[index]
+            if instruction.kind is EventKind.BRANCH:
+                chain = chain_of(instruction.location)
+                if chain is not None:
+                    return chain
+    return None
+
+
+def _round(function: Function, found: RoundsOf, item: Round) -> ReferenceRound:
+    return ReferenceRound(
+        tuple(_statement(function, statement) for statement in item.statements),
+        tuple(_compute(function, found, index) for index in item.computes),
+    )
+
+
+def _statement(function: Function, statement: Statement) -> LoadStatement:
+    instruction = function.instructions[statement.index]
+    results = instruction.operands.results
+    name = results[0].lstrip("%").partition("#")[0] if results else ""
+    base, _, suffix = name.rpartition("_")
+    if base and suffix.isdigit():
+        name = base
+    return LoadStatement(
+        statement.index,
+        chain_of(instruction.location),
+        source_of(instruction.location),
+        "" if name.isdigit() else name,
+        statement.distance,
+        statement.shared,
+        statement.is_index,
+    )
+
+
+def _compute(function: Function, found: RoundsOf, index: int) -> ReferenceCompute:
+    levels: list[frozenset[Chain]] = []
+    level: Iterable[int] = (index,)
+    seen: set[int] = set()
+    while True:
+        fresh = [i for i in level if i not in seen]
+        if not fresh:
+            break
+        seen.update(fresh)
+        levels.append(frozenset(chain for i in fresh for chain in _chains_at(function, i)))
+        level = [after for i in fresh for after in found.consumers.get(i, ())]
+    return ReferenceCompute(index, tuple(levels))
+
+
+def _chains_at(function: Function, index: int) -> list[Chain]:
+    """Places of an operation: its own and, for a reduction, those of its body."""
+    found = [chain_of(function.instructions[index].location)]
+    if function.instructions[index].opcode.endswith(("reduce", "scan")):
+        for instruction in function.instructions[index + 1 :]:
+            if instruction.kind is not EventKind.OTHER or not instruction.opcode.startswith(("arith.", "math.", "tt.")):
+                break
+            found.append(chain_of(instruction.location))
+            if instruction.opcode.endswith(".return"):
+                break
+    return [chain for chain in found if chain is not None]
+
+
+def _base_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,240 @@
+"""The regions of a stage, and which region of the program each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.cfg import ControlFlow
+from artifact_inspector.analysis.reference import Chain, ReferenceRegion, chain_of, loop_names
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS
+from artifact_inspector.model import EventKind, Function, Instruction
+
+__all__ = ["Code", "Region", "find_regions"]
+
+
+class Code:
+    """A function with its control flow and the places of its loads and computes."""
+
+    def __init__(self, function: Function, flow: ControlFlow) -> None:
+        self.function = function
+        self.flow = flow
+        self.chains: dict[int, Chain] = {}
+        """Place of every load, compute and branch that has one."""
+        self.loads_at: dict[Chain, list[int]] = {}
+        self.computes_at: dict[Chain, list[int]] = {}
+        known: dict[int, Chain | None] = {}
+        for index in self.in_order():
+            instruction = function.instructions[index]
+            kind = instruction.kind
+            if kind in LOADS or kind in COMPUTES or kind is EventKind.BRANCH:
+                location = instruction.location
+                if id(location) not in known:  # locations are shared by the instructions of a line
+                    known[id(location)] = chain_of(location)
+                chain = known[id(location)]
+                if chain is None:
+                    continue
+                self.chains[index] = chain
+                if kind is not EventKind.BRANCH:
+                    table = self.loads_at if kind in LOADS else self.computes_at
+                    table.setdefault(chain, []).append(index)
+        lengths = [len(chain) for table in (self.loads_at, self.computes_at) for chain in table]
+        self.longest = max(lengths, default=0)
+
+    def in_order(self) -> Iterator[int]:
+        """Instruction indices in execution order."""
+        for block in self.flow.order:
+            yield from range(self.function.blocks[block].start, self.function.blocks[block].stop)
+
+    def indices(self, blocks: frozenset[int]) -> list[int]:
+        """Instructions of some blocks, in execution order."""
+        return [
+            index
+            for block in self.flow.order
+            if block in blocks
+            for index in range(self.function.blocks[block].start, self.function.blocks[block].stop)
+        ]
+
+    def visible(self, chain: Chain | None) -> Chain | None:
+        """As much of a chain as this stage writes down (PTX keeps one or two frames of it)."""
+        return None if chain is None else chain[: self.longest]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A loop, a partition or the straight-line code of one stage."""
+
+    id: str
+    kind: str
+    """`loop`, `straight` or `partition`."""
+    loop: int | None
+    parent: str | None
+    depth: int
+    blocks: frozenset[int]
+    """Blocks that stand directly in it."""
+    whole: frozenset[int]
+    """The same with the loops inside."""
+    reference: ReferenceRegion | None
+    """The region of the program that it is, as far as the places tell."""
+    computes_elsewhere: bool = False
+    """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
+
+
+def find_regions(code: Code, reference: tuple[ReferenceRegion, ...]) -> tuple[Region, ...]:
+    """Straight-line code and partitions first, then the loops in execution order."""
+    function, flow = code.function, code.flow
+    matched = _match_loops(code, reference)
+    split = _split_regions(code, reference, matched)
+    own: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
+    for block in range(len(function.blocks)):
+        own[flow.loop_of[block]].add(block)
+    straight = own[None]
+    partitions = []
+    for partition in function.partitions:
+        inside = frozenset(range(partition.first, partition.stop))
+        partitions.append((partition.name, inside))
+        straight = straight - inside
+    by_id = {region.id: region for region in reference}
+    outside = frozenset(range(len(function.blocks))).difference(*(inside for _, inside in partitions))
+    regions = [Region("straight", "straight", None, None, 0, frozenset(straight), outside, by_id.get("straight"))]
+    for name, inside in partitions:
+        regions.append(Region(name, "partition", None, "straight", 0, frozenset(own[None]) & inside, inside, None))
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    spare = loop_names(function, flow)
+    for loop, natural in enumerate(flow.loops):
+        region = matched.get(loop)
+        base = spare[loop] if region is None else region.id
+        if region is None and base in by_id:
+            base = f"{base}'"  # a loop that the compiler made on a line that has one of its own
+        name, copy = base, 2
+        while name in taken:
+            name, copy = f"{base}/{copy}", copy + 1
+        taken.add(name)
+        names[loop] = name
+        home = next((n for n, inside in partitions if natural.header in inside), "straight")
+        parent = home if natural.parent is None else names[natural.parent]
+        regions.append(
+            Region(
+                name,
+                "loop",
+                loop,
+                parent,
+                natural.depth,
+                frozenset(own[loop]),
+                natural.blocks,
+                region,
+                region is not None and region.id in split,
+            )
+        )
+    return tuple(regions)
+
+
+def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int, ReferenceRegion]:
+    """Which loop of the program each natural loop is."""
+    loops = [region for region in reference if region.loop is not None]
+    if not loops or not code.flow.loops:
+        return {}
+    if not any(region.chains for region in reference) or not code.chains:
+        return _match_by_order(code, loops)
+    scores: dict[tuple[int, int], float] = {}
+    for natural in range(len(code.flow.loops)):
+        blocks = frozenset(b for b in code.flow.loops[natural].blocks if code.flow.loop_of[b] == natural)
+        strong, branches, anywhere = _places(code, blocks)
+        for place, region in enumerate(loops):
+            keys = {code.visible(chain) for chain in _strong_chains(region)}
+            score = float(len(keys & strong))
+            if region.chain is not None and code.visible(region.chain) in branches:
+                score += 100.0
+            score += 0.01 * len({code.visible(chain) for chain in region.chains} & anywhere)
+            if score > 0:
+                scores[natural, place] = score
+    matched: dict[int, ReferenceRegion] = {}
+    used: set[int] = set()
+    for natural in range(len(code.flow.loops)):
+        candidates = [(score, place) for (n, place), score in scores.items() if n == natural]
+        if not candidates:
+            continue
+        best = max(score for score, _ in candidates)
+        ties = [place for score, place in candidates if score == best]
+        # A helper inlined twice looks the same where only its own line is kept: take them in turn.
+        place = next((p for p in ties if p not in used), ties[0])
+        used.add(place)
+        matched[natural] = loops[place]
+    return matched
+
+
+def _places(code: Code, blocks: frozenset[int]) -> tuple[set[Chain | None], set[Chain | None], set[Chain | None]]:
+    strong: set[Chain | None] = set()
+    branches: set[Chain | None] = set()
+    anywhere: set[Chain | None] = set()
+    for index in code.indices(blocks):
+        chain = code.chains.get(index)
+        if chain is None:
+            continue
+        anywhere.add(chain)
+        (branches if code.function.instructions[index].kind is EventKind.BRANCH else strong).add(chain)
+    return strong, branches, anywhere
+
+
+def _strong_chains(region: ReferenceRegion) -> set[Chain]:
+    found = {s.chain for s in (*region.statements, *region.other) if s.chain is not None}
+    for item in region.rounds:
+        for compute in item.computes:
+            for chains in compute.chains[:1]:
+                found |= chains
+    return found
+
+
+def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, ReferenceRegion]:
+    """Without places: loop by loop in order, when as many loops hold loads or matrix operations."""
+    wanted = (*LOADS, EventKind.MATRIX)
+    eventful = [
+        loop
+        for loop in range(len(code.flow.loops))
+        if any(
+            code.function.instructions[i].kind in wanted for i in code.indices(code.flow.loops[loop].blocks)
+        )
+    ]
+    inner = [region for region in loops if region.rounds or region.other or len(loops) == len(eventful)]
+    chosen = eventful if len(eventful) == len(loops) else [e for e in eventful if _is_innermost(code, e)]
+    target = loops if len(eventful) == len(loops) else inner
+    if len(chosen) != len(target):
+        return {}
+    return dict(zip(chosen, target, strict=True))
+
+
+def _is_innermost(code: Code, loop: int) -> bool:
+    return all(other.parent != loop for other in code.flow.loops)
+
+
+def _split_regions(
+    code: Code, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
+) -> set[str]:
+    """Regions whose loads and computes ended up in different loops, none of which holds both."""
+    holds: dict[str, list[tuple[bool, bool]]] = {}
+    for loop, region in matched.items():
+        loads = {code.visible(s.chain) for s in region.statements}
+        computes = {
+            code.visible(chain) for item in region.rounds for c in item.computes for level in c.chains for chain in level
+        }
+        has_load = has_compute = False
+        for index in code.indices(code.flow.loops[loop].blocks):
+            chain = code.chains.get(index)
+            if chain is not None:
+                kind = code.function.instructions[index].kind
+                has_load = has_load or (kind in LOADS and chain in loads)
+                has_compute = has_compute or (kind in COMPUTES and chain in computes)
+        holds.setdefault(region.id, []).append((has_load, has_compute))
+    return {
+        name
+        for name, pairs in holds.items()
+        if any(load for load, _ in pairs)
+        and any(compute for _, compute in pairs)
+        and not any(load and compute for load, compute in pairs)
+    }
+
+
+def instructions_of(code: Code, indices: list[int]) -> list[tuple[int, Instruction]]:
+    """The instructions at some indices, with them."""
+    return [(index, code.function.instructions[index]) for index in indices]

@@ -1,0 +1,63 @@
+"""Dataflow through registers and shared memory in execution order, for code without SSA rounds.
+
+One forward pass over a run of instructions: a load's data carries its group's bit until a compute
+uses it. Shared memory is one place: what is stored becomes readable at the next barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from artifact_inspector.model import EventKind, Instruction
+
+__all__ = ["find_first_computes"]
+
+_COMPUTES = (EventKind.FLOAT, EventKind.MATRIX)
+_LOADS = (EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY)
+
+
+def find_first_computes(
+    instructions: Iterable[tuple[int, Instruction]], groups: Mapping[int, int], trips: int = 1
+) -> dict[int, int]:
+    """The computes that take loaded data first, each with the groups it takes as a bit set.
+
+    Args:
+        instructions: (index, instruction) in execution order.
+        groups: group number of each load, by instruction index; other loads carry nothing.
+        trips: how often the run is gone through; 2 lets data cross a loop's back edge.
+    """
+    run = list(instructions)
+    registers: dict[str, int] = {}
+    found: dict[int, int] = {}
+    stored = readable = 0
+    for _ in range(trips):
+        for index, instruction in run:
+            kind = instruction.kind
+            if kind is EventKind.BARRIER:
+                if stored:
+                    readable, stored = stored, 0
+                continue
+            results, reads = instruction.operands
+            data = 0
+            for name in reads:
+                data |= registers.get(name, 0)
+            if kind in _LOADS:
+                bit = 1 << groups[index] if index in groups else 0
+                if kind is EventKind.ASYNC_COPY:
+                    readable |= bit
+                data = bit
+            elif kind in _COMPUTES:
+                if data:
+                    found[index] = found.get(index, 0) | data
+                data = 0
+            elif kind is EventKind.SHARED_STORE:
+                stored |= data
+                continue
+            elif kind is EventKind.SHARED_LOAD:
+                data |= readable | stored
+            for name in results:
+                if instruction.guard is not None:
+                    registers[name] = registers.get(name, 0) | data
+                else:
+                    registers[name] = data
+    return found

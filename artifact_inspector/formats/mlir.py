@@ -1,0 +1,636 @@
+"""TTIR and TTGIR: MLIR's custom assembly form as Triton prints it, one operation a line.
+
+Follows MLIR's AsmPrinter and the dialects of Triton 2.0 to 3.9 (`triton_gpu` became `ttg`,
+`triton_nvidia_gpu` became `ttng`, `amdgpu` became `amdg`). Structured control flow (`scf`,
+`ttg.warp_specialize`) is cut into basic blocks, so that analysis sees one kind of control flow;
+what the regions hand to each other is kept as flows. The body of a reduction describes how two
+elements combine: its operations are kept as OTHER and are no computes of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.model import (
+    Access,
+    BasicBlock,
+    EventKind,
+    Flow,
+    Frame,
+    Function,
+    Instruction,
+    Location,
+    Module,
+    Operands,
+    Partition,
+    Stage,
+    Wait,
+)
+from artifact_inspector.source import SourceText
+
+__all__ = ["FORMAT", "OPCODES"]
+
+# Rows name operations in the newest dialects; `_modern` maps the older names onto them.
+OPCODES = OpcodeTable(
+    [
+        (
+            EventKind.GLOBAL_LOAD,
+            "tt.load tt.descriptor_load tt.descriptor_gather tt.experimental_descriptor_load "
+            "tt.experimental_descriptor_gather amdg.buffer_load amdg.masked_load ttg.masked_load",
+        ),
+        (
+            EventKind.ASYNC_COPY,
+            "ttg.async_copy_global_to_local ttg.insert_slice_async ttng.insert_slice_async "
+            "ttng.insert_slice_tma ttng.async_tma_copy_global_to_local ttng.async_tma_gather "
+            "amdg.buffer_load_to_local amdg.async_tdm_copy_global_to_local amdg.async_tdm_gather "
+            "amdg.async_copy_global_to_local",
+        ),
+        (
+            EventKind.COMMIT,
+            "ttg.async_commit_group ttng.barrier_expect ttng.tc_gen5_commit ttng.mbarrier_arrive",
+        ),
+        (
+            EventKind.WAIT,
+            "ttg.async_wait ttg.async_bulk_wait ttng.wait_barrier ttng.mbarrier_wait ttng.dot_wait "
+            "ttng.warp_group_dot_wait ttng.async_tma_store_wait ttng.async_tma_store_token_wait "
+            "amdg.async_wait amdg.async_tdm_wait amdg.async_tdm_intrinsic_wait amdg.wait_barrier "
+            "amdg.s_waitcnt amdg.memory_counter_wait rocdl.s.waitcnt",
+        ),
+        (
+            EventKind.SHARED_LOAD,
+            "ttg.local_load ttg.local_gather amdg.local_load_packed_tranposed amdg.local_load",
+        ),
+        (EventKind.SHARED_STORE, "ttg.local_store ttg.local_scatter amdg.local_store"),
+        (
+            EventKind.MATRIX,
+            "tt.dot ttng.warp_group_dot ttng.dot_async ttng.tc_gen5_mma ttng.mmav5 amdg.dot ttg.dot amdg.scaled_dot",
+        ),
+        (
+            EventKind.FLOAT,
+            "arith.addf arith.subf arith.mulf arith.divf arith.remf arith.negf arith.cmpf arith.maxnumf "
+            "arith.minnumf arith.maximumf arith.minimumf arith.maxf arith.minf math. tt.reduce tt.scan "
+            "tt.histogram tt.extern_elementwise tt.precise_sqrt tt.precise_divf tt.clampf tt.map_elementwise "
+            "tt.fdiv tt.sqrt",
+        ),
+        (
+            EventKind.BARRIER,
+            "gpu.barrier ttg.barrier ttg.local_barrier nvvm.barrier rocdl.barrier rocdl.s.barrier "
+            "ttng.cluster_wait ttng.cluster_barrier ttng.named_barrier_wait amdg.cluster_barrier_wait",
+        ),
+        (EventKind.LAYOUT_CONVERSION, "ttg.convert_layout"),
+        (
+            EventKind.SCHEDULE_HINT,
+            "rocdl.sched rocdl.iglp rocdl.s.setprio amdg.cond_barrier amdg.instruction_sched_hint "
+            "amdg.sched amdg.warp_pipeline",
+        ),
+        (
+            EventKind.GLOBAL_STORE,
+            "tt.store tt.descriptor_store tt.descriptor_scatter tt.experimental_descriptor_store "
+            "tt.experimental_descriptor_scatter amdg.buffer_store amdg.masked_store "
+            "ttng.async_tma_copy_local_to_global ttng.async_tma_scatter ttng.store_async "
+            "amdg.async_tdm_copy_local_to_global amdg.async_tdm_scatter amdg.async_copy_local_to_global",
+        ),
+        (
+            EventKind.ATOMIC,
+            "tt.atomic tt.descriptor_reduce amdg.buffer_atomic ttng.async_tma_reduce tt.experimental_descriptor_reduce",
+        ),
+        (EventKind.BRANCH, "scf. cf. tt.return tt.call ttg.warp_specialize ttg.warp_yield ttg.warp_return func."),
+        (
+            EventKind.INTEGER,
+            "arith. tt.addptr tt.advance tt.make_range tt.mulhiui tt.umulhi ttg.cmpi index. math.absi math.ctpop "
+            "math.ctlz math.cttz math.ipowi tt.dot_op$ amdg.arrive_barrier",
+        ),
+        (
+            EventKind.MOVE,
+            "arith.constant arith.select arith.extf arith.truncf arith.extsi arith.extui arith.trunci arith.sitofp "
+            "arith.uitofp arith.fptosi arith.fptoui arith.bitcast arith.index_cast arith.scaling_extf "
+            "arith.scaling_truncf ttg.select tt.splat tt.unsplat tt.broadcast tt.expand_dims tt.reshape tt.view "
+            "tt.trans tt.cat tt.join tt.split tt.gather tt.bitcast tt.fp_to_fp tt.int_to_ptr tt.ptr_to_int "
+            "tt.pack tt.unpack ttg.memdesc ttg.extract_slice ttg.insert_slice$ ttg.subview ttg.fp4_to_fp "
+            "tt.reduce.return tt.scan.return tt.map_elementwise.return tensor. vector. ub.poison amdg.upcast "
+            "amdg.scaled_upcast amdg.extract_slice amdg.concat amdg.in_thread_transpose ttg.upcast_mxfp "
+            "ttng.tmem_load ttng.tmem_store ttng.tmem_subslice ttng.tmem_alloc ttng.tmem_copy nvgpu. "
+            "builtin.unrealized_conversion_cast amdg.to_linear",
+        ),
+        (
+            EventKind.OTHER,
+            "tt.get_ tt.make_tensor_ptr tt.make_tensor_descriptor tt.make_tensor_desc tt.assert tt.print tt.func "
+            "tt.experimental_tensormap tt.reinterpret_tensor_descriptor tt.assume ttg.local_alloc ttg.local_dealloc "
+            "ttg.alloc_tensor ttg.dealloc_tensor ttg.global_scratch ttg.warp_id ttg.thread_id ttg.predicate_stage "
+            "ttg.mask ttg.async_copy_mbarrier_arrive ttg.global_load_token ttg.alloc_mbarrier ttng.init_barrier "
+            "ttng.inval_barrier ttng.arrive_barrier ttng.async_copy_mbarrier_arrive ttng.fence ttng.tensormap "
+            "ttng.reinterpret_tensor_descriptor ttng.cluster_arrive ttng.get_ ttng.alloc_mbarrier ttng.named_barrier_arrive "
+            "ttng.prefetch ttng.async_tma_prefetch ttng.clc ttng.map_to_remote_buffer ttng.vote ttng.elect "
+            "amdg.update_tensor_descriptor amdg.init_barrier amdg.read_barrier amdg.make_tensor_desc amdg.tdm_prefetch "
+            "amdg.async_copy_mbarrier_arrive amdg.cluster_barrier_arrive amdg.buffer_prefetch amdg.prefetch "
+            "gpu. nvvm. rocdl. llvm. nvws. proton. proton_gpu. tti.",
+        ),
+    ]
+)
+WHOLE_DATA = frozenset({"tt.elementwise_inline_asm"})
+"""Operations whose kind lies in an assembly string, not in the name."""
+
+_DIALECTS = {"triton_gpu.": "ttg.", "triton_nvidia_gpu.": "ttng.", "amdgpu.": "amdg.", "triton.": "tt."}
+_BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
+_CALLED_FLOAT = re.compile(r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d")
+
+_OPERATION = re.compile(r'((?:%[^\s,=()]+(?:, )?)+)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)+)"?')
+_FUNCTION = re.compile(r'tt\.func\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
+_ARGUMENT = re.compile(r"(%[\w$.-]+):")
+_VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
+_PAIR = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
+_BLOCK = re.compile(r"\^([\w$.-]+)(?:\((.*)\))?:")
+_TARGET = re.compile(r"\^([\w$.-]+)(?:\(([^)]*)\))?")
+_ALIAS = re.compile(r"^#(loc\d*) = loc\((.*)\)\s*$", re.M)
+_POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::\d+)?:?\d*)?')
+_NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
+_ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
+_EXTENT = re.compile(r"axis = (\d+)")
+_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+_NUMBER = re.compile(r"(?:num|pendings|num_inst|num_groups|num_ops|numOps|num_loads|count) = (\d+)")
+
+
+def sniff(text: str) -> bool:
+    """True for an MLIR module that holds a Triton function."""
+    head = text[:65536]
+    return "tt.func" in head or ("module" in head and ("ttg." in head or "triton_gpu." in head))
+
+
+def parse(source: SourceText, stage: Stage) -> Module:
+    """The module of one TTIR or TTGIR file.
+
+    Raises:
+        ParseError: the text holds no Triton function.
+    """
+    text = source.text
+    locations = _Locations(dict(_ALIAS.findall(text)))
+    reader = _Reader(locations)
+    header: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        if not stripped or stripped[0] == "#" or stripped.startswith("//"):
+            continue
+        if stripped.startswith("module"):
+            header.update((key, quoted or bare) for key, quoted, bare in _ATTRIBUTE.findall(stripped))
+        else:
+            reader.read(stripped, number)
+    functions = reader.finish()
+    if not functions:
+        raise ParseError(
+            "no Triton function in this MLIR text", source.span(0), "The file may be truncated or of another kind."
+        )
+    return Module(stage, source.name, functions, header, tuple(reader.problems))
+
+
+@dataclass
+class _Locations:
+    """Location aliases of a file, resolved to inline chains on demand."""
+
+    aliases: dict[str, str]
+    _resolved: dict[str, Location | None] = field(default_factory=dict)
+
+    def resolve(self, text: str) -> Location | None:
+        """The chain that a location attribute names; None for unknown or line 0."""
+        if text in self._resolved:
+            return self._resolved[text]
+        self._resolved[text] = None  # a cycle of aliases resolves to nothing
+        found = self._resolved[text] = self._read(text)
+        return found
+
+    def _read(self, text: str) -> Location | None:
+        if text.startswith("#"):
+            return self.resolve(self.aliases.get(text[1:], "unknown"))
+        position = _POSITION.match(text)
+        if position is not None:
+            file, line, column = position.groups()
+            return (Frame(file, int(line), int(column)),) if int(line) > 0 else None
+        named = _NAMED.match(text)
+        if named is not None:
+            return self.resolve(named[1])
+        if text.startswith("callsite(") and " at " in text:
+            callee, caller = _split_callsite(text[len("callsite(") : -1])
+            inner, outer = self.resolve(callee), self.resolve(caller)
+            return None if inner is None or outer is None else inner + outer
+        if text.startswith("fused"):
+            # Several places made one operation; the first that is known stands for them.
+            for part in _split_list(text[text.find("[") + 1 : text.rfind("]")]):
+                found = self.resolve(part)
+                if found is not None:
+                    return found
+        return None
+
+
+@dataclass
+class _Region:
+    """An open `{`: which operation it belongs to and where its blocks began."""
+
+    kind: str
+    operation: int
+    entry: int
+    """Block that the region was entered from."""
+    header: int = -1
+    results: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    ends: list[int] = field(default_factory=list)
+    """Last blocks of the alternatives that are already closed."""
+    alternatives: int = 0
+
+
+class _Reader:
+    """Reads line after line; the state of the function being read lives here."""
+
+    def __init__(self, locations: _Locations) -> None:
+        self.locations = locations
+        self.problems: list[str] = []
+        self._functions: list[Function] = []
+        self._open: list[_Region] = []
+        self._clear("", 0, ())
+
+    def _clear(self, name: str, line: int, arguments: tuple[str, ...]) -> None:
+        self._name, self._line, self._arguments = name, line, arguments
+        self._instructions: list[Instruction] = []
+        self._starts: list[int] = [0]
+        self._labels: list[str] = ["entry"]
+        self._edges: list[list[int]] = [[]]
+        self._flows: list[Flow] = []
+        self._partitions: list[Partition] = []
+        self._named_blocks: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._jumps: list[tuple[int, int, str, tuple[str, ...]]] = []
+
+    # -- lines ---------------------------------------------------------------
+
+    def read(self, line: str, number: int) -> None:
+        """Take in one stripped line."""
+        first = line[0]
+        if first == "}":
+            self._close(line, number)
+        elif first == "^":
+            self._label(line)
+        elif line.startswith("tt.func"):
+            self._function(line, number)
+        elif not self._open:
+            return
+        elif line.endswith("{") and (line.startswith("default") or line.startswith("partition")):
+            self._alternative(line)
+        else:
+            self._operation(line, number)
+
+    def finish(self) -> tuple[Function, ...]:
+        """The functions read; one that is still open is kept as far as it goes."""
+        if self._open:
+            self.problems.append(f"line {self._line}: function {self._name} is not closed: the file is truncated")
+            self._open.clear()
+            self._end_function(None)
+        return tuple(self._functions)
+
+    def _function(self, line: str, number: int) -> None:
+        found = _FUNCTION.match(line)
+        if found is None or not line.endswith("{"):
+            return  # a declaration
+        if self._open:
+            self.problems.append(f"line {number}: function {self._name} is not closed before the next begins")
+            self._open.clear()
+            self._end_function(None)
+        arguments = tuple(_ARGUMENT.findall(line, found.end()))
+        self._clear(found[1].strip('"'), number, arguments)
+        self._open.append(_Region("func", -1, 0))
+
+    def _operation(self, line: str, number: int) -> None:
+        found = _OPERATION.match(line)
+        if found is None:
+            if line.startswith(("attributes", "->", ":")):
+                return  # a custom form that breaks over lines
+            self.problems.append(f"line {number}: not understood: {line[:60]}")
+            return
+        text, location = self._split_location(line)
+        opcode = found[2]
+        in_body = self._open[-1].kind == "body"
+        kind = EventKind.OTHER if in_body else _kind(opcode, text)
+        index = len(self._instructions)
+        self._instructions.append(Instruction(number, opcode, kind, location, None, text, decode))
+        if text.endswith("{"):
+            self._open_region(found[1], opcode, text, index)
+        elif kind is EventKind.BRANCH:
+            self._terminate(opcode, text, index)
+            if opcode == "ttg.warp_specialize" or opcode.endswith(".warp_specialize"):
+                self._open.append(_Region("specialize", index, self._block))
+
+    def _split_location(self, line: str) -> tuple[str, Location | None]:
+        at = line.rfind(" loc(")
+        if at < 0 or not line.endswith(")"):
+            return line, None
+        return line[:at], self.locations.resolve(line[at + 5 : -1])
+
+    # -- regions -------------------------------------------------------------
+
+    def _open_region(self, results: str | None, opcode: str, text: str, index: int) -> None:
+        names = _result_names(results or "")
+        entry = self._block
+        if opcode == "scf.for":
+            header = self._begin("for", entry)
+            pairs = _PAIR.findall(text, text.find("iter_args(")) if "iter_args(" in text else []
+            self._flows += [Flow(source, target, index, index, False) for target, source in pairs]
+            self._open.append(_Region("for", index, entry, header, names, tuple(target for target, _ in pairs)))
+        elif opcode == "scf.while":
+            header = self._begin("while", entry)
+            pairs = _PAIR.findall(text, text.find("scf.while"))
+            self._flows += [Flow(source, target, index, index, False) for target, source in pairs]
+            self._open.append(_Region("while", index, entry, header, names, tuple(target for target, _ in pairs)))
+        elif opcode == "scf.if":
+            self._begin("then", entry)
+            self._open.append(_Region("if", index, entry, results=names))
+        elif opcode in _BODIES or text.endswith("({"):
+            self._open.append(_Region("body", index, entry))
+        else:
+            self._open.append(_Region("inline", index, entry, results=names))
+
+    def _alternative(self, line: str) -> None:
+        region = self._open[-1]
+        if region.kind != "specialize":
+            return
+        name = line.split("(")[0].split(" ")[0]
+        first = self._begin(name, region.entry)
+        captured = self._instructions[region.operation].operands.reads
+        arguments = _ARGUMENT.findall(line.split(") num_warps")[0])
+        self._flows += [
+            Flow(source, target, region.operation, region.operation, False)
+            for source, target in zip(captured, arguments, strict=False)
+        ]
+        self._open.append(_Region("partition", region.operation, region.entry, first))
+
+    def _close(self, line: str, number: int) -> None:
+        if not self._open:
+            return
+        region = self._open.pop()
+        if region.kind == "func":
+            _, location = self._split_location(line)
+            self._end_function(location)
+            return
+        if region.kind == "body" and line.startswith("}, {"):
+            self._open.append(region)
+            return
+        if region.kind == "if" and line.startswith("} else {"):
+            region.ends.append(self._block)
+            region.alternatives = 1
+            self._begin("else", region.entry)
+            self._open.append(region)
+            return
+        if region.kind == "while" and line.startswith("} do {"):
+            region.entry = self._block  # from here on: the block that decides
+            self._begin("do", region.entry)
+            region.kind = "do"
+            self._open.append(region)
+            return
+        self._locate(region.operation, line)
+        if region.kind in ("for", "do"):
+            last = self._block
+            self._edges[last].append(region.header)
+            self._begin("after", region.entry if region.kind == "do" else last)
+        elif region.kind == "if":
+            ends = [*region.ends, self._block] if region.alternatives else [region.entry, self._block]
+            join = self._begin("join", ends[0])
+            for end in ends[1:]:
+                self._edges[end].append(join)
+        elif region.kind == "partition":
+            specialize = self._open[-1]
+            name = self._labels[region.header]
+            self._partitions.append(Partition(name, region.header, self._block + 1))
+            specialize.ends.append(self._block)
+            if line.startswith("} :"):
+                self._open.pop()
+                join = self._begin("join", specialize.ends[0])
+                for end in specialize.ends[1:]:
+                    self._edges[end].append(join)
+
+    def _locate(self, operation: int, line: str) -> None:
+        # An operation with regions carries its location behind the closing brace.
+        _, location = self._split_location(line)
+        if location is not None:
+            instruction = self._instructions[operation]
+            text = instruction.text
+            if text.endswith("({"):
+                text = text[:-2] + line[line.find(":") :]
+            kind = instruction.kind
+            if kind is EventKind.FLOAT:
+                kind = _kind(instruction.opcode, text)
+            self._instructions[operation] = instruction._replace(location=location, kind=kind)
+        elif self._instructions[operation].kind is EventKind.FLOAT:
+            instruction = self._instructions[operation]
+            kind = _kind(instruction.opcode, instruction.text + line)
+            self._instructions[operation] = instruction._replace(kind=kind)
+
+    def _terminate(self, opcode: str, text: str, index: int) -> None:
+        reads = decode(text).reads
+        region = self._open[-1]
+        if opcode == "scf.yield":
+            if region.kind in ("for", "do"):
+                for source, target in zip(reads, region.arguments, strict=False):
+                    self._flows.append(Flow(source, target, index, region.operation, True))
+            if region.kind in ("for", "if", "inline"):
+                for source, target in zip(reads, region.results, strict=False):
+                    self._flows.append(Flow(source, target, index, region.operation, False))
+        elif opcode == "scf.condition":
+            for source, target in zip(reads[1:], region.results, strict=False):
+                self._flows.append(Flow(source, target, index, region.operation, False))
+            region.ends.append(index)
+        elif opcode in ("cf.br", "cf.cond_br", "cf.switch"):
+            for label, values in _TARGET.findall(text):
+                self._jumps.append((self._block, index, label, tuple(_VALUE.findall(values))))
+
+    def _label(self, line: str) -> None:
+        found = _BLOCK.match(line)
+        if found is None or not self._open:
+            return
+        region = self._open[-1]
+        arguments = tuple(_ARGUMENT.findall(found[2] or ""))
+        if region.kind == "do" and region.ends:
+            # The arguments of the body are what `scf.condition` passes on.
+            condition = region.ends[0]
+            passed = self._instructions[condition].operands.reads[1:]
+            owner = region.operation
+            self._flows += [Flow(s, t, condition, owner, False) for s, t in zip(passed, arguments, strict=False)]
+        elif region.kind == "func":
+            block = self._begin(found[1], None)
+            self._named_blocks[found[1]] = (block, arguments)
+
+    # -- blocks --------------------------------------------------------------
+
+    @property
+    def _block(self) -> int:
+        return len(self._starts) - 1
+
+    def _begin(self, label: str, source: int | None) -> int:
+        self._starts.append(len(self._instructions))
+        self._labels.append(label)
+        self._edges.append([])
+        if source is not None:
+            self._edges[source].append(self._block)
+        return self._block
+
+    def _end_function(self, location: Location | None) -> None:
+        for block, index, label, values in self._jumps:
+            if label in self._named_blocks:
+                target, arguments = self._named_blocks[label]
+                self._edges[block].append(target)
+                back = target <= block
+                self._flows += [Flow(s, t, index, -1 - target, back) for s, t in zip(values, arguments, strict=False)]
+        stops = [*self._starts[1:], len(self._instructions)]
+        blocks = tuple(
+            BasicBlock(i, self._labels[i], self._starts[i], stops[i], tuple(dict.fromkeys(self._edges[i])))
+            for i in range(len(self._starts))
+        )
+        self._functions.append(
+            Function(
+                self._name,
+                self._line,
+                location,
+                self._arguments,
+                tuple(self._instructions),
+                blocks,
+                tuple(sorted(self._flows, key=lambda flow: flow.at)),
+                tuple(self._partitions),
+            )
+        )
+
+
+def decode(text: str) -> Operands:
+    """Results and reads of one operation; types and attributes hold no values.
+
+    Operations with regions (`scf.*`) have no results here: their values arrive by flows.
+    """
+    found = _OPERATION.match(text)
+    if found is None:
+        return Operands((), tuple(_VALUE.findall(text)))
+    results = () if found[2].startswith("scf.") else _result_names(found[1] or "")
+    return Operands(results, tuple(_VALUE.findall(text, found.end())))
+
+
+def access(instruction: Instruction) -> Access:
+    """Which reads of a memory operation are address, mask and value.
+
+    Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td,
+    TritonAMDGPUOps.td.
+    """
+    reads = instruction.operands.reads
+    opcode = _modern(instruction.opcode)
+    name = opcode.rpartition(".")[2]
+    text = instruction.text
+    if name == "load":
+        return Access(reads[:1], reads[1:2], reads[2:3])
+    if name == "store":
+        return Access(reads[:1], reads[2:3], reads[1:2])
+    if name == "atomic_rmw":
+        return Access(reads[:1], reads[2:3], reads[1:2])
+    if name == "atomic_cas":
+        return Access(reads[:1], (), reads[1:])
+    if name in ("insert_slice_async", "async_copy_global_to_local"):
+        mask = _after(text, " mask ") if " mask " in text else (reads[3:4] if "insert" in name else ())
+        other = _after(text, " other ") if " other " in text else (reads[4:5] if "insert" in name else ())
+        return Access(reads[:1], mask, other)
+    if name.startswith("buffer_"):
+        # %pointer[%offsets], %mask, %other stride = … ; stores and atomics name the value first.
+        close = text.find("]")
+        inside = tuple(_VALUE.findall(text, text.find("["), close)) if close > 0 else ()
+        behind = tuple(value for value in reads if value not in inside)
+        if name.startswith("buffer_load"):
+            pointer, rest = behind[:1], tuple(v for v in behind[1:] if f"stride = {v}" not in text)
+            return Access(pointer + inside, rest[:1], rest[1:2])
+        return Access(behind[1:2] + inside, behind[2:3], behind[:1])
+    if instruction.kind is EventKind.GLOBAL_STORE or name == "descriptor_reduce":
+        return Access(reads[:-1], (), reads[-1:])
+    return Access(reads, (), ())
+
+
+def wait(instruction: Instruction, _attributes: Mapping[str, str]) -> Wait | None:
+    """What a wait leaves pending: `num` of `async_wait`, `pendings` of a dot or store wait."""
+    if instruction.kind is not EventKind.WAIT:
+        return None
+    found = _NUMBER.search(instruction.text)
+    return Wait(instruction.opcode, int(found[1]) if found is not None else None)
+
+
+def _kind(opcode: str, text: str) -> EventKind:
+    kind = OPCODES.kind(_modern(opcode))
+    if kind is EventKind.FLOAT and opcode in _BODIES and _extent(text) == 1:
+        return EventKind.MOVE  # nothing is combined along an axis of extent 1
+    if opcode in WHOLE_DATA:
+        return EventKind.FLOAT if _CALLED_FLOAT.search(text) is not None else EventKind.MOVE
+    return kind
+
+
+def _modern(opcode: str) -> str:
+    for old, new in _DIALECTS.items():
+        if opcode.startswith(old):
+            return new + opcode[len(old) :]
+    return opcode
+
+
+def _extent(text: str) -> int | None:
+    axis, shape = _EXTENT.search(text), _SHAPE.search(text)
+    if axis is None or shape is None:
+        return None
+    extents = shape[1].rstrip("x").split("x")
+    return int(extents[int(axis[1])]) if int(axis[1]) < len(extents) else None
+
+
+def _result_names(text: str) -> tuple[str, ...]:
+    names: list[str] = []
+    for part in text.rstrip(" =").split(","):
+        name, colon, count = part.strip().partition(":")
+        if colon and count.isdigit():
+            names += [f"{name}#{i}" for i in range(int(count))]
+        elif name:
+            names.append(name)
+    return tuple(names)
+
+
+def _after(text: str, word: str) -> tuple[str, ...]:
+    found = _VALUE.match(text, text.find(word) + len(word))
+    return () if found is None else (found[0],)
+
+
+def _split_callsite(text: str) -> tuple[str, str]:
+    depth = 0
+    for at, character in enumerate(text):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+        elif depth == 0 and text.startswith(" at ", at):
+            return text[:at], text[at + 4 :]
+    return text, "unknown"
+
+
+def _split_list(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        if character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+FORMAT = Format(
+    name="MLIR",
+    stages=(Stage.TTIR, Stage.TTGIR),
+    parse=parse,
+    sniff=sniff,
+    wait=wait,
+    access=access,
+    cannot_read=(
+        "Operations in MLIR's generic form other than those that Triton prints so are kept with their kind, "
+        "but operands inside attribute dictionaries are taken for reads.",
+        "A fused location is read as the first of its parts.",
+        "Only the forms of `scf`, `cf` and `ttg.warp_specialize` make control flow; regions of other operations "
+        "are read in line.",
+    ),
+)

@@ -1,0 +1,248 @@
+"""From an artifact to its facts: read each stage, find the program's regions in it, judge them.
+
+Nothing escapes but facts: a stage that cannot be read costs a named problem and leaves the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts, judge
+from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.cache import Artifact, Cache, Problem, read_stage
+from artifact_inspector.errors import CacheError, ParseError
+from artifact_inspector.formats import Format, format_of
+from artifact_inspector.model import EventKind, Function, Instruction, Module, Stage
+
+__all__ = ["COUNTED", "KernelFacts", "StageFacts", "WaitFacts", "inspect_artifact", "inspect_cache", "read_module"]
+
+COUNTED = tuple(
+    kind
+    for kind in EventKind
+    if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
+)
+"""Kinds whose instructions are counted per file."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFacts:
+    """One wait instruction of a stage."""
+
+    line: int
+    op: str
+    depth: int | None
+    region: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """What one file says."""
+
+    stage: Stage
+    file: str
+    """Path relative to the cache directory."""
+    instructions: int
+    unknown: dict[str, int]
+    """Opcodes of no known kind, with how often each stands there."""
+    counts: dict[str, int]
+    """Instructions of each counted kind, over all functions."""
+    waits: tuple[WaitFacts, ...]
+    regions: tuple[RegionFacts, ...]
+    attributes: dict[str, str]
+
+    def region(self, name: str) -> RegionFacts | None:
+        """The region of that id, if the stage has it."""
+        return next((found for found in self.regions if found.id == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What a kernel's files say, stage by stage."""
+
+    artifact: Artifact
+    stages: dict[Stage, StageFacts]
+    """Text stages that could be read, in compilation order."""
+    principal: str | None
+    """The region that the kernel is known by: its deepest loop of matrix operations, else its
+    deepest loop that computes on loads, else its straight-line code."""
+    changed: dict[str, Stage]
+    """Region → first stage whose order verdict differs from the stage before."""
+    problems: tuple[Problem, ...]
+
+    @property
+    def last(self) -> StageFacts | None:
+        """The last text stage."""
+        return next(reversed(self.stages.values()), None)
+
+    @property
+    def verdict(self) -> str | None:
+        """The principal region's verdict in the last text stage."""
+        found = self.principal_region
+        return None if found is None else found.verdict
+
+    @property
+    def principal_region(self) -> RegionFacts | None:
+        """The principal region in the last text stage that has it."""
+        if self.principal is None:
+            return None
+        for stage in reversed(self.stages.values()):
+            found = stage.region(self.principal)
+            if found is not None:
+                return found
+        return None
+
+    @property
+    def changed_at(self) -> Stage | None:
+        """The stage where the principal region's order verdict first changed."""
+        return None if self.principal is None else self.changed.get(self.principal)
+
+    @property
+    def wait_depths(self) -> tuple[int, ...]:
+        """Depths of the waits in the principal region of the last stage, in program order."""
+        last = self.last
+        if last is None or self.principal is None:
+            return ()
+        return tuple(w.depth for w in last.waits if w.region == self.principal and w.depth is not None)
+
+
+def inspect_cache(
+    cache: Cache, artifacts: Iterable[Artifact] | None = None, *, progress: Callable[[Artifact], None] | None = None
+) -> Iterator[KernelFacts]:
+    """The facts of a cache's kernels, one after the other; `progress` is told of each beforehand."""
+    for artifact in cache.entries if artifacts is None else artifacts:
+        if progress is not None:
+            progress(artifact)
+        yield inspect_artifact(artifact)
+
+
+def inspect_artifact(artifact: Artifact) -> KernelFacts:
+    """The facts of one kernel from whichever of its stages can be read."""
+    problems: list[Problem] = []
+    stages: dict[Stage, StageFacts] = {}
+    references: dict[str, tuple[ReferenceRegion, ...]] = {}
+    for stage in Stage:
+        if stage.value not in artifact.files:
+            continue
+        module = read_module(artifact, stage, problems)
+        if module is None:
+            continue
+        language = format_of(stage)
+        exact = not references and language.access is not None
+        if exact:
+            references = _references(module, language)
+        stages[stage] = _stage_facts(artifact.relative(stage.value), module, language, references, exact=exact)
+    principal = _principal(stages)
+    return KernelFacts(artifact, stages, principal, _changes(stages), tuple(problems))
+
+
+def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Module | None:
+    """The parsed file of a stage, or None with the reason added to `problems`."""
+    try:
+        text = read_stage(artifact, stage.value)
+    except CacheError as error:
+        problems.append(Problem(artifact.relative(stage.value), error.message))
+        return None
+    if text.problem is not None:
+        problems.append(text.problem)
+    if not text.source.text.strip():
+        return None
+    try:
+        module = format_of(stage).parse(text.source, stage)
+    except ParseError as error:
+        problems.append(Problem(artifact.relative(stage.value), error.message))
+        return None
+    problems += [Problem(artifact.relative(stage.value), problem) for problem in module.problems]
+    return module
+
+
+def _references(module: Module, language: Format) -> dict[str, tuple[ReferenceRegion, ...]]:
+    assert language.access is not None
+    return {
+        function.name: find_reference(function, find_control_flow(function), language.access)
+        for function in module.functions
+    }
+
+
+def _stage_facts(
+    file: str, module: Module, language: Format, references: dict[str, tuple[ReferenceRegion, ...]], *, exact: bool
+) -> StageFacts:
+    counts: Counter[EventKind] = Counter()
+    unknown: Counter[str] = Counter()
+    regions: list[RegionFacts] = []
+    waits: list[WaitFacts] = []
+    total = 0
+    for function in module.functions:
+        prefix = "" if len(module.functions) == 1 else f"{function.name}/"
+        total += len(function.instructions)
+        counts.update([x.kind for x in function.instructions])
+        code = Code(function, find_control_flow(function))
+        found = find_regions(code, _reference_of(function, module, references))
+        region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
+        regions += [_prefixed(judge(code, region, exact=exact), prefix) for region in found]
+        for index, instruction in enumerate(function.instructions):
+            if instruction.kind is EventKind.WAIT:
+                waits += _waits(instruction, language, module, region_of_block[code.flow.block_of[index]])
+            elif instruction.kind is EventKind.UNKNOWN:
+                unknown[instruction.opcode] += 1
+    return StageFacts(
+        module.stage,
+        file,
+        total,
+        dict(unknown.most_common()),
+        {kind.count_name: counts[kind] for kind in COUNTED},
+        tuple(waits),
+        tuple(regions),
+        module.attributes,
+    )
+
+
+def _reference_of(
+    function: Function, module: Module, references: dict[str, tuple[ReferenceRegion, ...]]
+) -> tuple[ReferenceRegion, ...]:
+    if function.name in references:
+        return references[function.name]
+    if len(references) == 1 and len(module.functions) == 1:
+        return next(iter(references.values()))
+    return ()
+
+
+def _waits(instruction: Instruction, language: Format, module: Module, region: str) -> list[WaitFacts]:
+    found = language.wait(instruction, module.attributes)
+    return [] if found is None else [WaitFacts(instruction.line, found.op, found.depth, region)]
+
+
+def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
+    if not prefix:
+        return facts
+    parent = None if facts.parent is None else prefix + facts.parent
+    return replace(facts, id=prefix + facts.id, parent=parent)
+
+
+def _principal(stages: dict[Stage, StageFacts]) -> str | None:
+    first = next(iter(stages.values()), None)
+    if first is None:
+        return None
+
+    def weight(region: RegionFacts) -> tuple[bool, bool, int, int]:
+        computes = bool(region.rounds)
+        return (region.matrix > 0 and computes, computes, region.depth, len(region.rounds))
+
+    return max(first.regions, key=weight).id if first.regions else None
+
+
+def _changes(stages: dict[Stage, StageFacts]) -> dict[str, Stage]:
+    changed: dict[str, Stage] = {}
+    known: dict[str, str] = {}
+    for stage, facts in stages.items():
+        for region in facts.regions:
+            if region.verdict not in ORDER_VERDICTS:
+                continue
+            before = known.get(region.id)
+            if before is not None and before != region.verdict:
+                changed.setdefault(region.id, stage)
+            known[region.id] = region.verdict
+    return changed
