@@ -28,6 +28,9 @@ COUNTED = tuple(
 """Kinds whose instructions are counted per file."""
 
 
+MATRIX_WAITS = ("wgmma.", "tcgen05.", "ttng.warp_group_dot", "triton_nvidia_gpu.")
+
+
 @dataclass(frozen=True, slots=True)
 class WaitFacts:
     """One wait instruction of a stage."""
@@ -102,11 +105,18 @@ class KernelFacts:
 
     @property
     def wait_depths(self) -> tuple[int, ...]:
-        """Depths of the waits in the principal region of the last stage, in program order."""
+        """Depths of the waits for loads in the principal region of the last stage, in program order.
+
+        Waits for matrix operations (`wgmma.wait_group`) say nothing of loads and are left out.
+        """
         last = self.last
         if last is None or self.principal is None:
             return ()
-        return tuple(w.depth for w in last.waits if w.region == self.principal and w.depth is not None)
+        return tuple(
+            w.depth
+            for w in last.waits
+            if w.region == self.principal and w.depth is not None and not w.op.startswith(MATRIX_WAITS)
+        )
 
 
 def inspect_cache(
@@ -180,7 +190,7 @@ def _stage_facts(
         total += len(function.instructions)
         counts.update([x.kind for x in function.instructions])
         code = Code(function, find_control_flow(function))
-        found = find_regions(code, _reference_of(function, module, references))
+        found = find_regions(code, _reference_of(function, module, references), exact=exact)
         region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
         regions += [_prefixed(judge(code, region, exact=exact), prefix) for region in found]
         for index, instruction in enumerate(function.instructions):

@@ -165,14 +165,15 @@ class _Locator:
             near = next((n for n in neighbours if n.loads and not n.merged), None)
             if near is not None and self._may_be_merged(found, near):
                 found.loads, found.merged = list(near.loads), True
-                self.notes.append(f"the load of {_label(found)} was merged into that of {_label(near)}")
+                self.notes.append(f"the load of {_label(found)} has no line of its own: it shares that of {_label(near)}")
 
     def _take_unplaced(self, missing: list[LocatedStatement]) -> None:
         """Loads without a place of their own (behind `s_clause`) belong to what is missing."""
         unplaced = [
             index
             for index in self.code.indices(self.region.blocks)
-            if self.code.function.instructions[index].kind in LOADS and index not in self.code.chains
+            if self.code.function.instructions[index].kind in LOADS
+            and self.code.chains.get(index) not in self.region.statement_places - {None}
         ]
         if len(unplaced) < len(missing):
             return

@@ -203,6 +203,7 @@ class _Judgement:
         return "unknown"
 
     def _compare(self, rounds: list[LocatedRound]) -> str:
+        rounds = [self._one_copy(item) for item in rounds]
         pairs = [self._pair(a, b) for a, b in zip(rounds, rounds[1:], strict=False)]
         self.pairs = tuple(pairs)
         letters = {pair.letter for pair in pairs}
@@ -217,6 +218,16 @@ class _Judgement:
             text += f" {number}" if pair.letter == "C" else f"}}{{{number}"
         self.groups = text + "}"
         return "grouped"
+
+    def _one_copy(self, item: LocatedRound) -> LocatedRound:
+        """The first of the equal copies of an unrolled body."""
+        times = self.unrolled_by
+        if times == 1:
+            return item
+        statements = [
+            LocatedStatement(s.statement, s.loads[: max(1, len(s.loads) // times)]) for s in item.statements if s.loads
+        ]
+        return LocatedRound(statements, item.computes[: max(1, len(item.computes) // times)])
 
     def _pair(self, earlier: LocatedRound, later: LocatedRound) -> Pair:
         first = min(self.position[i] for i in earlier.computes)

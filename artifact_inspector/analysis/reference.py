@@ -22,6 +22,8 @@ __all__ = [
     "ReferenceRound",
     "chain_of",
     "find_reference",
+    "loop_chain",
+    "loop_names",
     "source_of",
 ]
 
@@ -116,7 +118,7 @@ def find_reference(
                 loop=loop,
                 parent=None if loop is None else ("straight" if parent is None else names[parent]),
                 depth=0 if loop is None else flow.loops[loop].depth,
-                chain=None if loop is None else _loop_chain(function, flow, loop),
+                chain=None if loop is None else loop_chain(function, flow, loop),
                 chains=frozenset(chain for chain in chains if chain is not None),
                 rounds=tuple(_round(function, found, r) for r in found.rounds if r.loop == loop),
                 other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
@@ -130,7 +132,7 @@ def loop_names(function: Function, flow: ControlFlow) -> list[str]:
     names: list[str] = []
     used: dict[str, int] = {}
     for loop in range(len(flow.loops)):
-        chain = _loop_chain(function, flow, loop)
+        chain = loop_chain(function, flow, loop)
         name = f"loop@{chain[-1][1]}" if chain is not None else "loop"
         used[name] = used.get(name, 0) + 1
         numbered = chain is None or used[name] > 1
@@ -138,8 +140,11 @@ def loop_names(function: Function, flow: ControlFlow) -> list[str]:
     return names
 
 
-def _loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None:
-    # Structured loops repeat the loop's place at their terminator; lowered ones at the latch's branch.
+def loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None:
+    """Place of a loop statement: of the structured operation, else of the branch that closes it."""
+    before = function.blocks[flow.loops[loop].header].start - 1
+    if before >= 0 and function.instructions[before].opcode.startswith("scf."):
+        return chain_of(function.instructions[before].location)
     for latch in flow.loops[loop].latches:
         block = function.blocks[latch]
         for index in range(block.stop - 1, block.start - 1, -1):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.cfg import ControlFlow
-from artifact_inspector.analysis.reference import Chain, ReferenceRegion, chain_of, loop_names
+from artifact_inspector.analysis.reference import Chain, ReferenceRegion, chain_of, loop_chain, loop_names
 from artifact_inspector.analysis.rounds import COMPUTES, LOADS
-from artifact_inspector.model import EventKind, Function, Instruction
+from artifact_inspector.model import EventKind, Function
 
 __all__ = ["Code", "Region", "find_regions"]
 
@@ -76,14 +76,23 @@ class Region:
     """The same with the loops inside."""
     reference: ReferenceRegion | None
     """The region of the program that it is, as far as the places tell."""
+    statement_places: frozenset[Chain | None] = frozenset()
+    """Places of all load statements of the program; a load anywhere else has lost its line."""
     computes_elsewhere: bool = False
     """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
 
 
-def find_regions(code: Code, reference: tuple[ReferenceRegion, ...]) -> tuple[Region, ...]:
-    """Straight-line code and partitions first, then the loops in execution order."""
+def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
+    """Straight-line code and partitions first, then the loops in execution order.
+
+    Args:
+        exact: the stage is the one that the reference was read from.
+    """
     function, flow = code.function, code.flow
-    matched = _match_loops(code, reference)
+    if exact:
+        matched = {region.loop: region for region in reference if region.loop is not None}
+    else:
+        matched = _match_loops(code, reference)
     split = _split_regions(code, reference, matched)
     own: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
     for block in range(len(function.blocks)):
@@ -95,8 +104,9 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...]) -> tuple[Re
         partitions.append((partition.name, inside))
         straight = straight - inside
     by_id = {region.id: region for region in reference}
+    places = frozenset(statement_places(code, reference))
     outside = frozenset(range(len(function.blocks))).difference(*(inside for _, inside in partitions))
-    regions = [Region("straight", "straight", None, None, 0, frozenset(straight), outside, by_id.get("straight"))]
+    regions = [Region("straight", "straight", None, None, 0, frozenset(straight), outside, by_id.get("straight"), places)]
     for name, inside in partitions:
         regions.append(Region(name, "partition", None, "straight", 0, frozenset(own[None]) & inside, inside, None))
     names: dict[int, str] = {}
@@ -124,6 +134,7 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...]) -> tuple[Re
                 frozenset(own[loop]),
                 natural.blocks,
                 region,
+                places,
                 region is not None and region.id in split,
             )
         )
@@ -141,6 +152,7 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
     for natural in range(len(code.flow.loops)):
         blocks = frozenset(b for b in code.flow.loops[natural].blocks if code.flow.loop_of[b] == natural)
         strong, branches, anywhere = _places(code, blocks)
+        branches.add(loop_chain(code.function, code.flow, natural))
         for place, region in enumerate(loops):
             keys = {code.visible(chain) for chain in _strong_chains(region)}
             score = float(len(keys & strong))
@@ -208,12 +220,24 @@ def _is_innermost(code: Code, loop: int) -> bool:
     return all(other.parent != loop for other in code.flow.loops)
 
 
+def statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
+    """Places of all load statements of the program, as this stage writes them."""
+    return {code.visible(s.chain) for region in reference for s in (*region.statements, *region.other)}
+
+
 def _split_regions(
     code: Code, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
 ) -> set[str]:
-    """Regions whose loads and computes ended up in different loops, none of which holds both."""
+    """Regions whose loads and computes ended up in different loops, none of which holds both.
+
+    A load at the place of no statement counts for the loop it stands in: partitioning passes put
+    their copies at the function's own line.
+    """
+    known = statement_places(code, reference)
     holds: dict[str, list[tuple[bool, bool]]] = {}
     for loop, region in matched.items():
+        if not region.rounds:
+            continue
         loads = {code.visible(s.chain) for s in region.statements}
         computes = {
             code.visible(chain) for item in region.rounds for c in item.computes for level in c.chains for chain in level
@@ -221,10 +245,11 @@ def _split_regions(
         has_load = has_compute = False
         for index in code.indices(code.flow.loops[loop].blocks):
             chain = code.chains.get(index)
-            if chain is not None:
-                kind = code.function.instructions[index].kind
-                has_load = has_load or (kind in LOADS and chain in loads)
-                has_compute = has_compute or (kind in COMPUTES and chain in computes)
+            kind = code.function.instructions[index].kind
+            if kind in LOADS and code.flow.loop_of[code.flow.block_of[index]] == loop:
+                has_load = has_load or chain in loads or chain not in known
+            elif kind in COMPUTES and chain is not None:
+                has_compute = has_compute or chain in computes
         holds.setdefault(region.id, []).append((has_load, has_compute))
     return {
         name
@@ -233,8 +258,3 @@ def _split_regions(
         and any(compute for _, compute in pairs)
         and not any(load and compute for load, compute in pairs)
     }
-
-
-def instructions_of(code: Code, indices: list[int]) -> list[tuple[int, Instruction]]:
-    """The instructions at some indices, with them."""
-    return [(index, code.function.instructions[index]) for index in indices]

@@ -29,13 +29,14 @@ def find_first_computes(
     run = list(instructions)
     registers: dict[str, int] = {}
     found: dict[int, int] = {}
-    stored = readable = 0
+    readable = 0
+    stored: int | None = None  # None: nothing was stored since the last barrier
     for _ in range(trips):
         for index, instruction in run:
             kind = instruction.kind
             if kind is EventKind.BARRIER:
-                if stored:
-                    readable, stored = stored, 0
+                if stored is not None:
+                    readable, stored = stored, None
                 continue
             results, reads = instruction.operands
             data = 0
@@ -51,10 +52,10 @@ def find_first_computes(
                     found[index] = found.get(index, 0) | data
                 data = 0
             elif kind is EventKind.SHARED_STORE:
-                stored |= data
+                stored = (stored or 0) | data
                 continue
             elif kind is EventKind.SHARED_LOAD:
-                data |= readable | stored
+                data |= readable | (stored or 0)
             for name in results:
                 if instruction.guard is not None:
                     registers[name] = registers.get(name, 0) | data
