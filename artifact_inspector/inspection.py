@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.locate import Memory
 from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts, judge
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.regions import Code, find_regions
@@ -134,6 +135,7 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
     problems: list[Problem] = []
     stages: dict[Stage, StageFacts] = {}
     references: dict[str, tuple[ReferenceRegion, ...]] = {}
+    memories: dict[str, Memory] = {}
     for stage in Stage:
         if stage.value not in artifact.files:
             continue
@@ -144,7 +146,7 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
         exact = not references and language.access is not None
         if exact:
             references = _references(module, language)
-        stages[stage] = _stage_facts(artifact.relative(stage.value), module, language, references, exact=exact)
+        stages[stage] = _stage_facts(artifact.relative(stage.value), module, language, references, memories, exact=exact)
     principal = _principal(stages)
     return KernelFacts(artifact, stages, principal, _changes(stages), tuple(problems))
 
@@ -178,8 +180,15 @@ def _references(module: Module, language: Format) -> dict[str, tuple[ReferenceRe
 
 
 def _stage_facts(
-    file: str, module: Module, language: Format, references: dict[str, tuple[ReferenceRegion, ...]], *, exact: bool
+    file: str,
+    module: Module,
+    language: Format,
+    references: dict[str, tuple[ReferenceRegion, ...]],
+    memories: dict[str, Memory],
+    *,
+    exact: bool,
 ) -> StageFacts:
+    """The facts of one stage; `memories` are those of the stage before and become this one's."""
     counts: Counter[EventKind] = Counter()
     unknown: Counter[str] = Counter()
     regions: list[RegionFacts] = []
@@ -192,7 +201,10 @@ def _stage_facts(
         code = Code(function, find_control_flow(function))
         found = find_regions(code, _reference_of(function, module, references), exact=exact)
         region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
-        regions += [_prefixed(judge(code, region, exact=exact), prefix) for region in found]
+        for region in found:
+            name = prefix + region.id
+            facts, memories[name] = judge(code, region, memories.get(name), exact=exact)
+            regions.append(_prefixed(facts, prefix))
         for index, instruction in enumerate(function.instructions):
             if instruction.kind is EventKind.WAIT:
                 waits += _waits(instruction, language, module, region_of_block[code.flow.block_of[index]])

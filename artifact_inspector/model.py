@@ -214,6 +214,8 @@ class Function:
     blocks: tuple[BasicBlock, ...]
     flows: tuple[Flow, ...] = ()
     partitions: tuple[Partition, ...] = ()
+    followers: frozenset[int] = frozenset()
+    """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
 
 
 @dataclass(frozen=True, slots=True)

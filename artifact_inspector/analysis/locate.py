@@ -11,12 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.reference import Chain, LoadStatement, ReferenceRegion, ReferenceRound
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Code, Region, is_homeless
 from artifact_inspector.analysis.rounds import COMPUTES, LOADS
 from artifact_inspector.analysis.taint import find_first_computes
 from artifact_inspector.model import EventKind
 
-__all__ = ["LocatedRound", "LocatedStatement", "Placement", "locate"]
+__all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "locate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the stage before said of a region: back ends blur what was plain there."""
+
+    loads: dict[int, int]
+    """Load instructions in the region, by statement."""
+    computes: dict[int, int]
+    """Direct computes, by round."""
+    distances: dict[int, int]
+    """Iterations ahead, by statement."""
+    unrolled_by: int
 
 
 @dataclass(slots=True)
@@ -56,10 +69,11 @@ class Placement:
     notes: list[str] = field(default_factory=list)
 
 
-def locate(code: Code, region: Region, *, exact: bool) -> Placement:
+def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
     """The rounds of a region's reference at this stage.
 
     Args:
+        before: what the stage before said of it.
         exact: the region is the reference's own: instruction indices are taken as they are.
     """
     reference = region.reference
@@ -70,7 +84,7 @@ def locate(code: Code, region: Region, *, exact: bool) -> Placement:
     places = {s.chain for s in (*reference.statements, *reference.other)} - {None}
     if not places and (reference.rounds or reference.other) or not code.longest:
         return _by_dataflow(code, region, reference)
-    return _Locator(code, region, reference).run()
+    return _Locator(code, region, reference, before).run()
 
 
 def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
@@ -84,7 +98,8 @@ def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
 class _Locator:
     """Finds the statements and computes of one region by place."""
 
-    def __init__(self, code: Code, region: Region, reference: ReferenceRegion) -> None:
+    def __init__(self, code: Code, region: Region, reference: ReferenceRegion, before: Memory | None) -> None:
+        self.before = before
         self.code = code
         self.region = region
         self.reference = reference
@@ -106,6 +121,9 @@ class _Locator:
                 self.ancestors.add(parent)
                 parent = flow.loops[parent].parent
         self.notes: list[str] = []
+        self.flowing: dict[int, int] | None = None
+        self.orphans: list[int] = []
+        """Loads that stand at the line of another statement only because they share its clause."""
 
     def run(self) -> Placement:
         located = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in self.reference.rounds]
@@ -132,6 +150,8 @@ class _Locator:
             loads = self.code.loads_at.get(chain, [])
             inside = [i for i in loads if self._is_own_load(i)]
             front = [i for i in loads if self._is_front(i)]
+            if self.before is not None and len(statements) == 1:
+                inside = self._share_clauses(inside, statements[0])
             for found, share in zip(statements, _shares(inside, len(statements)), strict=True):
                 found.loads = share
             for found, share in zip(statements, _shares(front, len(statements)), strict=True):
@@ -167,20 +187,46 @@ class _Locator:
                 found.loads, found.merged = list(near.loads), True
                 self.notes.append(f"the load of {_label(found)} has no line of its own: it shares that of {_label(near)}")
 
+    def _share_clauses(self, loads: list[int], owner: LocatedStatement) -> list[int]:
+        """A statement's loads without those that only follow one of them in a clause.
+
+        Of the loads behind `s_clause N` the first alone has a line. They keep it as long as their
+        statement had as many loads at the stage before; the rest are left for other statements.
+        """
+        assert self.before is not None
+        due = self.before.loads.get(owner.statement.index, len(loads))
+        followers = [i for i in loads if i in self.code.function.followers]
+        surplus = len(loads) - due
+        if surplus <= 0 or not followers:
+            return loads
+        dropped = set(followers[:surplus]) if due == 1 else set(self._worst_followers(loads, surplus))
+        self.orphans += sorted(dropped, key=lambda i: self.position[i])
+        return [i for i in loads if i not in dropped]
+
+    def _worst_followers(self, loads: list[int], surplus: int) -> list[int]:
+        """Followers at the ends of clauses: a clause lists statement after statement."""
+        ends = [
+            index
+            for index, after in zip(loads, [*loads[1:], -1], strict=True)
+            if index in self.code.function.followers and after not in self.code.function.followers
+        ]
+        return ends[:surplus]
+
     def _take_unplaced(self, missing: list[LocatedStatement]) -> None:
-        """Loads without a place of their own (behind `s_clause`) belong to what is missing."""
+        """Loads that lost their line (at none, or at the function's own) belong to what is missing."""
         unplaced = [
             index
             for index in self.code.indices(self.region.blocks)
             if self.code.function.instructions[index].kind in LOADS
-            and self.code.chains.get(index) not in self.region.statement_places - {None}
+            and is_homeless(self.code, self.code.chains.get(index))
         ]
+        unplaced = sorted({*unplaced, *self.orphans}, key=lambda index: self.position[index])
         if len(unplaced) < len(missing):
             return
         missing = sorted(missing, key=lambda found: found.statement.index)
         for found, share in zip(missing, _shares(unplaced, len(missing)), strict=True):
             found.loads = share
-        self.notes.append("loads without a line were taken, in order, for the statements without a load")
+        self.notes.append("loads without a line of their own were taken, in order, for the statements without a load")
 
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
         # Only neighbours in one source function can share a wider load.
@@ -190,43 +236,62 @@ class _Locator:
     # -- computes ------------------------------------------------------------------
 
     def _find_computes(self, located: list[LocatedRound]) -> None:
-        levels: list[int] = []
-        claimed: dict[Chain, list[tuple[int, int]]] = {}
-        for number, (item, reference) in enumerate(zip(located, self.reference.rounds, strict=True)):
-            level = self._level(reference)
-            levels.append(level)
-            item.contracted = level > 0
-            if level < 0:
-                continue
-            for order, compute in enumerate(reference.computes):
-                for chain in compute.chains[min(level, len(compute.chains) - 1)]:
-                    visible = self.code.visible(chain)
-                    if visible is not None and self._computes_at(visible):
-                        claimed.setdefault(visible, []).append((number, order))
-        flowing: dict[int, int] | None = None
-        for chain, owners in claimed.items():
+        levels = [self._level(reference) for reference in self.reference.rounds]
+        owners: dict[Chain, list[int]] = {}
+        for number, level in enumerate(levels):
+            for chain in self._chains(number, level, level + 1):
+                owners.setdefault(chain, []).append(number)
+        for chain, rounds in owners.items():
             indices = self._computes_at(chain)
-            rounds = sorted({number for number, _ in owners})
-            front = [i for i in self.code.computes_at.get(chain, []) if self._is_front(i)]
+            front = [i for i in self.code.computes_at[chain] if self._is_front(i)]
             for number in rounds:
                 located[number].front_computes += front
-            if len(rounds) == 1:
-                located[rounds[0]].computes += indices
-                continue
-            if flowing is None:
-                flowing = self._flowing(located)
-            for number, share in zip(rounds, self._apart(indices, rounds, flowing), strict=True):
+            shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
+            for number, share in zip(rounds, shares, strict=True):
                 located[number].computes += share
         for number, item in enumerate(located):
-            if not item.computes and levels[number] < 0 and item.loads:
-                if flowing is None:
-                    flowing = self._flowing(located)
-                item.computes = [index for index, groups in flowing.items() if groups >> number & 1]
-                if item.computes:
-                    self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
+            self._complete(number, item, levels[number], located)
             item.computes = sorted(set(item.computes), key=lambda index: self.position[index])
-            if item.contracted:
-                self.notes.append(f"round {number + 1}: its first compute was contracted into its consumer")
+
+    def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
+        """Add computes that were contracted into a consumer, or that bear another operation's line."""
+        if not item.loads:
+            return
+        if level < 0:
+            item.computes = [i for i, groups in self._flowing(located).items() if groups >> number & 1]
+            if item.computes:
+                self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
+            return
+        item.contracted = level > 0
+        known = 0 if self.before is None else self.before.computes.get(number, 0)
+        if level == 0 and (len(item.computes) >= known or len(located) == 1):
+            return
+        taking = [
+            index
+            for chain in self._chains(number, 0, None)
+            for index in self._computes_at(chain)
+            if self._flowing(located).get(index, 0) >> number & 1
+        ]
+        if level == 0:
+            item.contracted = bool(set(taking) - set(item.computes))
+            item.computes += taking
+        elif taking:
+            item.computes = taking
+        if item.contracted:
+            self.notes.append(f"round {number + 1}: computes were contracted into their consumers")
+
+    def _chains(self, number: int, first: int, stop: int | None) -> list[Chain]:
+        """Places of a round's computes and of their consumers, `first` to `stop` steps away, that
+        hold computes at this stage."""
+        if first < 0:
+            return []
+        found: dict[Chain, None] = {}
+        for compute in self.reference.rounds[number].computes:
+            levels = compute.chains[min(first, len(compute.chains) - 1) : stop]
+            for chain in (self.code.visible(chain) for level in levels for chain in level):
+                if chain is not None and self._computes_at(chain):
+                    found[chain] = None
+        return list(found)
 
     def _level(self, reference: ReferenceRound) -> int:
         """0 when a direct compute stands at its own place, n when the n-th consumer must stand in."""
@@ -245,15 +310,20 @@ class _Locator:
         return [index for index in self.code.computes_at.get(chain, []) if self.inside_whole(index)]
 
     def _flowing(self, located: list[LocatedRound]) -> dict[int, int]:
+        """Computes that take loaded data first, each with its rounds as a bit set; made once."""
+        if self.flowing is not None:
+            return self.flowing
         groups: dict[int, int] = {}
         for number, item in enumerate(located):
             for load in item.loads:
                 groups[load] = number
         run = [(i, self.code.function.instructions[i]) for i in self.code.indices(self.region.whole)]
-        return find_first_computes(run, groups, 1 if self.region.loop is None else 2)
+        self.flowing = find_first_computes(run, groups, 1 if self.region.loop is None else 2)
+        return self.flowing
 
-    def _apart(self, indices: list[int], rounds: list[int], flowing: dict[int, int]) -> list[list[int]]:
+    def _apart(self, indices: list[int], rounds: list[int], located: list[LocatedRound]) -> list[list[int]]:
         """Tell the computes at one place apart: by the loads they take, else in equal runs."""
+        flowing = self._flowing(located)
         shares = [[i for i in indices if flowing.get(i, 0) >> number & 1] for number in rounds]
         if all(shares):
             return shares

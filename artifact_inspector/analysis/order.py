@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.locate import LocatedRound, LocatedStatement, Placement, locate
+from artifact_inspector.analysis.locate import LocatedRound, LocatedStatement, Memory, Placement, locate
 from artifact_inspector.analysis.reference import LoadStatement
 from artifact_inspector.analysis.regions import Code, Region
 from artifact_inspector.analysis.rounds import COMPUTES, LOADS
@@ -113,14 +113,21 @@ def signature_of(instructions: list[Instruction]) -> str:
     return " ".join(f"{letter}{count}" for letter, count in runs)
 
 
-def judge(code: Code, region: Region, *, exact: bool) -> RegionFacts:
-    """The facts of one region; `exact` when the stage is the one that the reference was read from."""
-    placement = locate(code, region, exact=exact)
-    return _Judgement(code, region, placement).facts()
+def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> tuple[RegionFacts, Memory]:
+    """The facts of one region, and what to remember of it for the next stage.
+
+    Args:
+        before: what the stage before left, None at the first.
+        exact: the stage is the one that the reference was read from.
+    """
+    placement = locate(code, region, before, exact=exact)
+    judgement = _Judgement(code, region, placement, before)
+    return judgement.facts(), judgement.memory()
 
 
 class _Judgement:
-    def __init__(self, code: Code, region: Region, placement: Placement) -> None:
+    def __init__(self, code: Code, region: Region, placement: Placement, before: Memory | None) -> None:
+        self.before = before
         self.code = code
         self.region = region
         self.placement = placement
@@ -133,6 +140,7 @@ class _Judgement:
         self.unrolled_by = 1
         self.copies_stand: str | None = None
         self.distances: dict[int, int] = {}
+        self.uncertain = False
 
     def facts(self) -> RegionFacts:
         verdict = self._verdict()
@@ -159,6 +167,15 @@ class _Judgement:
             copies_stand=self.copies_stand,
             notes=tuple(dict.fromkeys(self.notes)),
             in_program=reference is not None or region.kind != "loop",
+        )
+
+    def memory(self) -> Memory:
+        statements = [found for item in self.placement.rounds for found in item.statements]
+        return Memory(
+            {found.statement.index: len(found.loads) for found in statements},
+            {number: len(item.computes) for number, item in enumerate(self.placement.rounds)},
+            {found.statement.index: self.distances.get(id(found), 0) for found in statements},
+            self.unrolled_by,
         )
 
     # -- the verdict -----------------------------------------------------------------
@@ -262,6 +279,8 @@ class _Judgement:
                 (ahead if distance > 0 else same).append(found)
                 if distance > 0:
                     distances.append(distance)
+        if self.uncertain:
+            return "unknown"
         if not ahead:
             return None
         low, high = min(distances), max(distances)
@@ -276,12 +295,18 @@ class _Judgement:
     def _copies_in_front(self, found: LocatedStatement) -> int:
         each = len(found.loads) / self.unrolled_by
         copies = len(found.front) / each
-        if copies != int(copies):
-            self.notes.append(
-                f"{len(found.front)} loads of {self._name(found.statement)} in front of the loop, "
-                f"{len(found.loads)} inside: not a whole number of iterations"
-            )
-        return round(copies)
+        if copies == int(copies):
+            return int(copies)
+        known = None if self.before is None else self.before.distances.get(found.statement.index)
+        self.notes.append(
+            f"{len(found.front)} loads of {self._name(found.statement)} in front of the loop, "
+            f"{len(found.loads)} inside: not a whole number of iterations; "
+            + ("its distance is unknown" if known is None else "its distance is that of the stage before")
+        )
+        if known is None:
+            self.uncertain = True
+            return round(copies)
+        return known - found.statement.distance
 
     def _consumed_in_front(self, item: LocatedRound) -> int:
         if not item.computes or not item.front_computes:
@@ -313,6 +338,11 @@ class _Judgement:
         for period in range(max(2, statements), len(runs) // 2 + 1):
             if len(runs) % period == 0 and runs == runs[:period] * (len(runs) // period):
                 return len(runs) // period
+        if self.before is not None and self.before.unrolled_by > 1:
+            # A back end that mixes the copies leaves their number of loads.
+            counts = {s.statement.index: len(s.loads) for item in rounds for s in item.statements}
+            if counts == self.before.loads:
+                return self.before.unrolled_by
         return 1
 
     def _is_hoisted(self, item: LocatedRound) -> bool:

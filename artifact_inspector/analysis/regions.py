@@ -76,8 +76,6 @@ class Region:
     """The same with the loops inside."""
     reference: ReferenceRegion | None
     """The region of the program that it is, as far as the places tell."""
-    statement_places: frozenset[Chain | None] = frozenset()
-    """Places of all load statements of the program; a load anywhere else has lost its line."""
     computes_elsewhere: bool = False
     """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
 
@@ -104,9 +102,8 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         partitions.append((partition.name, inside))
         straight = straight - inside
     by_id = {region.id: region for region in reference}
-    places = frozenset(statement_places(code, reference))
     outside = frozenset(range(len(function.blocks))).difference(*(inside for _, inside in partitions))
-    regions = [Region("straight", "straight", None, None, 0, frozenset(straight), outside, by_id.get("straight"), places)]
+    regions = [Region("straight", "straight", None, None, 0, frozenset(straight), outside, by_id.get("straight"))]
     for name, inside in partitions:
         regions.append(Region(name, "partition", None, "straight", 0, frozenset(own[None]) & inside, inside, None))
     names: dict[int, str] = {}
@@ -134,7 +131,6 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
                 frozenset(own[loop]),
                 natural.blocks,
                 region,
-                places,
                 region is not None and region.id in split,
             )
         )
@@ -173,7 +169,24 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
         place = next((p for p in ties if p not in used), ties[0])
         used.add(place)
         matched[natural] = loops[place]
-    return matched
+    # Of nested loops that look like one of the program's, the compiler made the outer one (it sends
+    # the warps of a specialised kernel to their partitions).
+    around = {
+        parent
+        for natural, region in matched.items()
+        for parent in _ancestors(code, natural)
+        if matched.get(parent) is region
+    }
+    return {natural: region for natural, region in matched.items() if natural not in around}
+
+
+def _ancestors(code: Code, loop: int) -> list[int]:
+    found: list[int] = []
+    parent = code.flow.loops[loop].parent
+    while parent is not None:
+        found.append(parent)
+        parent = code.flow.loops[parent].parent
+    return found
 
 
 def _places(code: Code, blocks: frozenset[int]) -> tuple[set[Chain | None], set[Chain | None], set[Chain | None]]:
@@ -220,9 +233,15 @@ def _is_innermost(code: Code, loop: int) -> bool:
     return all(other.parent != loop for other in code.flow.loops)
 
 
-def statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
+def _statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
     """Places of all load statements of the program, as this stage writes them."""
     return {code.visible(s.chain) for region in reference for s in (*region.statements, *region.other)}
+
+
+def is_homeless(code: Code, chain: Chain | None) -> bool:
+    """True for no place, or the function's own line: what passes leave that lose track of it."""
+    home = chain_of(code.function.location)
+    return chain is None or (home is not None and len(chain) == 1 and chain[-1][:2] == home[-1][:2])
 
 
 def _split_regions(
@@ -233,7 +252,7 @@ def _split_regions(
     A load at the place of no statement counts for the loop it stands in: partitioning passes put
     their copies at the function's own line.
     """
-    known = statement_places(code, reference)
+    known = _statement_places(code, reference)
     holds: dict[str, list[tuple[bool, bool]]] = {}
     for loop, region in matched.items():
         if not region.rounds:
@@ -247,7 +266,7 @@ def _split_regions(
             chain = code.chains.get(index)
             kind = code.function.instructions[index].kind
             if kind in LOADS and code.flow.loop_of[code.flow.block_of[index]] == loop:
-                has_load = has_load or chain in loads or chain not in known
+                has_load = has_load or chain in loads or (chain not in known and is_homeless(code, chain))
             elif kind in COMPUTES and chain is not None:
                 has_compute = has_compute or chain in computes
         holds.setdefault(region.id, []).append((has_load, has_compute))
