@@ -1,3 +1,88 @@
-"""A compiler-artifact inspector for the Triton cache."""
+"""A compiler-artifact inspector for the Triton cache.
+
+The public names are loaded when they are first used: importing the package costs nothing.
+
+Example:
+    >>> from artifact_inspector import open_cache, inspect_cache
+    >>> kernels = list(inspect_cache(open_cache(path)))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
+    from artifact_inspector.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
+    from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
+    from artifact_inspector.inspection import (
+        KernelFacts,
+        StageFacts,
+        WaitFacts,
+        inspect_artifact,
+        inspect_cache,
+        read_module,
+    )
+    from artifact_inspector.model import EventKind, Instruction, Module, Stage
+    from artifact_inspector.targets import Target, parse_target
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),
+    "cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
+    "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
+    "inspection": (
+        "KernelFacts",
+        "StageFacts",
+        "WaitFacts",
+        "inspect_artifact",
+        "inspect_cache",
+        "read_module",
+    ),
+    "model": ("EventKind", "Instruction", "Module", "Stage"),
+    "targets": ("Target", "parse_target"),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "Artifact",
+    "Cache",
+    "CacheError",
+    "CompileError",
+    "EventKind",
+    "InspectorError",
+    "Instruction",
+    "KernelFacts",
+    "Module",
+    "Other",
+    "Pair",
+    "ParseError",
+    "Problem",
+    "RegionFacts",
+    "RoundFacts",
+    "Stage",
+    "StageFacts",
+    "Target",
+    "UsageError",
+    "WaitFacts",
+    "__version__",
+    "inspect_artifact",
+    "inspect_cache",
+    "open_cache",
+    "parse_target",
+    "read_module",
+    "read_stage",
+]
+
+
+def __getattr__(name: str) -> object:
+    place = _PLACE_OF.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{place}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""What was found, as text for people and as JSON for programs."""

@@ -1,0 +1,302 @@
+"""The command `inspect-kernel`: options to inspection, inspection to report, report to exit code.
+
+Exit codes: 0 fine, 1 a kernel did not compile, 2 the request makes no sense, 3 nothing could be
+read, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import copy
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from artifact_inspector import __version__
+from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.cache import Artifact, Cache
+    from artifact_inspector.inspection import KernelFacts
+
+__all__ = ["app", "main"]
+
+FOUND, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
+DEFAULT_COMMAND = "inspect"
+DEMO_TARGETS = ("sm_75", "gfx90a")
+
+
+class _Group(TyperGroup):
+    """Commands, and a default one for whatever is none of them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._with_command(args))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        shown = copy.copy(self)
+        default = self.commands[DEFAULT_COMMAND]
+        shown.params = [*default.params, *self.params]
+        TyperGroup.format_help(shown, ctx, formatter)
+
+    def _with_command(self, args: list[str]) -> list[str]:
+        """The arguments with the command in front of its options, the default one if there is none."""
+        own = {name for param in self.params for name in param.opts} | {"--help"}
+        if args and args[0] in own:
+            return args
+        takes_value = {
+            name
+            for param in self.commands[DEFAULT_COMMAND].params
+            if not getattr(param, "is_flag", False)
+            for name in param.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            at += 2 if args[at] in takes_value else 1
+        if at < len(args) and args[at] in self.commands:
+            return [args[at], *args[:at], *args[at + 1 :]]
+        return [DEFAULT_COMMAND, *args]
+
+
+app = typer.Typer(
+    cls=_Group,
+    subcommand_metavar="| COMMAND …",
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"inspect-kernel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Say in which order Triton kernels load and compute, from any Triton cache, with no GPU.
+
+    One row per kernel of a cache; with a NAME that fits one kernel, its whole story, stage by stage.
+    """
+
+
+def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    from artifact_inspector.cache import open_cache
+
+    try:
+        entries = open_cache(ctx.params.get("cache")).entries
+    except InspectorError:
+        return []
+    return sorted({entry.display_name for entry in entries if entry.display_name.startswith(incomplete)})
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
+]
+
+
+@app.command(DEFAULT_COMMAND, hidden=True)
+def inspect(
+    cache: Annotated[
+        Path | None,
+        typer.Argument(metavar="CACHE", help="A cache directory; without it, the one that Triton uses."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name
+        ),
+    ] = None,
+    json: Json = False,
+    target: Targets = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option("--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, amdgcn."),
+    ] = None,
+    ir: Annotated[
+        bool, typer.Option("--ir", help="Print the lines of a region, events in the margin.")
+    ] = False,
+    region: Annotated[
+        str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
+    ] = None,
+) -> None:
+    """Say in which order each kernel of a cache loads and computes."""
+    with _exit_codes(json=json):
+        _report(cache, name, target or [], stage or [], region, json=json, ir=ir)
+
+
+@app.command()
+def compile(
+    kernels: Annotated[
+        list[str] | None, typer.Argument(metavar="[KERNEL…]", help="Reference kernels; all by default.")
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", "-t", metavar="GPU", help="GPUs to compile for: sm_75,gfx90a,MI300X …"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")
+    ] = Path("triton-cache"),
+    json: Json = False,
+) -> None:
+    """Compile the reference kernels for some GPUs, with none of them at hand."""
+    with _exit_codes(json=json):
+        _compile(kernels or [], target or DEMO_TARGETS, out, json=json)
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.")
+    ] = None,
+    json: Json = False,
+    target: Targets = None,
+) -> None:
+    """Compile the reference kernels for a T4 and an MI250X, with no GPU, and report on them."""
+    with _exit_codes(json=json):
+        directory = Path("triton-cache") if out is None else out
+        _compile([], target or DEMO_TARGETS, directory, json=None)
+        _report(directory, name, [], [], None, json=json, ir=False)
+
+
+def main() -> None:
+    """Run the command on the process's arguments."""
+    try:
+        app(prog_name="inspect-kernel")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _report(
+    path: Path | None,
+    name: str | None,
+    targets: list[str],
+    stages: list[str],
+    region: str | None,
+    *,
+    json: bool,
+    ir: bool,
+) -> None:
+    from artifact_inspector.cache import open_cache
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.selection import choose, narrow, parse_stages, parse_targets
+
+    wanted, only = parse_targets(targets), parse_stages(stages)
+    try:
+        cache = open_cache(path)
+    except CacheError as error:
+        if path is not None:
+            raise
+        remedy = "Run a Triton kernel first, name a cache directory, or try `inspect-kernel demo`."
+        raise CacheError(error.message, remedy) from None
+    chosen = choose(cache, name, wanted)
+    kernels = _inspect(cache, chosen)
+    if region is not None and len(kernels) != 1:
+        raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
+    kernels = [narrow(kernel, only, region) for kernel in kernels]
+    if ir:
+        _list_region(kernels, json=json)
+    elif json:
+        from artifact_inspector.report.json import as_text, cache_document
+
+        write(as_text(cache_document(cache, kernels), sys.stdout.encoding), sys.stdout)
+    elif name is not None and len(kernels) == 1:
+        from artifact_inspector.report.story import KernelReport
+
+        show(KernelReport(cache, kernels[0]), sys.stdout)
+    else:
+        from artifact_inspector.report.text import CacheReport
+
+        show(CacheReport(cache, kernels, narrowed=name is not None), sys.stdout)
+    if kernels or cache.problems:
+        _refuse_unreadable(kernels)
+
+
+def _inspect(cache: Cache, chosen: tuple[Artifact, ...]) -> list[KernelFacts]:
+    from artifact_inspector.inspection import inspect_cache
+    from artifact_inspector.report.progress import progress_bar
+
+    with progress_bar(len(chosen), "reading") as advance:
+        return list(inspect_cache(cache, chosen, progress=lambda artifact: advance(artifact.display_name)))
+
+
+def _list_region(kernels: list[KernelFacts], *, json: bool) -> None:
+    from artifact_inspector.cache import read_stage
+    from artifact_inspector.inspection import read_module
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.json import as_text, listing_document
+    from artifact_inspector.report.listing import Listing, list_lines
+    from artifact_inspector.report.selection import pick_stage
+
+    if len(kernels) != 1:
+        raise UsageError(f"--ir prints one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
+    kernel = kernels[0]
+    facts = pick_stage(kernel)
+    module = read_module(kernel.artifact, facts.stage, [])
+    found = facts.region(kernel.principal or "") or next(iter(facts.regions), None)
+    if module is None or found is None:
+        raise CacheError(f"{facts.file} holds no region that can be printed.")
+    lines = list_lines(read_stage(kernel.artifact, facts.stage.value).source, module, found)
+    if json:
+        write(as_text(listing_document(kernel, facts, found.id, lines), sys.stdout.encoding), sys.stdout)
+    else:
+        show(Listing(facts, found, lines), sys.stdout)
+
+
+def _refuse_unreadable(kernels: list[KernelFacts]) -> None:
+    if not any(kernel.stages or kernel.artifact.metadata for kernel in kernels):
+        raise typer.Exit(UNREADABLE)
+
+
+def _compile(names: list[str], targets: Any, out: Path, *, json: bool | None) -> None:
+    raise NotImplementedError
+
+
+@contextmanager
+def _exit_codes(*, json: bool) -> Iterator[None]:
+    """Errors as sentences on standard error and exit codes, in this one place."""
+    try:
+        yield
+    except InspectorError as error:
+        if json and isinstance(error, CacheError):
+            from artifact_inspector.cache import Problem
+            from artifact_inspector.report.json import as_text, cache_document
+
+            nothing = cache_document(None, (), [Problem(".", error.message)])
+            typer.echo(as_text(nothing, "ascii"), nl=False)
+        _fail(error)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        # the reader of a pipe went away; Windows says EINVAL
+        if error.errno not in (errno.EPIPE, errno.EINVAL):
+            _fail(CacheError(f"The report could not be written: {error.strerror or error}."))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+
+
+def _fail(error: InspectorError) -> NoReturn:
+    from artifact_inspector.report.console import write
+
+    code = {UsageError: USAGE, CompileError: FOUND}.get(type(error), UNREADABLE)
+    try:
+        write(
+            f"inspect-kernel: {error.message}\n" + (f"{error.remedy}\n" if error.remedy else ""), sys.stderr
+        )
+    finally:
+        raise typer.Exit(code) from None

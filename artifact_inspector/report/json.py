@@ -1,0 +1,137 @@
+"""Reports as JSON, schema version 1: names and meanings stay, fields may be added.
+
+Lines are 1-based lines of the stage's file, paths are relative to the cache directory, shares are
+rounded to four places, and what is not known is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from artifact_inspector.analysis.order import RegionFacts, RoundFacts
+    from artifact_inspector.cache import Cache, Problem
+    from artifact_inspector.inspection import KernelFacts, StageFacts
+    from artifact_inspector.report.listing import ListedLine
+
+__all__ = ["SCHEMA_VERSION", "as_text", "cache_document", "listing_document"]
+
+SCHEMA_VERSION = 1
+
+Document = dict[str, Any]
+
+
+def as_text(document: Document, encoding: str | None) -> str:
+    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8."""
+    utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
+    text = json.dumps(document, indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n"
+    # a lone surrogate has no UTF-8; JSON can still escape it
+    return text if not utf8 else "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def cache_document(
+    cache: Cache | None, kernels: Sequence[KernelFacts], problems: Iterable[Problem] = ()
+) -> Document:
+    """Kernels as they were chosen, with every problem of the cache and of theirs."""
+    found = [*problems, *(() if cache is None else cache.problems), *(p for k in kernels for p in k.problems)]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kernels": [_kernel(kernel) for kernel in kernels],
+        "others": [] if cache is None else [{"path": x.path, "kind": x.kind} for x in cache.others],
+        "problems": [{"path": x.path, "problem": x.problem} for x in dict.fromkeys(found)],
+    }
+
+
+def listing_document(
+    kernel: KernelFacts, stage: StageFacts, region: str, lines: Sequence[ListedLine]
+) -> Document:
+    """The lines of one region with their events."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": kernel.artifact.display_name,
+        "hash": kernel.artifact.hash,
+        "stage": stage.stage.value,
+        "file": stage.file,
+        "region": region,
+        "lines": [{"line": x.number, "events": x.events, "text": x.text} for x in lines],
+    }
+
+
+def _kernel(kernel: KernelFacts) -> Document:
+    artifact, target = kernel.artifact, kernel.artifact.target
+    principal, changed = kernel.principal_region, kernel.changed_at
+    return {
+        "name": artifact.display_name,
+        "symbol": artifact.name,
+        "hash": artifact.hash,
+        "directory": artifact.directory,
+        "state": artifact.state,
+        "target": None
+        if target is None
+        else {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size},
+        "triton_version": artifact.triton_version,
+        "num_warps": artifact.num_warps,
+        "num_stages": artifact.num_stages,
+        "shared_bytes": artifact.shared_bytes,
+        "stages": {stage.value: _stage(facts) for stage, facts in kernel.stages.items()},
+        "principal": kernel.principal,
+        "verdict": kernel.verdict,
+        "phrase": None if principal is None else principal.phrase,
+        "changed_at": None if changed is None else changed.value,
+        "changes": {region: stage.value for region, stage in kernel.changed.items()},
+        "problems": [{"path": x.path, "problem": x.problem} for x in kernel.problems],
+    }
+
+
+def _stage(stage: StageFacts) -> Document:
+    return {
+        "file": stage.file,
+        "instructions": stage.instructions,
+        "unknown": sum(stage.unknown.values()),
+        "unknown_opcodes": stage.unknown,
+        "counts": stage.counts,
+        "waits": [{"line": x.line, "op": x.op, "depth": x.depth, "region": x.region} for x in stage.waits],
+        "regions": [_region(region) for region in stage.regions],
+    }
+
+
+def _region(region: RegionFacts) -> Document:
+    distance = region.distance
+    return {
+        "id": region.id,
+        "kind": region.kind,
+        "depth": region.depth,
+        "parent": region.parent,
+        "in_program": region.in_program,
+        "lines": list(region.lines),
+        "signature": region.signature,
+        "readable": region.readable,
+        "verdict": region.verdict,
+        "phrase": region.phrase,
+        "distance": list(distance) if isinstance(distance, tuple) else distance,
+        "unrolled_by": region.unrolled_by,
+        "groups": region.groups or None,
+        "copies_stand": region.copies_stand,
+        "basis": region.basis,
+        "pairs": [{"f": round(x.f, 4), "g": round(x.g, 4)} for x in region.pairs],
+        "rounds": [_round(x) for x in region.rounds],
+        "other": list(region.other),
+        "matrix": region.matrix,
+        "notes": list(region.notes),
+    }
+
+
+def _round(item: RoundFacts) -> Document:
+    return {
+        "loads": item.loads,
+        "first_load": item.first_load,
+        "last_load": item.last_load,
+        "first_compute": item.first_compute,
+        "last_compute": item.last_compute,
+        "sources": list(item.sources),
+        "names": list(item.names),
+        "shared": list(item.shared),
+        "distances": list(item.distances),
+    }

@@ -1,0 +1,60 @@
+"""Lines that know how wide they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.text import Text
+
+from artifact_inspector.report.words import cut_signature
+
+__all__ = ["Pieces", "Signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Short facts with dots between them; a line ends between two facts, not within one."""
+
+    pieces: Sequence[str | Text]
+    style: str = ""
+    gap: str = " · "
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        widths = [cell_len(str(piece)) for piece in self.pieces]
+        return Measurement(max(widths, default=0), sum(widths) + len(self.gap) * max(0, len(widths) - 1))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        line: list[str | Text] = []
+        for piece in self.pieces:
+            width = sum(cell_len(str(one)) + len(self.gap) for one in (*line, piece)) - len(self.gap)
+            if line and width > options.max_width:
+                yield self._joined(line)
+                line = []
+            line.append(piece)
+        yield self._joined(line)
+
+    def _joined(self, line: Sequence[str | Text]) -> Text:
+        texts = (Text(one) if isinstance(one, str) else one for one in line)
+        text = Text(self.gap, overflow="fold").join(texts)
+        text.style = self.style
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A signature on one line; what there is no room for is counted."""
+
+    signature: str
+    style: str = ""
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(24, len(self.signature)), max(1, len(self.signature)))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(
+            cut_signature(self.signature, options.max_width), self.style, no_wrap=True, overflow="ellipsis"
+        )

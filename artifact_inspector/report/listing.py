@@ -1,0 +1,78 @@
+"""The lines of a region as they stand in the stage's file, with their events in the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions, OverflowMethod, RenderResult
+from rich.syntax import Syntax
+from rich.text import Text
+
+from artifact_inspector.analysis.order import RegionFacts, signature_of
+from artifact_inspector.inspection import StageFacts
+from artifact_inspector.model import Instruction, Module
+from artifact_inspector.report.lexers import lexer_for
+from artifact_inspector.report.text import phrase_text
+from artifact_inspector.source import SourceText
+
+__all__ = ["ListedLine", "Listing", "list_lines"]
+
+THEME = "ansi_dark"
+"""The terminal's own sixteen colours: readable on any background."""
+
+
+class ListedLine(NamedTuple):
+    """One line of a stage's file."""
+
+    number: int
+    events: str
+    """Run-length letters of its instructions, e.g. `L4` for four loads in one inline asm."""
+    text: str
+
+
+def list_lines(source: SourceText, module: Module, region: RegionFacts) -> list[ListedLine]:
+    """The lines of a region, from its first to its last instruction."""
+    first, last = region.lines
+    at: dict[int, list[Instruction]] = {}
+    for function in module.functions:
+        for instruction in function.instructions:
+            if first <= instruction.line <= last:
+                at.setdefault(instruction.line, []).append(instruction)
+    return [
+        ListedLine(number, _events(at.get(number, ())), source.line_text(number))
+        for number in range(first, last + 1)
+    ]
+
+
+def _events(instructions: Iterable[Instruction]) -> str:
+    runs = signature_of(list(instructions)).split()
+    return " ".join(run.removesuffix("1") if run[1:] == "1" else run for run in runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Highlighted lines of one region."""
+
+    stage: StageFacts
+    region: RegionFacts
+    lines: Sequence[ListedLine]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head = Text.assemble((self.stage.file, "bold"), f"  {self.region.id}  ", overflow="fold")
+        yield head.append_text(phrase_text(self.region.phrase))
+        code = "\n".join(line.text.expandtabs(4) for line in self.lines)
+        lexer = lexer_for(self.stage.stage)
+        text = Syntax(code, lexer, theme=THEME).highlight(code) if not console.no_color else Text(code)
+        numbers = len(str(self.lines[-1].number)) if self.lines else 1
+        events = max((len(line.events) for line in self.lines), default=0)
+        overflow: OverflowMethod = "ellipsis" if console.is_terminal else "ignore"
+        for line, shown in zip(self.lines, text.split("\n", allow_blank=True), strict=False):
+            row = Text.assemble(
+                (f"{line.events:>{events}}", "bold yellow"), " ", (f"{line.number:>{numbers}}", "dim"), " "
+            )
+            row.append_text(shown)
+            row.rstrip()
+            row.no_wrap, row.overflow = True, overflow
+            yield row

@@ -1,0 +1,61 @@
+"""A progress bar on standard error for work that takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["progress_bar"]
+
+PATIENCE = 1.0
+"""Seconds before anything is shown."""
+
+
+@contextmanager
+def progress_bar(total: int, verb: str) -> Iterator[Callable[[str], None]]:
+    """A function to call with the name of each piece of work, before it starts.
+
+    Nothing is shown where standard error is no terminal, or while the work is young.
+    """
+    started = time.monotonic()
+    begun = 0
+    bar: Progress | None = None
+    task: TaskID | None = None
+
+    def advance(name: str) -> None:
+        nonlocal begun, bar, task
+        if bar is None and time.monotonic() - started > PATIENCE and sys.stderr.isatty():
+            bar, task = _start(total, verb)
+        if bar is not None and task is not None:
+            bar.update(task, completed=begun, name=name)
+        begun += 1
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _start(total: int, verb: str) -> tuple[Progress, TaskID]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from artifact_inspector.report.console import make_console
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[name]}", markup=False),
+        console=make_console(sys.stderr),
+        transient=True,
+    )
+    task = bar.add_task(verb, total=total, name="")
+    bar.start()
+    return bar, task
