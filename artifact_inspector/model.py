@@ -95,6 +95,9 @@ class EventKind(Enum):
         self.letter = letter
         self.count_name = count_name
 
+    # Members are singletons; Enum's own hash is a Python call, and kinds are looked up per instruction.
+    __hash__ = object.__hash__
+
 
 class Frame(NamedTuple):
     """One source position; `file` is the path as the compiler wrote it, `line` is 1-based."""
