@@ -1,0 +1,106 @@
+"""Attention that never writes the score matrix (forward pass, no mask).
+
+Each program holds 64 queries and walks over the keys in blocks of 32. One turn of the loop has two
+rounds: load K and multiply, then load V and multiply.
+"""
+
+from typing import TYPE_CHECKING
+
+import triton
+import triton.language as tl
+
+from artifact_inspector.compiling.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK_M, BLOCK_N = 64, 32
+
+
+@triton.jit
+def flash_attention_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    o_ptr,
+    stride_head,
+    stride_seq,
+    seq_len,
+    scale,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    start_m = tl.program_id(0) * BLOCK_M
+    head = tl.program_id(1) * stride_head
+    offs_m = start_m + tl.arange(0, BLOCK_M)
+    offs_n = tl.arange(0, BLOCK_N)
+    offs_d = tl.arange(0, HEAD_DIM)
+    q_offsets = head + offs_m[:, None] * stride_seq + offs_d[None, :]
+    q = tl.load(q_ptr + q_offsets, mask=offs_m[:, None] < seq_len, other=0.0)
+
+    row_max = tl.full((BLOCK_M,), -float("inf"), dtype=tl.float32)
+    row_sum = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), dtype=tl.float32)
+    # exp2 is the instruction that GPUs have; log2(e) turns exp into it
+    qk_scale = scale * 1.4426950408889634
+    for start_n in range(0, seq_len, BLOCK_N):
+        keys = start_n + offs_n
+        in_range = keys < seq_len
+        k = tl.load(
+            k_ptr + head + keys[None, :] * stride_seq + offs_d[:, None], mask=in_range[None, :], other=0.0
+        )
+        scores = tl.where(in_range[None, :], tl.dot(q, k) * qk_scale, -float("inf"))
+        new_max = tl.maximum(row_max, tl.max(scores, axis=1))
+        p = tl.exp2(scores - new_max[:, None])
+        correction = tl.exp2(row_max - new_max)
+        row_sum = row_sum * correction + tl.sum(p, axis=1)
+        acc = acc * correction[:, None]
+        v = tl.load(
+            v_ptr + head + keys[:, None] * stride_seq + offs_d[None, :], mask=in_range[:, None], other=0.0
+        )
+        acc += tl.dot(p.to(v.dtype), v)
+        row_max = new_max
+
+    o = acc / row_sum[:, None]
+    tl.store(o_ptr + q_offsets, o.to(o_ptr.dtype.element_ty), mask=offs_m[:, None] < seq_len)
+
+
+def flash_attention(q: "torch.Tensor", k: "torch.Tensor", v: "torch.Tensor", scale: float) -> "torch.Tensor":
+    """softmax(scale * q @ k.T) @ v for every head.
+
+    Args:
+        q: (heads, sequence, head size), contiguous; head size a power of two from 16 on.
+        k: like `q`.
+        v: like `q`.
+        scale: factor on the scores.
+
+    Returns:
+        (heads, sequence, head size), in the type of `q`.
+    """
+    heads, seq_len, head_dim = q.shape
+    o = q.new_empty(q.shape)
+    grid = (triton.cdiv(seq_len, BLOCK_M), heads)
+    options = {"num_warps": REFERENCE.num_warps, "num_stages": REFERENCE.num_stages}
+    flash_attention_kernel[grid](
+        q, k, v, o, q.stride(0), q.stride(1), seq_len, scale, head_dim, BLOCK_M, BLOCK_N, **options
+    )
+    return o
+
+
+REFERENCE = Reference(
+    kernel=flash_attention_kernel,
+    signature={
+        "q_ptr": "*fp16:16",
+        "k_ptr": "*fp16:16",
+        "v_ptr": "*fp16:16",
+        "o_ptr": "*fp16:16",
+        "stride_head": "i32:16",
+        "stride_seq": "i32:16",
+        "seq_len": "i32:16",
+        "scale": "fp32",
+    },
+    constexprs={"HEAD_DIM": 32, "BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N},
+    num_warps=4,
+    num_stages=2,
+)

@@ -1,0 +1,91 @@
+"""The smallest block matmul: square tiles of 32 and a loop over K, in float32.
+
+The version going round in tutorials moves along K by `k * stride` alone, with no `tl.arange` in that
+dimension: its blocks are 32×1 and 1×32, which `tl.dot` refuses, so it does not compile. Here each
+block spans `tl.arange(0, BLOCK_SIZE)` along K too, and the loop steps by whole blocks.
+"""
+
+from typing import TYPE_CHECKING
+
+import triton
+import triton.language as tl
+
+from artifact_inspector.compiling.reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK_SIZE = 32
+
+
+@triton.jit
+def matmul_square_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    BLOCK_SIZE: tl.constexpr,
+):
+    offs_m = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    offs_n = tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+
+    acc = tl.zeros((BLOCK_SIZE, BLOCK_SIZE), dtype=tl.float32)
+    for k in range(0, K, BLOCK_SIZE):
+        offs_k = k + tl.arange(0, BLOCK_SIZE)
+        a_mask = (offs_m[:, None] < M) & (offs_k[None, :] < K)
+        b_mask = (offs_k[:, None] < K) & (offs_n[None, :] < N)
+        a = tl.load(a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak, mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn, mask=b_mask, other=0.0)
+        acc += tl.dot(a, b)
+
+    c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+    tl.store(c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn, acc, mask=c_mask)
+
+
+def matmul_square(a: "torch.Tensor", b: "torch.Tensor") -> "torch.Tensor":
+    """A @ b in float32 (on NVIDIA's tensor cores: in TF32).
+
+    Args:
+        a: (M, K), float32.
+        b: (K, N), float32.
+
+    Returns:
+        (M, N), float32.
+    """
+    m, k = a.shape
+    n = b.shape[1]
+    c = a.new_empty((m, n))
+    grid = (triton.cdiv(m, BLOCK_SIZE), triton.cdiv(n, BLOCK_SIZE))
+    options = {"num_warps": REFERENCE.num_warps, "num_stages": REFERENCE.num_stages}
+    matmul_square_kernel[grid](a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), BLOCK_SIZE, **options)
+    return c
+
+
+REFERENCE = Reference(
+    kernel=matmul_square_kernel,
+    signature={
+        "a_ptr": "*fp32:16",
+        "b_ptr": "*fp32:16",
+        "c_ptr": "*fp32:16",
+        "M": "i32:16",
+        "N": "i32:16",
+        "K": "i32:16",
+        "stride_am": "i32:16",
+        "stride_ak": "i32:1",
+        "stride_bk": "i32:16",
+        "stride_bn": "i32:1",
+        "stride_cm": "i32:16",
+        "stride_cn": "i32:1",
+    },
+    constexprs={"BLOCK_SIZE": BLOCK_SIZE},
+    num_warps=4,
+    num_stages=2,
+)
