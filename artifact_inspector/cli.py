@@ -10,7 +10,7 @@ import copy
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -24,12 +24,14 @@ from artifact_inspector.errors import CacheError, CompileError, InspectorError, 
 if TYPE_CHECKING:
     from artifact_inspector.cache import Artifact, Cache
     from artifact_inspector.inspection import KernelFacts
+    from artifact_inspector.report.compiled import Compiled
 
 __all__ = ["app", "main"]
 
 FOUND, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
 DEFAULT_COMMAND = "inspect"
-DEMO_TARGETS = ("sm_75", "gfx90a")
+DEMO_TARGETS = ["sm_75", "gfx90a"]
+OUT = Path("triton-cache")
 
 
 class _Group(TyperGroup):
@@ -101,6 +103,7 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
 Targets = Annotated[
     list[str] | None,
     typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
@@ -146,32 +149,42 @@ def compile(
         list[str] | None,
         typer.Option("--target", "-t", metavar="GPU", help="GPUs to compile for: sm_75,gfx90a,MI300X …"),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")
-    ] = Path("triton-cache"),
+    out: Out = OUT,
     json: Json = False,
 ) -> None:
     """Compile the reference kernels for some GPUs, with none of them at hand."""
     with _exit_codes(json=json):
-        _compile(kernels or [], target or DEMO_TARGETS, out, json=json)
+        from artifact_inspector.report.compiled import compiled_document, compiled_table
+        from artifact_inspector.report.console import show, write
+        from artifact_inspector.report.json import as_text
+
+        rows = _compile(kernels or [], target or DEMO_TARGETS, out)
+        if json:
+            write(as_text(compiled_document(rows), sys.stdout.encoding), sys.stdout)
+        else:
+            show(compiled_table(rows, out), sys.stdout)
+        _found_refusals(rows)
 
 
 @app.command()
 def demo(
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")
-    ] = None,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.")
     ] = None,
+    out: Out = OUT,
     json: Json = False,
     target: Targets = None,
 ) -> None:
     """Compile the reference kernels for a T4 and an MI250X, with no GPU, and report on them."""
     with _exit_codes(json=json):
-        directory = Path("triton-cache") if out is None else out
-        _compile([], target or DEMO_TARGETS, directory, json=None)
-        _report(directory, name, [], [], None, json=json, ir=False)
+        from artifact_inspector.report.compiled import refusals
+        from artifact_inspector.report.console import show
+
+        rows = _compile([], target or DEMO_TARGETS, out)
+        _report(out, name, target or [], [], None, json=json, ir=False)
+        if any(row.directory is None for row in rows):
+            show(refusals(rows), sys.stderr)
+        _found_refusals(rows)
 
 
 def main() -> None:
@@ -263,8 +276,19 @@ def _refuse_unreadable(kernels: list[KernelFacts]) -> None:
         raise typer.Exit(UNREADABLE)
 
 
-def _compile(names: list[str], targets: Any, out: Path, *, json: bool | None) -> None:
-    raise NotImplementedError
+def _compile(names: list[str], targets: list[str], out: Path) -> Sequence[Compiled]:
+    from artifact_inspector.compiling import REFERENCE_KERNELS, compile_reference
+    from artifact_inspector.report.progress import progress_bar
+    from artifact_inspector.report.selection import parse_targets
+
+    wanted = parse_targets(targets)
+    with progress_bar(len(names or REFERENCE_KERNELS) * len(wanted), "compiling") as advance:
+        return list(compile_reference(names or list(REFERENCE_KERNELS), wanted, out, progress=advance))
+
+
+def _found_refusals(rows: Sequence[Compiled]) -> None:
+    if any(row.directory is None for row in rows):
+        raise typer.Exit(FOUND)
 
 
 @contextmanager

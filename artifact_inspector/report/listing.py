@@ -60,8 +60,8 @@ class Listing:
     lines: Sequence[ListedLine]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        head = Text.assemble((self.stage.file, "bold"), f"  {self.region.id}  ", overflow="fold")
-        yield head.append_text(phrase_text(self.region.phrase))
+        head = Text(no_wrap=True, overflow="ignore").append(self.stage.file, "bold")
+        yield head.append(f"  {self.region.id}  ").append_text(phrase_text(self.region.phrase))
         code = "\n".join(line.text.expandtabs(4) for line in self.lines)
         lexer = lexer_for(self.stage.stage)
         text = Syntax(code, lexer, theme=THEME).highlight(code) if not console.no_color else Text(code)

@@ -77,10 +77,11 @@ class KernelReport:
         if artifact.state != "complete":
             parts.append(_STATES.get(artifact.state, artifact.state))
         yield Pieces(parts)
-        yield Text(f"hash {artifact.hash}", "dim", overflow="fold")
+        yield Text(f"hash {artifact.hash}", "dim", no_wrap=True, overflow="ignore")
         last = self.kernel.last
         if last is not None:
-            yield Text(last.file, "dim", overflow="fold")
+            # the terminal may wrap a path, so that it can still be copied
+            yield Text(last.file, "dim", no_wrap=True, overflow="ignore")
             yield Pieces([f"{last.instructions} instructions", *describe_counts(last)], "dim")
 
     def _regions(self) -> Iterator[tuple[str, list[tuple[Stage, RegionFacts]]]]:

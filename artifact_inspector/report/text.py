@@ -49,11 +49,11 @@ class CacheReport:
             for kernel, digest in zip(self.kernels, _digests(self.kernels), strict=True)
         ]
         count = f"{len(rows)} kernel{'s' if len(rows) != 1 else ''}"
-        title = Text.assemble((f"{count} in {self.cache.root}", "bold"), overflow="fold")
+        title = Text(f"{count} in {self.cache.root}", "bold", no_wrap=True, overflow="ignore")
         for compact in (False, True):
             table, constants = _table(rows, compact=compact)
             if Measurement.get(console, options.update(width=10**4), table).maximum <= options.max_width:
-                lead = Text.assemble(title, (f" · {constants}" if constants else "", ""), overflow="fold")
+                lead = Text(f" · {constants}" if constants else "").join([title, Text()])
                 return Group(lead, "", table)
         return Group(title, *(_card(row) for row in rows))
 

@@ -1,0 +1,383 @@
+"""The command: what it answers, where it writes, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from artifact_inspector import __version__, cli
+
+# Two rounds of load and compute in straight-line code, as Triton prints them.
+TTIR = """\
+#loc = loc("/src/twice.py":3:0)
+#loc1 = loc("/src/twice.py":5:16)
+#loc2 = loc("/src/twice.py":6:16)
+#loc3 = loc("/src/twice.py":7:16)
+#loc4 = loc("/src/twice.py":8:16)
+#loc5 = loc("/src/twice.py":9:4)
+#loc9 = loc("x"(#loc1))
+module {
+  tt.func public @twice(%p: tensor<64x!tt.ptr<f32>> loc("/src/twice.py":3:0), %q: tensor<64x!tt.ptr<f32>> loc("/src/twice.py":3:0)) attributes {noinline = false} {
+    %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc9)
+    %0 = math.exp %x : tensor<64xf32> loc(#loc2)
+    tt.store %q, %0 : tensor<64x!tt.ptr<f32>> loc(#loc5)
+    %1 = tt.load %q : tensor<64x!tt.ptr<f32>> loc(#loc3)
+    %2 = math.exp %1 : tensor<64xf32> loc(#loc4)
+    tt.store %q, %2 : tensor<64x!tt.ptr<f32>> loc(#loc5)
+    tt.return loc(#loc5)
+  } loc(#loc)
+} loc(#loc)
+"""
+
+
+def metadata(name: str, digest: str, arch: int = 80) -> str:
+    return json.dumps(
+        {
+            "hash": digest,
+            "target": {"backend": "cuda", "arch": arch, "warp_size": 32},
+            "num_warps": 4,
+            "num_stages": 3,
+            "triton_version": "3.6.0",
+            "shared": 0,
+            "name": name,
+        }
+    )
+
+
+def add_kernel(cache: Path, name: str = "twice", digest: str = "ab" * 32, arch: int = 80) -> Path:
+    entry = cache / digest[:52].upper()
+    entry.mkdir(parents=True)
+    (entry / f"{name}.json").write_text(metadata(name, digest, arch))
+    (entry / f"{name}.ttir").write_text(TTIR.replace("@twice", f"@{name}"))
+    return entry
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.delenv("TRITON_HOME", raising=False)
+    add_kernel(tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def spawn(*arguments: object, **keywords: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "artifact_inspector", *map(str, arguments)]
+    return subprocess.Popen(command, text=True, encoding="utf-8", stdout=-1, stderr=-1, **keywords)  # type: ignore[call-overload]
+
+
+def test_a_cache_is_one_row_per_kernel(cache: Path) -> None:
+    add_kernel(cache, "thrice", "cd" * 32, 90)
+    result = run(cache)
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.output.splitlines() if " sm_" in line]
+    assert rows == [
+        ["thrice", "sm_90", "3.6.0", "4", "3", "0", "0", "–", "interleaved"],
+        ["twice", "sm_80", "3.6.0", "4", "3", "0", "0", "–", "interleaved"],
+    ]
+
+
+def test_kernels_of_one_name_are_told_apart_by_hash(cache: Path) -> None:
+    add_kernel(cache, "twice", "abab" + "0" * 60)
+    rows = [line for line in run(cache).output.splitlines() if line.startswith("twice")]
+    assert [row.split()[1] for row in rows] == ["abab00", "ababab"]
+
+
+@pytest.mark.parametrize("name", ["twice", "TWI", "ababab", "ABABAB"])
+def test_part_of_a_name_or_hash_in_any_case_tells_the_whole_story(cache: Path, name: str) -> None:
+    result = run(cache, name)
+    assert result.exit_code == 0
+    assert "L1 F1 S1 L1 F1 S1" in result.output
+    assert "x twice.py:5" in result.output
+
+
+def test_a_whole_name_does_not_mean_the_longer_ones(cache: Path) -> None:
+    add_kernel(cache, "twice_more", "cd" * 32)
+    assert "L1 F1 S1 L1 F1 S1" in run(cache, "twice").output
+    several = run(cache, "twi").output
+    assert "2 kernels fit" in several
+    assert "L1 F1" not in several
+
+
+def test_a_name_that_fits_nothing_names_what_is_near(cache: Path) -> None:
+    result = run(cache, "twize")
+    assert result.exit_code == 2
+    assert "'twize'" in result.stderr
+    assert "twice" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_default_cache_is_read_without_arguments(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(cache))
+    result = run()
+    assert result.exit_code == 0
+    assert "twice" in result.stdout
+
+
+def test_a_missing_default_cache_says_where_it_looked_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "nowhere"))
+    result = run()
+    assert result.exit_code == 3
+    assert str(tmp_path / "nowhere") in result.stderr
+    assert "inspect-kernel demo" in result.stderr
+
+
+def test_an_empty_cache_is_no_fault(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("No kernels in ")
+
+
+def test_a_file_is_no_cache(cache: Path) -> None:
+    result = run(next(cache.glob("*/twice.ttir")))
+    assert result.exit_code == 3
+    assert "is a file" in result.stderr
+
+
+def test_one_unreadable_kernel_leaves_the_others(cache: Path) -> None:
+    broken = add_kernel(cache, "broken", "ef" * 32)
+    (broken / "broken.json").write_text("{")
+    (broken / "broken.ttir").write_bytes(b"")
+    result = run(cache)
+    assert result.exit_code == 0
+    assert "interleaved" in result.output
+    assert f"{broken.name}/broken.json: no readable JSON" in result.output
+    assert f"{broken.name}/broken.ttir: the file is empty" in result.output
+    assert "no readable stage" in result.output
+
+
+def test_exit_code_3_when_nothing_could_be_read(tmp_path: Path) -> None:
+    (tmp_path / "entry").mkdir()
+    (tmp_path / "entry" / "k.ptx").write_bytes(b"")
+    result = run(tmp_path)
+    assert result.exit_code == 3
+    assert "entry/k.ptx: the file is empty" in result.stdout
+
+
+def test_json_holds_the_names_of_its_contract(cache: Path) -> None:
+    document = json.loads(run("--json", cache).stdout)
+    assert document["schema_version"] == 1
+    assert document["problems"] == []
+    (kernel,) = document["kernels"]
+    assert kernel["target"] == {"backend": "cuda", "arch": "sm_80", "warp_size": 32}
+    assert (kernel["name"], kernel["hash"], kernel["triton_version"]) == ("twice", "ab" * 32, "3.6.0")
+    assert (kernel["num_warps"], kernel["num_stages"], kernel["shared_bytes"]) == (4, 3, 0)
+    assert (kernel["verdict"], kernel["changed_at"]) == ("interleaved", None)
+    assert list(kernel["stages"]) == ["ttir"]
+    stage = kernel["stages"]["ttir"]
+    assert stage["file"] == f"{('ab' * 32)[:52].upper()}/twice.ttir"
+    assert stage["unknown"] == 0
+    assert stage["counts"]["global_load"] == TTIR.count("tt.load")
+    assert stage["counts"]["global_store"] == TTIR.count("tt.store")
+    (region,) = stage["regions"]
+    assert region["pairs"] == [{"f": 0.0, "g": 1.0}]
+    assert region["distance"] is None
+    assert [one["sources"] for one in region["rounds"]] == [["twice.py:5"], ["twice.py:7"]]
+    lines = TTIR.splitlines()
+    assert "tt.load %p" in lines[region["rounds"][0]["first_load"] - 1]
+    assert "math.exp %1" in lines[region["rounds"][1]["last_compute"] - 1]
+
+
+def test_json_is_all_that_standard_output_carries_even_without_a_cache(tmp_path: Path) -> None:
+    result = run(tmp_path / "nowhere", "--json")
+    assert result.exit_code == 3
+    document = json.loads(result.stdout)
+    assert document["kernels"] == []
+    assert "There is no directory" in document["problems"][0]["problem"]
+
+
+@pytest.mark.parametrize(
+    "order", [["--json", "CACHE", "twice"], ["CACHE", "--json", "twice"], ["CACHE", "twice", "--json"]]
+)
+def test_options_stand_anywhere(cache: Path, order: list[str]) -> None:
+    result = run(*(cache if word == "CACHE" else word for word in order))
+    assert json.loads(result.stdout)["kernels"][0]["name"] == "twice"
+
+
+@pytest.mark.parametrize("target", ["sm_80", "80", "A100", "sm_90,sm_80"])
+def test_target_narrows_in_any_spelling(cache: Path, target: str) -> None:
+    add_kernel(cache, "other", "cd" * 32, 75)
+    output = run(cache, "--target", target).stdout
+    assert "twice" in output
+    assert "other" not in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--target", "sm_75"], "sm_80 (1)"),
+        (["--target", "nonsense"], "names no GPU"),
+        (["--stage", "sass"], "ttir, ttgir, llir, ptx, amdgcn"),
+        (["twice", "--region", "loop@7"], "straight"),
+        (["--no-such-option"], "No such option"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_with_the_alternatives(
+    cache: Path, arguments: list[str], said: str
+) -> None:
+    result = run(cache, *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_stage_that_a_kernel_lacks_leaves_its_row(cache: Path) -> None:
+    result = run(cache, "--stage", "ptx")
+    assert result.exit_code == 0
+    assert "twice" in result.stdout
+    assert "interleaved" not in result.stdout
+
+
+def test_ir_prints_the_lines_of_the_region_with_events_in_the_margin(cache: Path) -> None:
+    lines = run(cache, "twice", "--ir").stdout.splitlines()
+    number = next(i for i, line in enumerate(TTIR.splitlines(), 1) if "tt.load %p" in line)
+    assert f"L {number}     %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc9)" in lines
+    assert not any("tt.func" in line for line in lines)
+
+
+def test_ir_wants_one_kernel(cache: Path) -> None:
+    add_kernel(cache, "other", "cd" * 32)
+    result = run(cache, "--ir")
+    assert result.exit_code == 2
+    assert "2 fit" in result.stderr
+
+
+def test_a_directory_called_like_a_command_is_reached_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_kernel(tmp_path / "demo")
+    monkeypatch.chdir(tmp_path)
+    assert "interleaved" in run("./demo").stdout
+
+
+def test_names_from_a_cache_are_text_and_nothing_else(cache: Path) -> None:
+    odd = "[red]k\x1b[2J\u202ek"
+    entry = add_kernel(cache, "odd", "cd" * 32)
+    (entry / "odd.json").write_text(metadata(odd, "cd" * 32))
+    output = run(cache, "--target", "sm_80").stdout
+    assert "[red]k" in output
+    assert "\x1b" not in output
+    assert "\u202e" not in output
+
+
+def test_places_written_in_a_file_move_no_cursor(cache: Path) -> None:
+    file = next(cache.glob("*/twice.ttir"))
+    file.write_text(TTIR.replace('"/src/twice.py":5', '"/src/t\x1b]0;x\x07.py":5'))
+    for arguments in ((cache, "twice"), (cache, "twice", "--ir")):
+        output = run(*arguments).stdout
+        assert "tt.load" in output or "L1 F1" in output
+        assert "\x1b" not in output
+        assert "\x07" not in output
+
+
+def test_version_and_help_read_nothing() -> None:
+    assert run("--version").stdout == f"inspect-kernel {__version__}\n"
+    helped = run("--help").stdout
+    assert all(word in helped for word in ("CACHE", "NAME", "--json", "--ir", "compile", "demo"))
+
+
+def test_the_command_starts_without_what_only_some_answers_need() -> None:
+    code = (
+        "import sys, artifact_inspector.cli;"
+        "print([m for m in ('networkx', 'pygments', 'rich.table', 'triton', 'torch', 'artifact_inspector.formats')"
+        " if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(cache: Path) -> None:
+    for number in range(40):
+        add_kernel(cache, "k" * 200, f"{number:02x}" * 32)
+    process = spawn(cache, "--json")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 0
+
+
+def test_an_interrupt_is_exit_code_130(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("artifact_inspector.cache.open_cache", interrupted)
+    result = run(cache)
+    assert result.exit_code == 130
+    assert result.output == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["twice"], ["twice", "--ir"]])
+def test_a_stream_without_unicode_gets_ascii(cache: Path, arguments: list[str]) -> None:
+    add_kernel(cache, "größe", "cd" * 32)
+    process = spawn(cache, *arguments, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert out.isascii()
+    assert "twice" in out
+
+
+class Row:
+    """What compiling one kernel for one target gives back."""
+
+    def __init__(self, kernel: str, target: object, directory: Path | None, message: str | None) -> None:
+        self.kernel, self.target, self.directory, self.message = kernel, target, directory, message
+        self.seconds = 0.25
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_reference(
+        names: list[str], targets: list[object], out: Path, *, progress: object
+    ) -> list[Row]:
+        rows = []
+        for name in names:
+            for number, target in enumerate(targets):
+                refused = name == "broken"
+                entry = None if refused else add_kernel(out, name, f"{len(rows):02x}" * 32, (75, 80)[number])
+                rows.append(Row(name, target, entry, "LLVM ERROR: [bold]no" if refused else None))
+        return rows
+
+    import artifact_inspector.compiling
+
+    monkeypatch.setattr(artifact_inspector.compiling, "compile_reference", compile_reference, raising=False)
+    monkeypatch.setattr(artifact_inspector.compiling, "REFERENCE_KERNELS", {"softmax": ""}, raising=False)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_compile_fills_a_cache_that_can_be_inspected(tmp_path: Path) -> None:
+    result = run("compile", "softmax", "--target", "T4,sm_80", "--out", tmp_path / "new")
+    assert result.exit_code == 0, result.stderr
+    assert "2 of 2 compiled" in result.stdout
+    assert "sm_75" in result.stdout
+    assert "2 kernels" in run(tmp_path / "new").stdout
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_refused_kernel_is_exit_code_1_with_the_words_of_the_compiler(tmp_path: Path) -> None:
+    result = run("compile", "softmax", "broken", "-t", "T4", "-o", tmp_path, "--json")
+    assert result.exit_code == 1
+    assert [row["message"] for row in json.loads(result.stdout)["compiled"]] == [None, "LLVM ERROR: [bold]no"]
+    assert "LLVM ERROR: [bold]no" in run("compile", "broken", "-t", "T4", "-o", tmp_path).stdout
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_demo_compiles_for_a_t4_and_an_mi250x_and_reports(tmp_path: Path) -> None:
+    result = run("--json", "demo", "--out", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    assert [kernel["name"] for kernel in json.loads(result.stdout)["kernels"]] == ["softmax", "softmax"]

@@ -1,0 +1,326 @@
+"""Words, cuts and streams of the reports, on facts made by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
+
+from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
+from artifact_inspector.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.errors import UsageError
+from artifact_inspector.inspection import COUNTED, KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.report.console import show, write
+from artifact_inspector.report.json import as_text, cache_document
+from artifact_inspector.report.layout import Pieces
+from artifact_inspector.report.lexers import lexer_for
+from artifact_inspector.report.selection import narrow, parse_stages
+from artifact_inspector.report.story import KernelReport
+from artifact_inspector.report.text import CacheReport
+from artifact_inspector.report.words import (
+    cut_signature,
+    describe_changes,
+    describe_copies,
+    describe_unknown,
+    describe_waits,
+    load_depths,
+    mma_count,
+)
+from artifact_inspector.targets import parse_target
+
+
+def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> RegionFacts:
+    known: dict[str, object] = {
+        "id": "loop@9", "kind": "loop", "depth": 1, "parent": "straight", "lines": (10, 20),
+        "signature": signature, "readable": "", "verdict": verdict, "distance": None, "basis": "source",
+        "pairs": (), "rounds": (), "other": (), "matrix": signature.count("M"), "unrolled_by": 1, "groups": "",
+        "copies_stand": None, "notes": (), "in_program": True,
+    }  # fmt: skip
+    return RegionFacts(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def a_stage(
+    stage: Stage, *regions: RegionFacts, waits: tuple[WaitFacts, ...] = (), **fields: object
+) -> StageFacts:
+    known: dict[str, object] = {
+        "stage": stage, "file": f"d/k.{stage.value}", "instructions": 100, "unknown": {},
+        "counts": {kind.count_name: 0 for kind in COUNTED}, "waits": waits, "regions": regions, "attributes": {},
+    }  # fmt: skip
+    return StageFacts(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: object) -> KernelFacts:
+    artifact: dict[str, object] = {
+        "directory": "d", "stem": "k", "name": "k", "display_name": "k", "hash": "ab" * 32,
+        "target": parse_target("sm_80"), "triton_version": "3.6.0", "num_warps": 4, "num_stages": 4,
+        "shared_bytes": 30720, "state": "complete", "files": {}, "metadata": {"shared": 30720},
+    }  # fmt: skip
+    changed = fields.pop("changed", {})
+    problems = fields.pop("problems", ())
+    made = Artifact(**{**artifact, **fields})  # type: ignore[arg-type]
+    return KernelFacts(made, {s.stage: s for s in stages}, principal, changed, problems)  # type: ignore[arg-type]
+
+
+def a_cache(
+    *kernels: KernelFacts, others: tuple[Other, ...] = (), problems: tuple[Problem, ...] = ()
+) -> Cache:
+    return Cache(Path("cache"), tuple(kernel.artifact for kernel in kernels), others, problems)
+
+
+def printed(report: object, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    show(report, stream)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def waits_of(
+    op: str, *depths: int | None, signature: str = "W1 M16 A4 K1 A1 K1", above: str | None = None
+) -> list[str]:
+    region = a_region(signature)
+    waits = tuple(WaitFacts(40 + i, op, depth, "loop@9") for i, depth in enumerate(depths))
+    last = a_stage(Stage.PTX, region, waits=waits)
+    first = () if above is None else (a_stage(Stage.TTGIR, a_region(above)),)
+    return list(describe_waits(a_kernel(*first, last), last, region))
+
+
+def test_a_group_wait_leaves_its_depth_in_flight_and_tells_the_iterations() -> None:
+    (said,) = waits_of("cp.async.wait_group", 4)
+    assert said == (
+        "cp.async.wait_group 4 (line 40): the 4 youngest groups may stay in flight; "
+        "at 2 per iteration that is 4 ÷ 2 = 2 iterations"
+    )
+
+
+def test_groups_of_matrix_operations_are_not_taken_for_groups_of_copies() -> None:
+    (said,) = waits_of(
+        "cp.async.wait_group", 4, signature="W1 M4 K1 W1 A4 K1 A1 K1", above="W1 M1 W1 A1 K1 A1 K1"
+    )
+    assert "4 ÷ 2 = 2 iterations" in said
+
+
+def test_a_wait_of_zero_in_a_loop_drains_it() -> None:
+    (said,) = waits_of("cp.async.wait_group", 0)
+    assert "drains the pipeline in every iteration" in said
+    assert "÷" not in said
+
+
+def test_many_depths_are_one_sentence() -> None:
+    (said,) = waits_of("s_waitcnt vmcnt", 14, 13, 2, 0)
+    assert said.startswith("s_waitcnt vmcnt(14…0) (×4, lines 40–43): each lets that many younger")
+
+
+def test_waits_for_matrix_operations_and_barriers_say_so() -> None:
+    assert "matrix operations" in waits_of("wgmma.wait_group", 1)[0]
+    assert "phase of a barrier" in waits_of("mbarrier.try_wait", None)[0]
+    assert "stores" in waits_of("cp.async.bulk.wait_group", 0)[0]
+
+
+def test_the_wait_column_counts_waits_for_loads_alone() -> None:
+    waits = (WaitFacts(1, "wgmma.wait_group", 1, "loop@9"), WaitFacts(2, "cp.async.wait_group", 4, "loop@9"))
+    assert load_depths(a_kernel(a_stage(Stage.PTX, a_region("W1"), waits=waits))) == "4"
+    assert load_depths(a_kernel(a_stage(Stage.PTX, a_region("W1"), waits=waits[:1]))) == "–"
+
+
+def test_copies_of_an_unrolled_loop_are_told_per_source_iteration() -> None:
+    region = a_region("A4 K1 A1 K1 M16 A4 K1 A1 K1 M16", unrolled_by=2, copies_stand="before")
+    kernel = a_kernel(a_stage(Stage.PTX, region))
+    assert describe_copies(kernel, region) == (
+        "5 copies per iteration, in 2 committed groups, standing before the computes"
+    )
+
+
+def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations() -> None:
+    counts = {"matrix": 16, "float": 0}
+    assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M4", matrix=4), counts=counts))) == "4 of 16"
+    assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M16", matrix=16), counts=counts))) == "16"
+    above = a_stage(Stage.TTGIR, a_region("M1"), counts={"matrix": 1, "float": 0})
+    below = a_stage(Stage.PTX, a_region("F9", matrix=0), counts={"matrix": 0, "float": 1024})
+    assert mma_count(a_kernel(above, below)) == "0, FMA 1024"
+
+
+def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
+    kernel = a_kernel(
+        a_stage(Stage.TTIR, a_region("L1", "interleaved")),
+        a_stage(Stage.TTGIR, a_region("L1", "clustered")),
+        a_stage(Stage.LLIR, a_region("L1", "clustered")),
+        changed={"loop@9": Stage.TTGIR},
+    )
+    assert list(describe_changes(kernel, "loop@9")) == [
+        ("interleaved → clustered at ttgir, by Triton's GPU passes", True)
+    ]
+    piped = a_kernel(
+        a_stage(Stage.TTIR, a_region("L1", "serial")), a_stage(Stage.TTGIR, a_region("L1", distance=2))
+    )
+    assert list(describe_changes(piped, "loop@9")) == [
+        ("serial → pipelined(2) at ttgir, by Triton's GPU passes", False)
+    ]
+
+
+def test_unclassified_opcodes_are_named_with_their_number() -> None:
+    stages = [
+        a_stage(Stage.LLIR, instructions=1000),
+        a_stage(Stage.PTX, instructions=907, unknown={"createpolicy": 8, "discard": 4}),
+    ]
+    assert describe_unknown(stages) == "12 of 1907 instructions unclassified: createpolicy ×8, discard ×4"
+    assert describe_unknown(stages[:1]) is None
+
+
+runs = st.lists(st.tuples(st.sampled_from("LAKWstMFBX"), st.integers(1, 999)), min_size=1, max_size=60)
+
+
+@given(runs, st.integers(24, 120))
+def test_a_cut_signature_fits_and_accounts_for_every_run(pairs: list[tuple[str, int]], width: int) -> None:
+    signature = " ".join(f"{letter}{count}" for letter, count in pairs)
+    cut = cut_signature(signature, width)
+    assert len(cut) <= max(width, 0) or cut == signature
+    if cut != signature:
+        left_out = re.search(r"… (\d+) runs …", cut)
+        assert left_out is not None
+        before, after = cut[: left_out.start()].split(), cut[left_out.end() :].split()
+        assert before + after == [
+            *signature.split()[: len(before)],
+            *signature.split()[len(signature.split()) - len(after) :],
+        ]
+        assert int(left_out[1]) == len(pairs) - len(before) - len(after)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_no_line_of_a_report_is_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = " ".join(["L144", "F256"] * 40)
+    rounds = (
+        RoundFacts(
+            2,
+            11,
+            12,
+            13,
+            14,
+            ("kernels_for_versions.py:99", "kernels_for_versions.py:100"),
+            ("a", "b"),
+            (),
+            (2, 2),
+        ),
+    )
+    region = a_region(long, rounds=rounds, notes=("a remark that goes on and on " * 6,))
+    kernel = a_kernel(a_stage(Stage.TTGIR, region), a_stage(Stage.PTX, region), display_name="k" * 30)
+    cache = a_cache(kernel, others=(Other("x", "launcher"),), problems=(Problem("a/" * 30, "it is broken"),))
+    for report in (CacheReport(cache, [kernel], narrowed=False), KernelReport(cache, kernel)):
+        lines = printed(report, width, monkeypatch).splitlines()
+        assert [line for line in lines if len(line) > width and not line.startswith("hash ")] == []
+        assert not any(line.endswith(" ") for line in lines)
+    if width >= 80:
+        assert "… " in printed(KernelReport(cache, kernel), width, monkeypatch)
+
+
+def test_a_pipe_gets_long_rows_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    kernel = a_kernel(a_stage(Stage.PTX, a_region("L1")), display_name="k" * 100)
+    stream = io.StringIO()
+    show(CacheReport(a_cache(kernel), [kernel], narrowed=False), stream)
+    row = next(line for line in stream.getvalue().splitlines() if line.startswith("k" * 100))
+    assert row.split()[-1] == "pipelined"
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [("binary-only", "binary only"), ("partial", "partial, ends at ttgir")]
+)
+def test_entries_that_are_not_whole_are_rows_that_say_so(
+    state: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = () if state == "binary-only" else (a_stage(Stage.TTGIR, a_region("L1")),)
+    kernel = a_kernel(*stages, state=state)
+    text = printed(CacheReport(a_cache(kernel), [kernel], narrowed=False), 120, monkeypatch)
+    assert said in text
+    assert said not in printed(
+        CacheReport(a_cache(a_kernel()), [a_kernel()], narrowed=False), 120, monkeypatch
+    )
+
+
+def test_what_is_no_kernel_is_counted_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = a_kernel(a_stage(Stage.PTX, a_region("L1")))
+    others = (Other("a", "launcher"), Other("b", "launcher"), Other("c", "lock"))
+    text = printed(CacheReport(a_cache(kernel, others=others), [kernel], narrowed=False), 100, monkeypatch)
+    assert "not kernels: launcher ×2, lock ×1" in text
+
+
+def test_json_says_distances_as_numbers_ranges_or_nothing() -> None:
+    regions = [
+        a_region("L1", distance=2),
+        a_region("L1", distance=(1, 3)),
+        a_region("L1", pairs=(Pair(1 / 3, 0.0),)),
+    ]
+    kernel = a_kernel(a_stage(Stage.PTX, *regions))
+    document = json.loads(as_text(cache_document(a_cache(kernel), [kernel]), "utf-8"))
+    written = document["kernels"][0]["stages"]["ptx"]["regions"]
+    assert [region["distance"] for region in written] == [2, [1, 3], None]
+    assert written[2]["pairs"] == [{"f": 0.3333, "g": 0.0}]
+    assert written[0]["lines"] == [10, 20]
+
+
+def test_json_lists_every_problem_once_and_in_order() -> None:
+    own = Problem("d/k.ptx", "the file is empty")
+    kernel = a_kernel(problems=(own,))
+    cache = a_cache(kernel, problems=(Problem("x", "vanished"), own))
+    assert cache_document(cache, [kernel])["problems"] == [
+        {"path": "x", "problem": "vanished"},
+        {"path": "d/k.ptx", "problem": "the file is empty"},
+    ]
+
+
+@given(st.text(), st.sampled_from(["utf-8", "UTF8", "ascii", "cp1252", None]))
+def test_json_can_be_encoded_and_read_back(name: str, encoding: str | None) -> None:
+    text = as_text({"name": name}, encoding)
+    assert json.loads(text.encode(encoding or "ascii")) == {"name": name}
+
+
+def test_a_stream_without_unicode_gets_the_nearest_ascii() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
+    write("pipelined(1–3) ×2 · 4 ÷ 2 … ü\n", stream)
+    assert stream.buffer.getvalue() == b"pipelined(1-3) x2 | 4 / 2 ... ?\n"  # type: ignore[attr-defined]
+
+
+def test_text_from_files_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert printed(Text("a\x1b[2Jb\x07\u202ec"), 80, monkeypatch) == "a\ufffd[2Jb\ufffdc\n"
+
+
+def test_pieces_break_between_facts_only() -> None:
+    console = Console(width=20, file=io.StringIO())
+    console.print(Pieces(["4 warps", "30720 B", "3 stages"]))
+    assert console.file.getvalue().split("\n") == ["4 warps · 30720 B", "3 stages", ""]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+@given(
+    text=st.text(
+        alphabet=st.sampled_from(' \n\t%@#!"\\loc(tensor<64xf32>).v4{}=:^bb0// 0x1f-3.5e4'), max_size=80
+    )
+)
+def test_the_lexer_changes_no_character(stage: Stage, text: str) -> None:
+    assert "".join(value for _, value in lexer_for(stage).get_tokens(text)) == text
+
+
+def test_narrowing_keeps_one_region_and_the_named_stages() -> None:
+    regions = (a_region("L1"), a_region("L1", id="straight"))
+    waits = (
+        WaitFacts(1, "cp.async.wait_group", 0, "straight"),
+        WaitFacts(2, "cp.async.wait_group", 2, "loop@9"),
+    )
+    kernel = a_kernel(a_stage(Stage.TTIR, *regions), a_stage(Stage.PTX, *regions, waits=waits))
+    left = narrow(kernel, [Stage.PTX], "straight")
+    assert list(left.stages) == [Stage.PTX]
+    assert [region.id for region in left.stages[Stage.PTX].regions] == ["straight"]
+    assert left.wait_depths == (0,)
+    with pytest.raises(UsageError, match=r"no region 'loop@8'\. It has loop@9, straight\."):
+        narrow(kernel, [], "loop@8")
+
+
+def test_stages_are_read_in_lists_and_any_case() -> None:
+    assert parse_stages(["PTX,ttir", "llir"]) == (Stage.PTX, Stage.TTIR, Stage.LLIR)
