@@ -77,6 +77,8 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
         exact: the region is the reference's own: instruction indices are taken as they are.
     """
     reference = region.reference
+    if region.remains is not None:
+        return Placement([], [], "source" if code.longest else "dataflow")
     if reference is None:
         return _by_runs(code, region)
     if exact:
@@ -106,9 +108,8 @@ class _Locator:
         flow = code.flow
         self.position = flow.position
         block_of = flow.block_of
-        scope = region.blocks if region.loop is not None else region.whole
-        self.inside = lambda index: block_of[index] in scope
-        self.inside_whole = lambda index: block_of[index] in region.whole
+        self.in_scope = lambda index: block_of[index] in region.scope
+        self.in_whole = lambda index: block_of[index] in region.whole
         if region.loop is None:
             self.start = -1
             self.ancestors: set[int | None] = set()
@@ -148,7 +149,7 @@ class _Locator:
         for chain, statements in at.items():
             statements.sort(key=lambda found: found.statement.index)
             loads = self.code.loads_at.get(chain, [])
-            inside = [i for i in loads if self._is_own_load(i)]
+            inside = [i for i in loads if self.in_scope(i)]
             front = [i for i in loads if self._is_front(i)]
             if self.before is not None and len(statements) == 1:
                 inside = self._share_clauses(inside, statements[0])
@@ -157,16 +158,11 @@ class _Locator:
             for found, share in zip(statements, _shares(front, len(statements)), strict=True):
                 found.front = share
 
-    def _is_own_load(self, index: int) -> bool:
-        if self.region.loop is not None:
-            return self.inside_whole(index)
-        return self.code.flow.loop_of[self.code.flow.block_of[index]] is None and self.inside_whole(index)
-
     def _is_front(self, index: int) -> bool:
         flow = self.code.flow
         return (
             self.region.loop is not None
-            and not self.inside_whole(index)
+            and not self.in_whole(index)
             and flow.loop_of[flow.block_of[index]] in self.ancestors
             and self.position[index] < self.start
         )
@@ -216,7 +212,7 @@ class _Locator:
         """Loads that lost their line (at none, or at the function's own) belong to what is missing."""
         unplaced = [
             index
-            for index in self.code.indices(self.region.blocks)
+            for index in self.code.indices(self.region.scope)
             if self.code.function.instructions[index].kind in LOADS
             and is_homeless(self.code, self.code.chains.get(index))
         ]
@@ -307,7 +303,7 @@ class _Locator:
     def _computes_at(self, chain: Chain | None) -> list[int]:
         if chain is None:
             return []
-        return [index for index in self.code.computes_at.get(chain, []) if self.inside_whole(index)]
+        return [index for index in self.code.computes_at.get(chain, []) if self.in_whole(index)]
 
     def _flowing(self, located: list[LocatedRound]) -> dict[int, int]:
         """Computes that take loaded data first, each with its rounds as a bit set; made once."""

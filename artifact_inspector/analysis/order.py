@@ -132,7 +132,7 @@ class _Judgement:
         self.region = region
         self.placement = placement
         self.position = code.flow.position
-        self.indices = code.indices(region.blocks)
+        self.indices = code.indices(region.blocks) if region.remains is None else list(region.remains)
         self.notes = list(placement.notes)
         self.groups = ""
         self.distance: int | tuple[int, int] | None = None
@@ -184,6 +184,8 @@ class _Judgement:
         rounds = self.placement.rounds
         if self.region.computes_elsewhere:
             return "warp-specialised"
+        if self.region.remains is not None:
+            return self._without_loop()
         if not rounds:
             return self._without_rounds()
         if self.region.loop is not None:
@@ -199,6 +201,15 @@ class _Judgement:
         if len(rounds) == 1:
             return "single" if self.region.loop is None else "serial"
         return self._compare(rounds)
+
+    def _without_loop(self) -> str:
+        kinds = {self.code.function.instructions[i].kind for i in self.indices}
+        if kinds & (LOADS | COMPUTES):
+            return "unrolled"
+        if not self.code.longest:
+            self.notes.append("no loop here was matched to this one, and there are no lines to look for it by")
+            return "unknown"
+        return "gone"
 
     def _without_rounds(self) -> str:
         if self.placement.other:

@@ -72,10 +72,14 @@ class Region:
     depth: int
     blocks: frozenset[int]
     """Blocks that stand directly in it."""
+    scope: frozenset[int]
+    """The same with loops inside that only the compiler made: where its own loads may stand."""
     whole: frozenset[int]
-    """The same with the loops inside."""
+    """The same with all loops inside: where its computes may stand."""
     reference: ReferenceRegion | None
     """The region of the program that it is, as far as the places tell."""
+    remains: tuple[int, ...] | None = None
+    """Of a loop of the program that is no loop here: the instructions that are left of it."""
     computes_elsewhere: bool = False
     """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
 
@@ -102,10 +106,16 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         partitions.append((partition.name, inside))
         straight = straight - inside
     by_id = {region.id: region for region in reference}
-    outside = frozenset(range(len(function.blocks))).difference(*(inside for _, inside in partitions))
-    regions = [Region("straight", "straight", None, None, 0, frozenset(straight), outside, by_id.get("straight"))]
+    everything = frozenset(range(len(function.blocks)))
+    looped = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
+    regions = [
+        Region(
+            "straight", "straight", None, None, 0, frozenset(straight), everything - looped, everything, by_id.get("straight")
+        )
+    ]
     for name, inside in partitions:
-        regions.append(Region(name, "partition", None, "straight", 0, frozenset(own[None]) & inside, inside, None))
+        blocks = frozenset(own[None]) & inside
+        regions.append(Region(name, "partition", None, "straight", 0, blocks, blocks, inside, None))
     names: dict[int, str] = {}
     taken: set[str] = set()
     spare = loop_names(function, flow)
@@ -130,11 +140,22 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
                 natural.depth,
                 frozenset(own[loop]),
                 natural.blocks,
+                natural.blocks,
                 region,
-                region is not None and region.id in split,
+                computes_elsewhere=region is not None and region.id in split,
             )
         )
+    if not exact:
+        found = {region.id for region in matched.values()}
+        regions += [_remains(code, region) for region in reference if region.loop is not None and region.id not in found]
     return tuple(regions)
+
+
+def _remains(code: Code, region: ReferenceRegion) -> Region:
+    """A loop of the program that this stage has unrolled or folded away."""
+    chains = {code.visible(chain) for chain in region.chains}
+    left = tuple(index for index in code.in_order() if code.chains.get(index) in chains)
+    return Region(region.id, "straight", None, region.parent, 0, frozenset(), frozenset(), frozenset(), region, left)
 
 
 def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int, ReferenceRegion]:
