@@ -283,7 +283,12 @@ def _compile(names: list[str], targets: list[str], out: Path) -> Sequence[Compil
 
     wanted = parse_targets(targets)
     with progress_bar(len(names or REFERENCE_KERNELS) * len(wanted), "compiling") as advance:
-        return list(compile_reference(names or list(REFERENCE_KERNELS), wanted, out, progress=advance))
+        return compile_reference(
+            names,
+            [str(one) for one in wanted],
+            out,
+            progress=lambda row: advance(f"{row.kernel} {row.target}"),
+        )
 
 
 def _found_refusals(rows: Sequence[Compiled]) -> None:

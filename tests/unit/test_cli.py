@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import __version__, cli
+from artifact_inspector.targets import parse_target
 
 # Two rounds of load and compute in straight-line code, as Triton prints them.
 TTIR = """\
@@ -342,12 +343,10 @@ class Row:
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compile_reference(
-        names: list[str], targets: list[object], out: Path, *, progress: object
-    ) -> list[Row]:
+    def compile_reference(names: list[str], targets: list[str], out: Path, *, progress: object) -> list[Row]:
         rows = []
-        for name in names:
-            for number, target in enumerate(targets):
+        for name in names or ["softmax"]:
+            for number, target in enumerate(map(parse_target, targets)):
                 refused = name == "broken"
                 entry = None if refused else add_kernel(out, name, f"{len(rows):02x}" * 32, (75, 80)[number])
                 rows.append(Row(name, target, entry, "LLVM ERROR: [bold]no" if refused else None))
@@ -355,8 +354,8 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
     import artifact_inspector.compiling
 
-    monkeypatch.setattr(artifact_inspector.compiling, "compile_reference", compile_reference, raising=False)
-    monkeypatch.setattr(artifact_inspector.compiling, "REFERENCE_KERNELS", {"softmax": ""}, raising=False)
+    monkeypatch.setattr(artifact_inspector.compiling, "compile_reference", compile_reference)
+    monkeypatch.setattr(artifact_inspector.compiling, "REFERENCE_KERNELS", {"softmax": ""})
 
 
 @pytest.mark.usefixtures("compiler")
