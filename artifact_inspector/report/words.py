@@ -62,7 +62,7 @@ def cut_signature(signature: str, width: int) -> str:
 
     Example:
         >>> cut_signature("L1 F1 L2 F2 L3 F3 L4 F4", 20)
-        'L1 … 6 runs … F4'
+        'L1 F1 … 5 runs … F4'
     """
     if len(signature) <= width:
         return signature
