@@ -23,8 +23,8 @@ from artifact_inspector.errors import CacheError, CompileError, InspectorError, 
 
 if TYPE_CHECKING:
     from artifact_inspector.cache import Artifact, Cache
+    from artifact_inspector.compiling import CompileResult
     from artifact_inspector.inspection import KernelFacts
-    from artifact_inspector.report.compiled import Compiled
 
 __all__ = ["app", "main"]
 
@@ -276,7 +276,7 @@ def _refuse_unreadable(kernels: list[KernelFacts]) -> None:
         raise typer.Exit(UNREADABLE)
 
 
-def _compile(names: list[str], targets: list[str], out: Path) -> Sequence[Compiled]:
+def _compile(names: list[str], targets: list[str], out: Path) -> Sequence[CompileResult]:
     from artifact_inspector.compiling import REFERENCE_KERNELS, compile_reference
     from artifact_inspector.report.progress import progress_bar
     from artifact_inspector.report.selection import parse_targets
@@ -291,7 +291,7 @@ def _compile(names: list[str], targets: list[str], out: Path) -> Sequence[Compil
         )
 
 
-def _found_refusals(rows: Sequence[Compiled]) -> None:
+def _found_refusals(rows: Sequence[CompileResult]) -> None:
     if any(row.directory is None for row in rows):
         raise typer.Exit(FOUND)
 

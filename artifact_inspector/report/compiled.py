@@ -4,44 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.compiling import CompileResult
 from artifact_inspector.report.json import SCHEMA_VERSION
-from artifact_inspector.targets import Target
 
-__all__ = ["Compiled", "compiled_document", "compiled_table", "refusals"]
-
-
-class Compiled(Protocol):
-    """One kernel compiled for one target, or refused."""
-
-    @property
-    def kernel(self) -> str:
-        """Name of the reference kernel."""
-
-    @property
-    def target(self) -> Target:
-        """What it was compiled for."""
-
-    @property
-    def seconds(self) -> float:
-        """Wall time."""
-
-    @property
-    def directory(self) -> Path | None:
-        """The entry in the cache; None where the compiler refused."""
-
-    @property
-    def message(self) -> str | None:
-        """What the compiler said to that."""
+__all__ = ["compiled_document", "compiled_table", "refusals"]
 
 
-def compiled_table(rows: Sequence[Compiled], out: Path) -> RenderableType:
+def compiled_table(rows: Sequence[CompileResult], out: Path) -> RenderableType:
     """Kernels by target with the time each took, then the compiler's refusals."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading, right in (("kernel", False), ("target", False), ("seconds", True), ("entry", False)):
@@ -53,12 +29,12 @@ def compiled_table(rows: Sequence[Compiled], out: Path) -> RenderableType:
     return Group(Text(f"{done} of {len(rows)} compiled into {out}", "bold"), "", table, *_refused(rows))
 
 
-def refusals(rows: Sequence[Compiled]) -> RenderableType:
+def refusals(rows: Sequence[CompileResult]) -> RenderableType:
     """The compiler's refusals alone."""
     return Group(*_refused(rows))
 
 
-def compiled_document(rows: Sequence[Compiled]) -> dict[str, Any]:
+def compiled_document(rows: Sequence[CompileResult]) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -75,7 +51,7 @@ def compiled_document(rows: Sequence[Compiled]) -> dict[str, Any]:
     }
 
 
-def _refused(rows: Sequence[Compiled]) -> list[RenderableType]:
+def _refused(rows: Sequence[CompileResult]) -> list[RenderableType]:
     found: list[RenderableType] = []
     for row in rows:
         if row.directory is None:
