@@ -1,0 +1,468 @@
+"""AMDGCN assembly as LLVM's AMDGPU back end prints it (AMD ISA documents; LLVM AMDGPUUsage), gfx9 to gfx12.
+
+A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. What a wait waits for, what goes
+to LDS and what reloads a spilled register stands in operands and comments, so the parser decides it.
+
+Not read: see `FORMAT.cannot_read`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.model import (
+    BasicBlock,
+    EventKind,
+    Frame,
+    Function,
+    Instruction,
+    Location,
+    Module,
+    Operands,
+    Stage,
+    Wait,
+)
+from artifact_inspector.source import SourceText
+
+_CONDITIONS = "f lt eq le gt lg ge o u nge nlg ngt nle neq nlt tru t class ne"
+_FLOAT_COMPARES = " ".join(
+    f"{base}_{condition}_{kind}"
+    for base in ("v_cmp", "v_cmpx", "s_cmp")
+    for condition in _CONDITIONS.split()
+    for kind in ("f", "bf")
+)
+
+OPCODES = OpcodeTable(
+    {
+        EventKind.GLOBAL_LOAD: """
+            global_load flat_load buffer_load tbuffer_load cluster_load image_load image_sample image_gather
+            image_msaa_load
+        """,
+        EventKind.ASYNC_COPY: """
+            global_load_lds global_load_async_to_lds cluster_load_async_to_lds buffer_load_lds
+            buffer_load_async_to_lds tensor_load_to_lds
+        """,
+        EventKind.WAIT: """
+            s_waitcnt_vmcnt s_wait_loadcnt s_wait_asynccnt s_wait_tensorcnt
+        """,
+        EventKind.SHARED_LOAD: "ds_read ds_load lds_direct_load lds_param_load",
+        EventKind.SHARED_STORE: "ds_write ds_store",
+        EventKind.MATRIX: "v_mfma v_smfmac v_wmma v_swmmac",
+        EventKind.FLOAT: f"""
+            {_FLOAT_COMPARES} v_add_f v_add_bf v_sub_f v_sub_bf v_subrev_f v_subrev_bf v_mul_f v_mul_bf
+            v_mul_legacy v_mul_dx9 v_mac v_mad_f v_mad_legacy v_mad_mix v_madak v_madmk v_fma v_min_f
+            v_min_bf v_max_f v_max_bf v_min_num v_max_num v_min_legacy v_max_legacy v_minimum v_maximum
+            v_min3_f v_max3_f v_med3_f v_min3_num v_max3_num v_med3_num v_minmax_f v_maxmin_f v_minmax_num
+            v_maxmin_num v_rcp v_rsq v_sqrt v_exp v_log v_sin v_cos v_tanh v_ldexp v_frexp v_fract v_trunc
+            v_ceil v_floor v_rndne v_div v_trig v_cube v_interp v_pk_add_f v_pk_add_bf v_pk_mul_f
+            v_pk_mul_bf v_pk_fma v_pk_min_f v_pk_max_f v_pk_min_num v_pk_max_num v_pk_minimum v_pk_maximum
+            v_pk_min3_num v_pk_max3_num v_dot v_s_exp v_s_log v_s_rcp v_s_rsq v_s_sqrt s_add_f s_sub_f
+            s_mul_f s_fma s_min_f s_max_f s_min_num s_max_num s_minimum s_maximum s_ceil_f s_floor_f
+            s_trunc_f s_rndne_f
+        """,
+        EventKind.BARRIER: "s_barrier$ s_barrier_wait",
+        EventKind.SCHEDULE_HINT: "s_setprio",
+        EventKind.GLOBAL_STORE: """
+            global_store flat_store buffer_store tbuffer_store image_store tensor_store_from_lds
+        """,
+        EventKind.ATOMIC: """
+            global_atomic flat_atomic buffer_atomic image_atomic s_atomic s_buffer_atomic ds_add ds_sub
+            ds_rsub ds_inc ds_dec ds_min ds_max ds_and ds_or ds_xor ds_mskor ds_cmpst ds_cmpstore ds_wrxchg
+            ds_storexchg ds_wrap ds_append ds_consume ds_pk_add ds_condxchg ds_cond_sub
+        """,
+        EventKind.LOCAL_LOAD: "scratch_load",
+        EventKind.LOCAL_STORE: "scratch_store",
+        EventKind.SHUFFLE: "ds_bpermute ds_permute ds_swizzle v_permlane",
+        EventKind.BRANCH: "s_branch s_cbranch s_setpc s_swappc s_call s_endpgm s_rfe",
+        EventKind.INTEGER: """
+            v_add_u v_add_i v_add_co v_add_nc v_add3 v_add_lshl v_addc v_sub_u v_sub_i v_sub_co v_sub_nc
+            v_subb v_subbrev v_subrev_u v_subrev_i v_subrev_co v_subrev_nc v_subrevb v_mul_i v_mul_u
+            v_mul_lo v_mul_hi v_mad_i v_mad_u v_mad_co v_mad_nc v_and v_or v_xor v_xnor v_not v_xad v_lshl
+            v_lshr v_ashr v_alignbit v_alignbyte v_bfe v_bfi v_bfm v_bfrev v_bitop v_bcnt v_mbcnt v_ffb v_cl
+            v_ctz v_min_i v_min_u v_max_i v_max_u v_min3_i v_min3_u v_max3_i v_max3_u v_med3_i v_med3_u
+            v_minmax_i v_minmax_u v_maxmin_i v_maxmin_u v_add_min v_add_max v_sad v_msad v_mqsad v_qsad
+            v_lerp v_cmp v_pk_add v_pk_sub v_pk_mul v_pk_mad v_pk_lshl v_pk_lshr v_pk_ashr v_pk_min v_pk_max
+            v_ashr_pk v_prng v_and_or v_or3 s_add s_sub s_mul s_and s_or s_xor s_nand s_nor s_xnor s_not
+            s_andn1 s_andn2 s_orn1 s_orn2 s_lshl s_lshr s_ashr s_bfe s_bfm s_bfi s_bcnt s_brev s_bitset
+            s_bitcmp s_bitreplicate s_cmp s_cmpk s_ff s_flbit s_cl s_ctz s_abs s_absdiff s_min_i s_min_u
+            s_max_i s_max_u s_sext s_wqm s_quadmask s_getpc s_get_pc
+        """,
+        EventKind.MOVE: """
+            v_mov v_swap v_cndmask v_perm_b32 v_cvt v_accvgpr v_readlane v_readfirstlane v_writelane v_pack
+            v_sat_pk v_pk_mov s_mov s_cmov s_cselect s_pack s_cvt s_swap
+        """,
+        EventKind.OTHER: """
+            s_load s_buffer_load s_scratch_load s_store s_buffer_store s_scratch_store s_waitcnt s_wait_
+            s_nop s_sleep s_delay_alu s_clause s_sched s_barrier_ s_get_barrier_state s_sendmsg s_sethalt
+            s_setkill s_trap s_getreg s_setreg s_set_vgpr_msb s_set_gpr_idx s_setvskip s_inst_prefetch
+            s_set_inst_prefetch s_prefetch s_icache s_dcache s_gl1_inv s_memtime s_memrealtime s_round_mode
+            s_denorm_mode s_code_end s_ttrace s_incperf s_decperf s_wakeup s_version s_alloc_vgpr
+            s_singleuse s_monitor s_atc_probe s_sleep_var s_get_shader_cycles s_get_waveid s_subvector v_nop
+            v_clrexcp v_pipeflush v_wmma_ld_scale global_prefetch flat_prefetch buffer_gl global_inv
+            global_wb buffer_inv buffer_wb exp$ image_get image_bvh ds_nop ds_gws ds_bvh ds_ordered
+            ds_atomic_async ds_atomic_barrier lds_atomic
+        """,
+    }.items()
+)
+
+_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?(gfx[0-9a-f]+(?:-[\w-]*generic)?)[^"\n]*"', re.M)
+_NUMBERS = re.compile(
+    r"^[ \t]+(?:- )?\.(vgpr_count|agpr_count|sgpr_count|vgpr_spill_count|sgpr_spill_count|wavefront_size"
+    r"|private_segment_fixed_size|group_segment_fixed_size|max_flat_workgroup_size"
+    r"|amdhsa_next_free_vgpr|amdhsa_next_free_sgpr|amdhsa_accum_offset):?[ \t]+(\d+)",
+    re.M,
+)
+_FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?')
+_FUNCTION = re.compile(r"\.type[ \t]+([\w$.@]+?),[ \t]*@function")
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
+_CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
+_OPCODE = re.compile(r"[a-z][a-z0-9_]*\Z")
+_RENAMED = re.compile(r"[^\s,]+ /\*([^*]*)\*/")
+_REGISTER = re.compile(
+    r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d+)\b|\[(\d+):(\d+)\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
+)
+_NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
+_VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
+_GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
+
+_LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
+_ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc")
+_ASKS_OPERANDS = (*_ENDS, "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
+_NO_RESULT = re.compile(
+    r".*_store_|.*_to_lds|.*_from_lds|global_load_lds|buffer_load_lds|.*prefetch|ds_write|ds_store(?!xchg)"
+    r"|s_(?:cmpk?_|bitcmp|wait|barrier|branch|cbranch|endpgm|setpc|setprio|setreg|set_|nop|sleep|trap|clause"
+    r"|delay|sendmsg(?!_rtn)|sched|code_end|dcache|icache|inst_pre|sethalt|rfe|wakeup|alloc_vgpr|ttrace)"
+    r"|v_nop|exp\b|exp_|ds_nop|ds_gws|buffer_(?:gl|inv|wb)|global_(?:inv|wb)"
+)
+_ATOMIC = re.compile(
+    r"(?:global|flat|buffer|image)_atomic|ds_(?!.*_rtn|append|consume|bpermute|permute|swizzle|read|load)"
+)
+_RETURNS = re.compile(r"\b(?:glc|sc0)\b|ATOMIC_RETURN")
+_TWO_RESULTS = re.compile(
+    r"v_(?:add|addc|sub|subb|subbrev|subrev|subrevb|mad)_co_|v_mad_[iu]64_[iu]32|v_div_scale|v_swap|v_permlane\d+_swap"
+)
+_READS_RESULT = re.compile(
+    r"v_(?:dual_)?(?:fmac|mac_|pk_fmac|dot\w*c_|dot\w*acc|smfmac|swmmac|writelane|swap|permlane\d+_swap)"
+    r"|s_(?:fmac|addk|mulk|cmovk?_|bitset|cmov)|.*_d16(?:_hi)?(?:_|$)"
+)
+_COMPARE_MASK = re.compile(r"v_cmpx_")
+_MOST_PROBLEMS = 20
+
+
+def sniff(text: str) -> bool:
+    """True when the text names an AMDGCN target, as LLVM does at the top of every module."""
+    return ".amdgcn_target" in text[:20_000]
+
+
+def parse(source: SourceText, stage: Stage) -> Module:
+    """The module in an AMDGCN text; what cannot be read is passed over and named in `problems`.
+
+    Raises:
+        ParseError: the text holds no function.
+    """
+    # A carriage return ends no line here, so line numbers stay those of the file.
+    text = source.text.replace("\r", "") if "\r" in source.text else source.text
+    found = _TARGET.search(text)
+    target = {} if found is None else {"target": found[1]}
+    # The bigger part of the file is data: cut it out before looking at single lines.
+    code = _without_data(text)
+    files = {int(number): str(PurePosixPath(a, b)) for number, a, b in _FILE.findall(code)}
+    functions, problems = _read(
+        code.split("\n"), files, set(_FUNCTION.findall(code)), target.get("target", "")
+    )
+    if not functions:
+        raise ParseError(
+            "no AMDGCN function",
+            source.span(0),
+            "Compile the kernel again: the file is empty, cut off, or not AMDGCN.",
+        )
+    numbers: dict[str, str] = {}
+    for key, value in _NUMBERS.findall(text):
+        numbers.setdefault(key.removeprefix("amdhsa_"), value)
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"… and {len(problems) - _MOST_PROBLEMS} more"]
+    return Module(stage, source.name, tuple(functions), target | numbers, tuple(problems))
+
+
+def _without_data(text: str) -> str:
+    """The text with every section that holds no code replaced by as many newlines."""
+    parts, start = [], 0
+    while (at := text.find("\n\t.section\t", start)) >= 0:
+        if text.startswith((".text", '".text'), at + 11):
+            parts.append(text[start : at + 2])
+            start = at + 2
+            continue
+        ends = [end for mark in ("\n\t.text", "\n\t.section\t.text") if (end := text.find(mark, at + 2)) >= 0]
+        end = min(ends, default=len(text))
+        parts += (text[start:at], "\n" * text.count("\n", at, end))
+        start = end
+    return "".join([*parts, text[start:]]).rstrip()
+
+
+def _read(
+    lines: list[str], files: Mapping[int, str], names: set[str], target: str
+) -> tuple[list[Function], list[str]]:
+    functions: list[Function] = []
+    problems: list[str] = []
+    known: dict[str, tuple[str, EventKind]] = {}  # first word of a line, its indent included
+    where: dict[str, Location | None] = {}  # by the whole `.loc` line
+    body: _Body | None = None
+    location: Location | None = None
+    in_asm = False
+    new, unset = tuple.__new__, ()
+    append = list[Instruction]().append
+
+    for number, line in enumerate(lines, 1):
+        entry = known.get(line.partition(" ")[0])
+        if entry is not None:
+            text = line.partition(";")[0].strip() if ";" in line else line.strip()
+            append(new(Instruction, (number, *entry, location, None, text, _decode)))
+            continue
+        moved = where.get(line, unset)
+        if moved is not unset:
+            location = moved
+            continue
+        first = line[:1]
+        if first == "\t" or first == " ":
+            code = line.strip()
+            if not code:
+                continue
+            if code[0] == ";":
+                if code.startswith((";#ASM", ";;#ASM")):
+                    in_asm = "START" in code
+                continue
+            if code[0] == ".":
+                if code.startswith(".loc") and code[4:5].isspace():
+                    location = where[line] = _location(line, files)
+                    if body is not None and body.location is None:
+                        body.location = location
+                continue
+            if body is None:
+                continue
+            comment = code.partition(";")[2]
+            code = code.partition(";")[0].rstrip()
+            opcode = code.split(None, 1)[0]
+            if opcode.endswith(":"):
+                continue  # a label of inline asm
+            if _OPCODE.match(opcode) is None:
+                problems.append(f"line {number}: not an instruction: {code[:60]!r}")
+            elif opcode.startswith(_ASKS_OPERANDS):
+                body.ask(number, code, comment, location, target, not in_asm)
+            else:
+                kind = _kind(opcode)
+                append(Instruction(number, opcode, kind, location, None, code, _decode))
+                word = line.partition(" ")[0]
+                if word.strip() == opcode:
+                    known[word] = (opcode, kind)
+        elif first == ".":
+            if line.startswith(".Lfunc_end") and body is not None:
+                functions.append(body.close(problems))
+                body = None
+                known.clear()
+            elif body is not None and not in_asm and not line.startswith(_LINE_MARKS):
+                name, colon, _ = line.partition(":")
+                if colon:
+                    body.mark(name)
+        elif first == ";":
+            if line.startswith("; %bb.") and body is not None:
+                body.mark(line[2:].partition(":")[0])
+            elif line.startswith((";;#ASM", ";#ASM")):
+                in_asm = "START" in line
+        elif first:
+            name, colon, _ = line.partition(":")
+            if colon and (name in names or (body is None and not names)):
+                if body is not None:
+                    functions.append(body.close(problems))
+                body = _Body(name, number)
+                append, location, in_asm = body.instructions.append, None, False
+                known.clear()
+    if body is not None:
+        problems.append(f"line {body.line}: function {body.name} is not closed")
+        functions.append(body.close(problems))
+    return functions, problems
+
+
+def _location(line: str, files: Mapping[int, str]) -> Location | None:
+    """The chain of `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; None for line 0, which means no line."""
+    found = _LOC.match(line)
+    if found is None or int(found[2]) == 0:
+        return None
+    inner = Frame(files.get(int(found[1]), f"file {found[1]}"), int(found[2]), int(found[3] or 0))
+    return (inner, *_callers(line.partition(";")[2], files))
+
+
+def _callers(comment: str, files: Mapping[int, str]) -> Iterable[Frame]:
+    for part in comment.split("@[")[1:]:
+        found = _CALLER.match(part.strip())
+        if found is not None and int(found[2]):
+            name = found[1]
+            # The comment has names without directories; take the path that only one file can be.
+            paths = {path for path in files.values() if path == name or path.endswith(f"/{name}")}
+            yield Frame(paths.pop() if len(paths) == 1 else name, int(found[2]), int(found[3] or 0))
+
+
+class _Body:
+    """A function while it is read."""
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name, self.line = name, line
+        self.location: Location | None = None
+        self.instructions: list[Instruction] = []
+        self.marks: list[tuple[int, str]] = []
+        self.ends: dict[int, tuple[str | None, bool]] = {}
+        """Instructions that end a block: the label they go to, and whether they may fall through."""
+
+    def mark(self, name: str) -> None:
+        """A block called `name` starts here."""
+        self.marks.append((len(self.instructions), name))
+
+    def ask(
+        self, line: int, code: str, comment: str, location: Location | None, target: str, cuts: bool
+    ) -> None:
+        """Add a statement whose kind, or whose end of a block, stands in its operands."""
+        for text in code.split(" :: "):
+            opcode = text.split(None, 1)[0]
+            if opcode.startswith(_ENDS) and cuts:
+                goes = text.split()[-1] if "branch" in opcode else None
+                self.ends[len(self.instructions)] = (goes, opcode.startswith("s_cbranch"))
+            kind = _kind_in_place(opcode, text, comment, target)
+            self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
+
+    def close(self, problems: list[str]) -> Function:
+        """The function, cut into blocks."""
+        stop = len(self.instructions)
+        order = sorted({0, *(at + 1 for at in self.ends if at + 1 < stop), *(at for at, _ in self.marks)})
+        index = {at: place for place, at in enumerate(order)}
+        named = {name: index[at] for at, name in self.marks}
+        # `.LBB0_3` is what branches name; `%bb.3` only says that a block starts.
+        titles = dict(sorted(self.marks, key=lambda mark: mark[1].startswith(".")))
+        for name in sorted({goes for goes, _ in self.ends.values() if goes is not None} - named.keys()):
+            problems.append(f"line {self.line}: no label {name} in function {self.name}")
+        blocks = []
+        for place, (start, end) in enumerate(pairwise([*order, stop])):
+            target, falls = self.ends.get(end - 1, (None, True)) if end > start else (None, True)
+            goes = [named[target]] if target in named else []
+            if falls and place + 1 < len(order):
+                goes.append(place + 1)
+            blocks.append(BasicBlock(place, titles.get(start, ""), start, end, tuple(dict.fromkeys(goes))))
+        return Function(self.name, self.line, self.location, (), tuple(self.instructions), tuple(blocks))
+
+
+def _kind(opcode: str) -> EventKind:
+    if opcode.startswith("v_dual_"):
+        return OPCODES.kind(f"v_{opcode[7:]}")
+    if opcode.startswith("v_mov_") and "_dpp" in opcode:
+        return EventKind.SHUFFLE
+    return OPCODES.kind(opcode)
+
+
+def _kind_in_place(opcode: str, text: str, comment: str, target: str) -> EventKind:
+    kind = _kind(opcode)
+    if opcode == "s_waitcnt":
+        return EventKind.OTHER if _vmcnt(text, target) is None else EventKind.WAIT
+    if kind is EventKind.GLOBAL_LOAD:
+        if "Folded Reload" in comment:
+            return EventKind.LOCAL_LOAD
+        return EventKind.ASYNC_COPY if "lds" in text.split() else kind
+    return EventKind.LOCAL_STORE if kind is EventKind.GLOBAL_STORE and "Folded Spill" in comment else kind
+
+
+def _vmcnt(text: str, target: str) -> int | None:
+    """Vector-memory operations that may still be in flight after `s_waitcnt`, None for any number.
+
+    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
+    gfx10, 15:10 from gfx11 on; all bits set means no wait.
+    """
+    named = _VMCNT.search(text)
+    if named is not None:
+        return int(named[1], 0)
+    operand = text.removeprefix("s_waitcnt").strip()
+    if _NUMBER.fullmatch(operand) is None:
+        return None
+    value = int(operand, 0)
+    found = _GENERATION.match(target)
+    generation = 9 if found is None else int(found[1])
+    if generation >= 11:
+        count, most = value >> 10 & 63, 63
+    elif generation >= 9:
+        count, most = value & 15 | (value >> 14 & 3) << 4, 63
+    else:
+        count, most = value & 15, 15
+    return None if count == most else count
+
+
+def _decode(text: str) -> Operands:
+    """Operands: as a rule the first one is the result (LLVM AMDGPUInstructionSyntax)."""
+    results: list[str] = []
+    reads: list[str] = []
+    for half in text.split(" :: "):
+        opcode, _, rest = _RENAMED.sub(r"\1", half).strip().partition(" ")
+        operands = [_registers(part) for part in rest.split(",")] if rest else []
+        count = 1
+        if _NO_RESULT.match(opcode) or (opcode.startswith("buffer_load") and "lds" in rest.split()):
+            count = 0
+        elif _ATOMIC.match(opcode):
+            count = 1 if _RETURNS.search(rest) else 0
+        elif _COMPARE_MASK.match(opcode):
+            count = 1 if len(operands) > 2 else 0  # gfx10 and later write exec only
+        elif _TWO_RESULTS.match(opcode):
+            count = 2
+        made = [name for operand in operands[:count] for name in operand]
+        results += made
+        reads += [name for operand in operands[count:] for name in operand]
+        if (
+            _READS_RESULT.match(opcode)
+            or (count and opcode.startswith("buffer_atomic"))
+            or "UNUSED_PRESERVE" in rest
+        ):
+            reads += made
+    return Operands(tuple(results), tuple(reads))
+
+
+def _registers(operand: str) -> list[str]:
+    names: list[str] = []
+    for bank, one, first, last, special, half, single in _REGISTER.findall(operand):
+        if one:
+            names.append(bank + one)
+        elif first:
+            names += [
+                f"{bank}{number}" for number in range(int(first), min(int(last), int(first) + 1023) + 1)
+            ]
+        elif single:
+            names.append(single)
+        else:
+            names += [special + half] if half else [f"{special}_lo", f"{special}_hi"]
+    return names
+
+
+def _wait(instruction: Instruction, attributes: Mapping[str, str]) -> Wait | None:
+    if instruction.kind is not EventKind.WAIT:
+        return None
+    opcode, text = instruction.opcode, instruction.text
+    if opcode == "s_waitcnt":
+        return Wait("s_waitcnt vmcnt", _vmcnt(text, attributes.get("target", "")))
+    numbers = _NUMBER.findall(text.partition(" ")[2])
+    depth = int(numbers[-1], 0) if numbers else None
+    if opcode == "s_wait_loadcnt_dscnt" and depth is not None:
+        depth = depth >> 8 & 63
+    return Wait(opcode, depth)
+
+
+FORMAT = Format(
+    name="AMDGCN",
+    stages=(Stage.AMDGCN,),
+    parse=parse,
+    sniff=sniff,
+    wait=_wait,
+    cannot_read=(
+        "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
+        "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",
+        "Counts of `s_waitcnt` for stores, LDS and scalar loads are not waits here.",
+        "Branches and labels inside inline asm make no blocks and no edges.",
+    ),
+)

@@ -1,0 +1,452 @@
+"""PTX as LLVM's NVPTX back end prints it (PTX ISA 9.0, chapters 4 and 9), Triton 2.0 and later.
+
+The order of modifiers is not fixed (`ld.relaxed.gpu.global.b32`), so the state space of a memory
+operation and the type of an arithmetic one are brought to the front before the table is asked.
+
+Not read: see `FORMAT.cannot_read`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.model import (
+    BasicBlock,
+    EventKind,
+    Frame,
+    Function,
+    Instruction,
+    Location,
+    Module,
+    Operands,
+    Stage,
+    Wait,
+)
+from artifact_inspector.source import SourceText
+
+_BY_SPACE = frozenset(("ld", "ldu", "st", "wmma", "multimem"))
+_BY_TYPE = frozenset(
+    ("add", "sub", "mul", "mad", "fma", "min", "max", "abs", "neg", "div", "rem", "set", "setp", "redux")
+)
+_FLOAT_ROWS = " ".join(f"{name}.float" for name in sorted(_BY_TYPE))
+_INTEGER_ROWS = " ".join(sorted(_BY_TYPE - {"fma", "redux"}))
+
+OPCODES = OpcodeTable(
+    {
+        EventKind.GLOBAL_LOAD: """
+            ld$ ld. ld.global ldu ldu.global tex tld4 suld wmma.load wmma.global.load multimem.ld_reduce
+            multimem.global.ld_reduce
+        """,
+        EventKind.ASYNC_COPY: "cp.async. cp.async.bulk.shared.global",
+        EventKind.COMMIT: """
+            cp.async.commit_group cp.async.bulk.commit_group cp.async.mbarrier.arrive wgmma.commit_group
+            mbarrier.arrive.expect_tx mbarrier.expect_tx tcgen05.commit
+        """,
+        EventKind.WAIT: """
+            cp.async.wait_group cp.async.wait_all cp.async.bulk.wait_group wgmma.wait_group
+            mbarrier.try_wait mbarrier.test_wait tcgen05.wait
+        """,
+        EventKind.SHARED_LOAD: "ld.shared ldmatrix wmma.shared.load",
+        EventKind.SHARED_STORE: "st.shared st.bulk stmatrix wmma.shared.store",
+        EventKind.MATRIX: "mma wmma.mma wgmma.mma_async tcgen05.mma",
+        EventKind.FLOAT: f"""
+            {_FLOAT_ROWS} fma rcp sqrt rsqrt ex2 lg2 sin cos tanh copysign testp dp2a dp4a
+        """,
+        EventKind.BARRIER: "bar. barrier",
+        EventKind.GLOBAL_STORE: """
+            st$ st. st.global sust wmma.store wmma.global.store multimem.st multimem.global.st
+            cp.async.bulk.global.shared
+        """,
+        EventKind.ATOMIC: """
+            atom red. sured cp.reduce.async.bulk st.async st.shared.async st.global.async multimem.red
+            multimem.global.red
+        """,
+        EventKind.LOCAL_LOAD: "ld.local",
+        EventKind.LOCAL_STORE: "st.local",
+        EventKind.SHUFFLE: "shfl vote match activemask redux movmatrix",
+        EventKind.BRANCH: "bra brx call ret exit trap",
+        EventKind.INTEGER: f"""
+            {_INTEGER_ROWS} addc subc madc mul24 mad24 sad and or xor not cnot lop3 shl shr shf bfe bfi
+            bfind bmsk brev clz popc fns szext isspacep mapa getctarank vadd vsub vmad vmin vmax vset vshl
+            vshr vabsdiff vavrg
+        """,
+        EventKind.MOVE: "mov cvt cvta selp slct prmt",
+        EventKind.OTHER: """
+            ld.param ld.const st.param cp.async.bulk.shared.shared cp.async.bulk.prefetch mbarrier.
+            bar.arrive barrier.arrive barrier.cta.arrive barrier.cluster.arrive wgmma.fence tcgen05. fence
+            membar griddepcontrol setmaxnreg elect createpolicy prefetch prefetchu discard applypriority
+            tensormap clusterlaunchcontrol alloca stacksave stackrestore nanosleep pmevent brkpt txq suq
+            istypep
+        """,
+    }.items()
+)
+
+_SPACES = frozenset(("global", "shared", "local", "param", "const"))
+_FLOAT_TYPE = re.compile(r"\.(?:f16|f32|f64|bf16|tf32|[eu]\d+m\d+)(?:x\d)?(?=\.|$)")
+_TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.M)
+_VERSION = re.compile(r"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
+_SECTION = re.compile(r"^[ \t]*\.section\b[^{}]*(?:\{[^}]*\}?|\Z)", re.M)
+_FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
+_CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
+_HEADER = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$.%]+)\s*(?:\(([^)]*)\))?")
+_LIMITS = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg)\s+(\d+(?:\s*,\s*\d+)*)")
+_LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
+_STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*")
+_NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*")
+_LAST_NUMBER = re.compile(r"(0x[\da-fA-F]+|\d+)\s*$")
+
+_LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
+_CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
+_NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
+_MOST_PROBLEMS = 20
+
+
+def sniff(text: str) -> bool:
+    """True when the text names an `sm_` target, as every PTX module must (PTX ISA 11.1.2)."""
+    return _TARGET.search(text[:20_000]) is not None
+
+
+def parse(source: SourceText, stage: Stage) -> Module:
+    """The module in a PTX text; what cannot be read is passed over and named in `problems`.
+
+    Raises:
+        ParseError: the text holds no function with a body.
+    """
+    # A carriage return ends no line here, so line numbers stay those of the file.
+    text = source.text.replace("\r", "") if "\r" in source.text else source.text
+    text = _SECTION.sub(lambda found: "\n" * found.group().count("\n"), text).rstrip()
+    files = {int(number): path for number, path in _FILE.findall(text)}
+    functions, attributes, problems = _read(text.split("\n"), files)
+    if not functions:
+        raise ParseError(
+            "no PTX function with a body",
+            source.span(0),
+            "Compile the kernel again: the file is empty, cut off, or not PTX.",
+        )
+    for key, pattern in (("version", _VERSION), ("target", _TARGET)):
+        found = pattern.search(text)
+        if found is not None:
+            attributes[key] = found[1]
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"… and {len(problems) - _MOST_PROBLEMS} more"]
+    return Module(stage, source.name, tuple(functions), attributes, tuple(problems))
+
+
+def _read(lines: list[str], files: Mapping[int, str]) -> tuple[list[Function], dict[str, str], list[str]]:
+    functions: list[Function] = []
+    attributes: dict[str, str] = {}
+    problems: list[str] = []
+    known: dict[str, tuple[str, EventKind]] = {}  # first word of a plain line, its indent included
+    where: dict[str, Location | None] = {}  # a `.loc` line that means the same wherever it stands
+    locator = _Locator(files)
+    body: _Body | None = None
+    header = pending = ""
+    header_line = pending_line = depth = 0
+    in_asm = False
+    location: Location | None = None
+    new, unset = tuple.__new__, ()
+    append = list[Instruction]().append
+
+    for number, line in enumerate(lines, 1):
+        entry = known.get(line.partition(" ")[0])
+        if entry is not None and line.find(";") + 1 == len(line):
+            if pending:
+                problems.append(f"line {pending_line}: statement without an end")
+                pending = ""
+            statement = line[:-1].strip().replace("\t", "")
+            append(new(Instruction, (number, *entry, location, None, statement, _decode)))
+            continue
+        moved = where.get(line, unset)
+        if moved is not unset:
+            # LLVM 23 and later count the lines of an inline asm on from the line of its call: the
+            # location of the call is the one before the asm, and holds on after it.
+            if not in_asm:
+                location = moved
+            continue
+        code = line.strip()
+        if not code or code.startswith(_LINE_MARKS):
+            continue
+        if code.startswith("//"):
+            if code.endswith("inline asm"):
+                in_asm = code.startswith("// begin")
+            elif body is not None and code.startswith("// %bb."):
+                body.block_name = code[3:].partition(":")[0]
+            continue
+        if code.startswith(".loc") and body is not None:
+            if not in_asm:
+                location, fixed = locator.read(line)
+                if fixed:
+                    where[line] = location
+                if body.location is None:
+                    body.location = location
+            continue
+        code = code.partition("//")[0].rstrip()
+        if body is None:
+            if not header and ".entry" not in code and ".func" not in code:
+                continue
+            header_line = header_line if header else number
+            header = f"{header} {code}"
+            if "{" in code:
+                header, _, code = header.partition("{")
+                found = _HEADER.search(header)
+                for key, value in _LIMITS.findall(header):
+                    attributes.setdefault(key, value)
+                body = _Body(found[1] if found else "?", header_line, _parameters(found))
+                append = body.instructions.append
+                header, depth, location = "", 1, None
+            elif ";" in code:
+                header = ""  # a declaration
+                continue
+            else:
+                continue
+        while code:
+            if code[0] in "{}" and pending.count("{") == pending.count("}"):
+                if code[0] == "}" and pending:
+                    problems.append(f"line {pending_line}: statement without an end")
+                    pending = ""
+                if not pending:
+                    depth += 1 if code[0] == "{" else -1
+                    code = code[1:].lstrip()
+                    if depth:
+                        continue
+                    functions.append(body.close(problems))
+                    body, in_asm = None, False
+                    known.clear()
+                    break
+            label = _LABEL.match(code) if not pending else None
+            if label is not None:
+                if not in_asm and depth == 1:
+                    body.labels.append((len(body.instructions), label[1]))
+                body.last_label = label[1]
+                code = code[label.end() :].lstrip()
+                continue
+            head, semicolon, code = code.partition(";")
+            pending_line = pending_line if pending else number
+            pending = f"{pending} {head}" if pending else head
+            code = code.lstrip()
+            if not semicolon:
+                break
+            plain = body.statement(pending, pending_line, location, not in_asm and depth == 1, problems)
+            word = line.partition(" ")[0]
+            if plain is not None and word.strip() == plain[0]:
+                known[word] = plain
+            pending = ""
+    if body is not None:
+        if pending:
+            problems.append(f"line {pending_line}: statement without an end")
+        problems.append(f"line {body.line}: function {body.name} is not closed")
+        functions.append(body.close(problems))
+    return functions, attributes, problems
+
+
+class _Locator:
+    """Locations from `.loc` lines; equal ones are one object."""
+
+    def __init__(self, files: Mapping[int, str]) -> None:
+        self._files = files
+        self._chains: dict[Location, Location] = {}
+        self._inlined: dict[Frame, Location] = {}
+
+    def read(self, line: str) -> tuple[Location | None, bool]:
+        """The location, and whether the same line always means it (no `inlined_at`)."""
+        found = _LOC.match(line)
+        if found is None or int(found[2]) == 0:
+            return None, True
+        inner = self._frame(found[1], found[2], found[3])
+        if found[4] is not None:
+            # One level only is named; the printer gives the location of a caller that is inlined
+            # itself before the first use of it, so the nearest one above tells the rest.
+            caller = self._frame(found[4], found[5], found[6])
+            chain = (inner, *self._inlined.get(caller, (caller,)))
+            chain = self._inlined[inner] = self._chains.setdefault(chain, chain)
+            return chain, False
+        chain = (inner, *self._callers(line.partition("//")[2]))
+        return self._chains.setdefault(chain, chain), True
+
+    def _frame(self, file: str, line: str, column: str) -> Frame:
+        return Frame(self._files.get(int(file), f"file {file}"), int(line), int(column))
+
+    def _callers(self, comment: str) -> Iterable[Frame]:
+        """Frames of `a.py:1:2 @[ b.py:3:4 @[ c.py:5:6 ] ]` after the first."""
+        for part in comment.split("@[")[1:]:
+            found = _CALLER.match(part.strip())
+            if found is not None and int(found[2]):
+                yield Frame(self._path(found[1]), int(found[2]), int(found[3] or 0))
+
+    def _path(self, name: str) -> str:
+        paths = {path for path in self._files.values() if path == name or path.endswith(f"/{name}")}
+        return paths.pop() if len(paths) == 1 else name
+
+
+class _Body:
+    """A function while it is read."""
+
+    def __init__(self, name: str, line: int, arguments: tuple[str, ...]) -> None:
+        self.name, self.line, self.arguments = name, line, arguments
+        self.location: Location | None = None
+        self.instructions: list[Instruction] = []
+        self.labels: list[tuple[int, str]] = []
+        self.last_label = ""
+        self.block_names: dict[int, str] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
+        self.ends: dict[int, tuple[tuple[str, ...], bool]] = {}
+        """Instructions that end a block: the labels they go to, and whether they may fall through."""
+
+    @property
+    def block_name(self) -> str:
+        """The compiler's name of the block that starts here (`%bb.3`)."""
+        return self.block_names.get(len(self.instructions), "")
+
+    @block_name.setter
+    def block_name(self, name: str) -> None:
+        self.block_names[len(self.instructions)] = name
+
+    def statement(
+        self, text: str, line: int, location: Location | None, cuts: bool, problems: list[str]
+    ) -> tuple[str, EventKind] | None:
+        """Add a statement; the opcode and kind of one that stands for all of its opcode."""
+        text = " ".join(text.split())
+        if not text:
+            return None
+        if text[0] == ".":
+            if text.startswith(".branchtargets"):
+                self.tables[self.last_label] = tuple(_NAME.findall(text[len(".branchtargets") :]))
+            return None
+        found = _STATEMENT.match(text)
+        if found is None:
+            problems.append(f"line {line}: not a statement: {text[:60]!r}")
+            return None
+        guard, opcode = found[1], found[2]
+        kind = _kind(opcode)
+        base = opcode.partition(".")[0]
+        if base in _CONTROL and cuts:
+            names = tuple(_NAME.findall(text, found.end()))
+            targets = names if base == "bra" else names[-1:] if base == "brx" else ()
+            self.ends[len(self.instructions)] = (targets, guard is not None)
+        self.instructions.append(Instruction(line, opcode, kind, location, guard, text, _decode))
+        return None if guard is not None or base in _CONTROL else (opcode, kind)
+
+    def close(self, problems: list[str]) -> Function:
+        """The function, cut into blocks."""
+        stop = len(self.instructions)
+        ends = {
+            at: (tuple(name for target in targets for name in self.tables.get(target, (target,))), falls)
+            for at, (targets, falls) in self.ends.items()
+        }
+        wanted = {name for targets, _ in ends.values() for name in targets}
+        marks = [(at, name) for at, name in self.labels if name.startswith("$L__BB") or name in wanted]
+        starts = {0, *(at + 1 for at in ends if at + 1 < stop), *(at for at, _ in marks)}
+        order = sorted(starts)
+        index = {at: place for place, at in enumerate(order)}
+        named = {name: index[at] for at, name in marks}
+        titles = {**self.block_names, **dict(reversed(marks))}
+        for name in sorted(wanted - named.keys()):
+            problems.append(f"line {self.line}: no label {name} in function {self.name}")
+        blocks = []
+        for place, (start, end) in enumerate(pairwise([*order, stop])):
+            targets, falls = ends.get(end - 1, ((), True)) if end > start else ((), True)
+            goes = [named[name] for name in targets if name in named]
+            if falls and place + 1 < len(order):
+                goes.append(place + 1)
+            label = titles.get(start, "")
+            blocks.append(BasicBlock(place, label, start, end, tuple(dict.fromkeys(goes))))
+        return Function(
+            self.name, self.line, self.location, self.arguments, tuple(self.instructions), tuple(blocks)
+        )
+
+
+def _parameters(header: re.Match[str] | None) -> tuple[str, ...]:
+    if header is None or not (header[2] or "").strip():
+        return ()
+    return tuple(part.split()[-1].partition("[")[0] for part in header[2].split(",") if part.strip())
+
+
+@lru_cache(maxsize=4096)
+def _kind(opcode: str) -> EventKind:
+    base, _, modifiers = opcode.partition(".")
+    if base in _BY_TYPE:
+        typed = ".float" if _FLOAT_TYPE.search(opcode) else ""
+        return OPCODES.kind(f"{base}{typed}.{modifiers}")
+    spaces = [word for word in (part.partition("::")[0] for part in modifiers.split(".")) if word in _SPACES]
+    if base in _BY_SPACE and spaces:
+        return OPCODES.kind(f"{base}.{spaces[0]}.{modifiers}")
+    if opcode.startswith("cp.async.bulk.") and ".prefetch." not in opcode and len(spaces) > 1:
+        return OPCODES.kind(f"cp.async.bulk.{spaces[0]}.{spaces[1]}")
+    return OPCODES.kind(opcode)
+
+
+def _decode(text: str) -> Operands:
+    """Operands: the first one is the result unless it is an address (PTX ISA 9.1)."""
+    found = _STATEMENT.match(text)
+    if found is None:
+        return Operands((), ())
+    guard, opcode = found[1], found[2]
+    base = opcode.partition(".")[0]
+    guards = [] if guard is None else _NAME.findall(guard)
+    operands = _split(text[found.end() :])
+    first: list[str] = []
+    if base in ("bra", "brx"):
+        operands = operands[:1] if base == "brx" else []
+    elif base == "call":
+        first = _names(operands[0]) if operands and operands[0].startswith("(") else []
+        operands = [operand for operand in operands[1:] if operand.startswith("(")]
+    elif operands and operands[0][:1] != "[" and (".red." in opcode or not opcode.startswith(_NO_RESULT)):
+        first, operands = _names(operands[0]), operands[1:]
+    reads = guards + [name for operand in operands for name in _names(operand)]
+    if opcode.startswith("wgmma.mma_async"):
+        reads += first  # accumulates in place
+    return Operands(tuple(first), tuple(reads))
+
+
+def _split(operands: str) -> list[str]:
+    """Operands at their commas, those inside brackets left alone."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(operands):
+        if char in "[{(":
+            depth += 1
+        elif char in "]})":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(operands[start:at].strip())
+            start = at + 1
+    parts.append(operands[start:].strip())
+    return [part for part in parts if part]
+
+
+def _names(operand: str) -> list[str]:
+    return [name for name in _NAME.findall(operand) if name != "_"]
+
+
+def _wait(instruction: Instruction, attributes: Mapping[str, str]) -> Wait | None:
+    if instruction.kind is not EventKind.WAIT:
+        return None
+    opcode = instruction.opcode
+    op = next(op for op in _WAITS if opcode.startswith(op))
+    if op == "cp.async.wait_all":
+        return Wait(op, 0)
+    number = _LAST_NUMBER.search(instruction.text) if op.endswith("wait_group") else None
+    return Wait(op, None if number is None else int(number[1], 0))
+
+
+_WAITS = tuple(word for word, kind in OPCODES.rows.items() if kind is EventKind.WAIT)
+
+FORMAT = Format(
+    name="PTX",
+    stages=(Stage.PTX,),
+    parse=parse,
+    sniff=sniff,
+    wait=_wait,
+    cannot_read=(
+        "A load or store without a state space is counted as global: a generic address tells no more.",
+        "Branches and labels inside inline asm make no blocks and no edges.",
+        "Of two inlined calls that share a line of a helper, the caller named nearest above is taken.",
+        "The functions an indirect call may reach (`.callprototype`, `.calltargets`).",
+        "`trap` ends a block like `exit`; a debugger that goes on after it is not thought of.",
+    ),
+)

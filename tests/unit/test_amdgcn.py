@@ -1,0 +1,337 @@
+"""AMDGCN: instructions, waits, locations and blocks of text as Triton's versions printed it."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.formats.amdgcn import FORMAT, OPCODES, parse
+from artifact_inspector.model import EventKind, Function, Instruction, Module, Stage, Wait
+from artifact_inspector.source import SourceText
+
+FILES = '\t.file\t1 "/home/user/src" "kernels.py"\n\t.file\t2 "/venv/triton/language" "standard.py"\n'
+
+
+def module(body: str, gfx: str = "gfx942", tail: str = "\n.Lfunc_end0:\n") -> Module:
+    head = f'\t.amdgcn_target "amdgcn-amd-amdhsa--{gfx}"\n\t.text\n\t.type\tk,@function\nk:  ; @k\n'
+    return parse(SourceText("k.amdgcn", f"{head}{FILES}{body}{tail}"), Stage.AMDGCN)
+
+
+def function(body: str, gfx: str = "gfx942") -> Function:
+    (only,) = module(body, gfx).functions
+    return only
+
+
+def one(line: str, gfx: str = "gfx942") -> Instruction:
+    (only,) = function(f"\t{line}", gfx).instructions
+    return only
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("global_load_dwordx4 v[14:17], v[22:23], off", EventKind.GLOBAL_LOAD),
+        ("flat_load_ushort v2, v[4:5]", EventKind.GLOBAL_LOAD),
+        ("buffer_load_dwordx4 v[2:5], v11, s[24:27], 0 offen", EventKind.GLOBAL_LOAD),
+        ("buffer_load_dwordx4 v2, s[8:11], 0 offen lds", EventKind.ASYNC_COPY),
+        ("global_load_lds_dwordx4 v[2:3], off", EventKind.ASYNC_COPY),
+        ("global_load_async_to_lds_b128 v32, v[2:3], off", EventKind.ASYNC_COPY),
+        ("tensor_load_to_lds s[0:3], s[72:79]", EventKind.ASYNC_COPY),
+        ("tensor_store_from_lds s[8:11], s[0:7]", EventKind.GLOBAL_STORE),
+        ("buffer_load_dword v63, off, s[0:3], 0 offset:4 ; 4-byte Folded Reload", EventKind.LOCAL_LOAD),
+        ("buffer_store_dword v1, off, s[0:3], 0 ; 4-byte Folded Spill", EventKind.LOCAL_STORE),
+        ("buffer_store_dword v0, v7, s[8:11], 0 offen", EventKind.GLOBAL_STORE),
+        ("scratch_load_b32 v11, off, off offset:3832", EventKind.LOCAL_LOAD),
+        ("s_load_dwordx8 s[4:11], s[0:1], 0x8", EventKind.OTHER),
+        ("global_atomic_cmpswap v3, v[1:2], v[3:4], off glc", EventKind.ATOMIC),
+        ("ds_add_rtn_f32 v1, v2, v3", EventKind.ATOMIC),
+        ("ds_storexchg_rtn_b32 v1, v2, v3", EventKind.ATOMIC),
+        ("ds_load_tr16_b128 v[170:173], v94 offset:4608", EventKind.SHARED_LOAD),
+        ("ds_write2st64_b64 v32, v[2:3], v[6:7] offset1:8", EventKind.SHARED_STORE),
+        ("ds_bpermute_b32 v4, v27, v14", EventKind.SHUFFLE),
+        ("v_mov_b32_dpp v5, v4 row_shr:8 row_mask:0xf bank_mask:0xf", EventKind.SHUFFLE),
+        ("v_add_f32_dpp v4, v4, v4 row_shr:8 row_mask:0xf bank_mask:0xf", EventKind.FLOAT),
+        ("v_mfma_f32_32x32x8f16 v[0:15], v[54:55], v[52:53], v[0:15]", EventKind.MATRIX),
+        ("v_wmma_scale_f32_16x16x128_f8f6f4 v[0:7], v[8:23], v[24:39], v[0:7], v40, v41", EventKind.MATRIX),
+        ("v_dot2_f32_f16 v99, v69, v120, v99", EventKind.FLOAT),
+        ("v_cmp_gt_f32_e64 s[2:3], s14, v38", EventKind.FLOAT),
+        ("v_cmp_gt_i32_e64 s[2:3], s14, v38", EventKind.INTEGER),
+        ("v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[6:7]", EventKind.FLOAT),
+        ("v_pk_add_u16 v0, v1, v2", EventKind.INTEGER),
+        ("v_mul_lo_u32 v3, s0, v1", EventKind.INTEGER),
+        ("s_mul_f32 s9, s2, 0x4f7ffffe", EventKind.FLOAT),
+        ("v_cvt_pk_f16_f32 v32, v16, v17", EventKind.MOVE),
+        ("v_accvgpr_read_b32 v62, a0", EventKind.MOVE),
+        ("s_barrier", EventKind.BARRIER),
+        ("s_barrier_signal -1", EventKind.OTHER),
+        ("s_barrier_wait -1", EventKind.BARRIER),
+        ("s_setprio 1", EventKind.SCHEDULE_HINT),
+        ("s_clause 0x1", EventKind.OTHER),
+        ("s_swappc_b64 s[30:31], s[0:1]", EventKind.BRANCH),
+        ("v_frobnicate_b32 v0, v1", EventKind.UNKNOWN),
+    ],
+)
+def test_the_kind_follows_from_opcode_operands_and_comment(line: str, kind: EventKind) -> None:
+    assert one(line).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("line", "results", "reads"),
+    [
+        ("global_load_dwordx2 v[10:11], v[23:24], off", "v10 v11", "v23 v24"),
+        ("global_store_dwordx2 v[68:69], v[50:51], off", "", "v68 v69 v50 v51"),
+        ("buffer_load_dwordx4 v2, s[8:11], 0 offen lds", "", "v2 s8 s9 s10 s11"),
+        ("global_load_lds_dwordx4 v[2:3], off", "", "v2 v3"),
+        ("global_atomic_add_f32 v43, v0, s[0:1]", "", "v43 v0 s0 s1"),
+        ("global_atomic_cmpswap v3, v[1:2], v[3:4], off glc", "v3", "v1 v2 v3 v4"),
+        ("global_atomic_add_f32 v3, v0, v1, s[0:1] th:TH_ATOMIC_RETURN", "v3", "v0 v1 s0 s1"),
+        ("ds_read2_b32 v[30:31], v8 offset1:4", "v30 v31", "v8"),
+        ("ds_write2_b32 v10, v6, v9 offset1:4", "", "v10 v6 v9"),
+        ("ds_add_u32 v0, v1", "", "v0 v1"),
+        ("ds_load_u16_d16_hi v21, v96 offset:8768", "v21", "v96 v21"),
+        ("v_fmac_f32_e32 v11, v15, v11", "v11", "v15 v11 v11"),
+        ("v_fma_f32 v15, -v5, |v11|, 1.0", "v15", "v5 v11"),
+        ("v_mfma_f32_4x4x4f16 a[0:3], v[4:5], v[6:7], a[0:3]", "a0 a1 a2 a3", "v4 v5 v6 v7 a0 a1 a2 a3"),
+        ("v_add_co_u32_e32 v17, vcc, s0, v13", "v17 vcc_lo vcc_hi", "s0 v13"),
+        ("v_mad_u64_u32 v[2:3], s[0:1], v9, v1, 0", "v2 v3 s0 s1", "v9 v1"),
+        ("v_cmp_gt_i32_e64 s[2:3], s14, v38", "s2 s3", "s14 v38"),
+        ("v_cmpx_gt_i32_e64 s5, v0", "", "s5 v0"),
+        ("v_cmpx_gt_i32_e64 s[0:1], s5, v0", "s0 s1", "s5 v0"),
+        ("s_cmp_lt_i32 s25, 64", "", "s25"),
+        ("s_addk_i32 s10, 0xff80", "s10", "s10"),
+        ("v_permlane32_swap_b32_e32 v32, v34", "v32 v34", "v32 v34"),
+        ("v_cvt_f32_f16_sdwa v53, v14 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", "v53", "v14"),
+        # gfx1250 names registers above 255 in a comment
+        ("v_lshlrev_b32_e32 v124, 8, v1 /*v257*/", "v124", "v257"),
+        ("v_add_nc_u64_e32 v[0:1] /*v[256:257]*/, v[6:7], v[2:3]", "v256 v257", "v6 v7 v2 v3"),
+        ("v_mov_b16_e32 v9.l, 0", "v9", ""),
+    ],
+)  # fmt: skip
+def test_operands_name_what_is_written_and_what_is_read(line: str, results: str, reads: str) -> None:
+    operands = one(line).operands
+    assert (" ".join(operands.results), " ".join(operands.reads)) == (results, reads)
+
+
+@pytest.mark.parametrize(
+    ("line", "gfx", "wait"),
+    [
+        ("s_waitcnt vmcnt(6) lgkmcnt(0)", "gfx942", Wait("s_waitcnt vmcnt", 6)),
+        ("s_waitcnt vmcnt(62)", "gfx90a", Wait("s_waitcnt vmcnt", 62)),
+        ("s_waitcnt lgkmcnt(0)", "gfx942", None),
+        ("s_waitcnt_vscnt null, 0x0", "gfx1100", None),
+        ("s_waitcnt_depctr depctr_va_vdst(0)", "gfx1100", None),
+        ("s_waitcnt_vmcnt null, 0x3", "gfx1030", Wait("s_waitcnt_vmcnt", 3)),
+        ("s_waitcnt 0", "gfx942", Wait("s_waitcnt vmcnt", 0)),
+        # vmcnt in bits 3:0 and 15:14 (gfx9, gfx10), bits 15:10 (gfx11); all ones: no wait
+        ("s_waitcnt 0x0f70", "gfx906", Wait("s_waitcnt vmcnt", 0)),
+        ("s_waitcnt 0x4f74", "gfx90a", Wait("s_waitcnt vmcnt", 20)),
+        ("s_waitcnt 0xc07f", "gfx942", None),
+        ("s_waitcnt 0x3f70", "gfx1030", Wait("s_waitcnt vmcnt", 0)),
+        ("s_waitcnt 0x0bf7", "gfx1100", Wait("s_waitcnt vmcnt", 2)),
+        ("s_waitcnt 0xfc07", "gfx1100", None),
+        ("s_waitcnt 0x0f7f", "gfx803", None),
+        ("s_wait_loadcnt 0x17", "gfx1200", Wait("s_wait_loadcnt", 23)),
+        ("s_wait_loadcnt_dscnt 0x103", "gfx1200", Wait("s_wait_loadcnt_dscnt", 1)),
+        ("s_wait_asynccnt 0x4", "gfx1250", Wait("s_wait_asynccnt", 4)),
+        ("s_wait_tensorcnt 0xa", "gfx1250", Wait("s_wait_tensorcnt", 10)),
+        ("s_wait_dscnt 0x0", "gfx1200", None),
+        ("s_wait_storecnt_dscnt 0x0", "gfx1200", None),
+        ("s_wait_alu depctr_va_vdst(0)", "gfx1200", None),
+    ],
+)
+def test_only_waits_for_vector_loads_are_waits(line: str, gfx: str, wait: Wait | None) -> None:
+    found = module(f"\t{line}", gfx)
+    (instruction,) = found.functions[0].instructions
+    assert FORMAT.wait(instruction, found.attributes) == wait
+    assert instruction.kind is (EventKind.OTHER if wait is None else EventKind.WAIT)
+
+
+def test_a_dual_issue_line_holds_two_operations() -> None:
+    found = function("\tv_dual_mul_f32 v40, v31, v28 :: v_dual_mov_b32 v42, 0").instructions
+    assert [(each.line, each.opcode, each.kind) for each in found] == [
+        (7, "v_dual_mul_f32", EventKind.FLOAT),
+        (7, "v_dual_mov_b32", EventKind.MOVE),
+    ]
+    assert [each.operands.results for each in found] == [("v40",), ("v42",)]
+    whole = found[0].decode("v_dual_mul_f32 v40, v31, v28 :: v_dual_mov_b32 v42, 0")
+    assert whole == (("v40", "v42"), ("v31", "v28"))
+
+
+def test_locations_carry_the_inline_chain_and_line_zero_carries_none() -> None:
+    body = """\
+\t.loc\t1 8 0 prologue_end              ; kernels.py:8:0
+\ts_mov_b32 s0, 0
+\t.loc\t2 260 15 is_stmt 0              ; standard.py:260:15 @[ standard.py:290:36 @[ kernels.py:22:17 ] ]
+\tv_add_f32_e32 v2, v5, v10
+\t.loc\t1 0 0 is_stmt 0                 ; :0:0
+\ts_mov_b32 s1, 0
+\t.loc\t1 21 13
+\tglobal_load_dwordx4 v[14:17], v[22:23], off"""
+    found = function(body)
+    assert [each.location and [tuple(frame) for frame in each.location] for each in found.instructions] == [
+        [("/home/user/src/kernels.py", 8, 0)],
+        [
+            ("/venv/triton/language/standard.py", 260, 15),
+            ("/venv/triton/language/standard.py", 290, 36),
+            ("/home/user/src/kernels.py", 22, 17),
+        ],
+        None,
+        [("/home/user/src/kernels.py", 21, 13)],
+    ]
+    assert found.location == found.instructions[0].location
+
+
+def test_blocks_begin_at_labels_and_at_the_names_of_unlabelled_ones() -> None:
+    body = """\
+.Lfunc_begin0:
+; %bb.2:
+\ts_load_dwordx2 s[2:3], s[0:1], 0x0
+\ts_branch .LBB0_0
+\t.p2align\t8
+; %bb.3:
+.LBB0_0:                                ; =>This Inner Loop Header: Depth=1
+\tv_mov_b32_e32 v0, 0
+.Ltmp1:
+\ts_cbranch_execz .LBB0_2
+; %bb.1:
+\tglobal_load_dword v5, v[2:3], off
+\t; sched_barrier mask(0x00000000)
+.LBB0_2:
+\ts_cbranch_vccnz .LBB0_0
+; %bb.4:
+\ts_endpgm"""
+    assert [(b.label, b.start, b.stop, b.successors) for b in function(body).blocks] == [
+        ("%bb.2", 0, 2, (1,)),
+        (".LBB0_0", 2, 4, (3, 2)),
+        ("%bb.1", 4, 5, (3,)),
+        (".LBB0_2", 5, 6, (1, 4)),
+        ("%bb.4", 6, 7, ()),
+    ]
+
+
+def test_a_call_returns_and_a_return_does_not() -> None:
+    body = "\ts_swappc_b64 s[30:31], s[0:1]\n\tv_nop\n\ts_setpc_b64 s[30:31]\n.LBB0_1:\n\ts_endpgm"
+    assert [(b.start, b.stop, b.successors) for b in function(body).blocks] == [(0, 3, ()), (3, 4, ())]
+
+
+def test_labels_of_inline_asm_cut_no_block() -> None:
+    body = "\t;;#ASMSTART\nspin:\n.Lspin:\n\ts_cbranch_scc1 .Lspin\n\t;;#ASMEND\n\ts_endpgm"
+    assert len(function(body).blocks) == 1
+
+
+TWO_KERNELS = """\
+\t.amdgcn_target "amdgpu9.42-amd-amdhsa-unknown-gfx942"
+\t.text
+\t.type\thelper,@function
+helper:                                 ; @helper
+\ts_setpc_b64 s[30:31]
+.Lfunc_end0:
+\t.size\thelper, .Lfunc_end0-helper
+\t.section\t.AMDGPU.csdata,"",@progbits
+; NumVgprs: 1
+\t.text
+\t.globl\tk                               ; -- Begin function k
+\t.type\tk,@function
+k:                                      ; @k
+\tv_nop
+\ts_endpgm
+.Lfunc_end1:
+\t.section\t.rodata,"a",@progbits
+\t.amdhsa_kernel k
+\t\t.amdhsa_private_segment_fixed_size 64
+\t\t.amdhsa_next_free_vgpr 92
+\t\t.amdhsa_accum_offset 88
+\t.end_amdhsa_kernel
+\t.text
+\t.section\t.debug_abbrev,"",@progbits
+\t.byte\t1                               ; Abbreviation Code
+\tnot_an_instruction v0
+\t.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .agpr_count:     4
+    .name:           k
+    .private_segment_fixed_size: 64
+    .sgpr_count:     26
+    .sgpr_spill_count: 0
+    .vgpr_count:     92
+    .vgpr_spill_count: 3
+    .wavefront_size: 64
+amdhsa.target:   amdgpu9.42-amd-amdhsa-unknown-gfx942
+...
+\t.end_amdgpu_metadata
+"""
+
+
+def test_a_file_may_hold_several_functions_and_its_data_is_passed_over() -> None:
+    found = parse(SourceText("k.amdgcn", TWO_KERNELS), Stage.AMDGCN)
+    assert [(each.name, each.line, [i.line for i in each.instructions]) for each in found.functions] == [
+        ("helper", 4, [5]),
+        ("k", 13, [14, 15]),
+    ]
+    assert found.problems == ()
+
+
+def test_the_attributes_are_what_directives_and_metadata_say() -> None:
+    attributes = parse(SourceText("k.amdgcn", TWO_KERNELS), Stage.AMDGCN).attributes
+    assert attributes == {
+        "target": "gfx942",
+        "vgpr_count": "92",
+        "agpr_count": "4",
+        "sgpr_count": "26",
+        "vgpr_spill_count": "3",
+        "sgpr_spill_count": "0",
+        "private_segment_fixed_size": "64",
+        "wavefront_size": "64",
+        "next_free_vgpr": "92",
+        "accum_offset": "88",
+    }
+
+
+@pytest.mark.parametrize(
+    ("triple", "target"),
+    [
+        ("amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a"),
+        ("amdgcn-amd-amdhsa--gfx9-4-generic", "gfx9-4-generic"),
+        ("amdgpu9.42-amd-amdhsa-unknown-gfx942", "gfx942"),
+    ],
+)
+def test_the_target_is_the_processor(triple: str, target: str) -> None:
+    text = f'\t.amdgcn_target "{triple}"\n\t.type\tk,@function\nk:\n\ts_endpgm\n.Lfunc_end0:\n'
+    assert parse(SourceText("k", text), Stage.AMDGCN).attributes == {"target": target}
+
+
+def test_windows_line_ends_change_nothing() -> None:
+    plain, dos = (
+        parse(SourceText("k", each), Stage.AMDGCN)
+        for each in (TWO_KERNELS, TWO_KERNELS.replace("\n", "\r\n"))
+    )
+    assert plain == dos
+
+
+def test_a_cut_off_file_keeps_what_stands_in_it() -> None:
+    found = module("\tv_nop\n\ts_branch .LBB0_9\n\t!garbage", tail="")
+    assert [each.opcode for each in found.functions[0].instructions] == ["v_nop", "s_branch"]
+    assert found.problems == (
+        "line 9: not an instruction: '!garbage'",
+        "line 4: function k is not closed",
+        "line 4: no label .LBB0_9 in function k",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "\x00\x01\ufffd\n", '\t.amdgcn_target "amdgcn--gfx942"\n'])
+def test_a_text_without_a_function_is_refused_with_a_remedy(text: str) -> None:
+    with pytest.raises(ParseError, match="no AMDGCN function") as caught:
+        parse(SourceText("k.amdgcn", text), Stage.AMDGCN)
+    assert caught.value.remedy is not None
+    assert caught.value.span.place == "k.amdgcn:1:1"
+
+
+def test_amdgcn_is_known_by_its_target() -> None:
+    assert FORMAT.sniff(TWO_KERNELS)
+    assert not FORMAT.sniff(".version 8.4\n.target sm_80\n")
+
+
+def test_every_opcode_row_has_one_kind() -> None:
+    assert OPCODES.kind("v_mfma_f32_32x32x8_f16") is EventKind.MATRIX
+    assert EventKind.UNKNOWN not in OPCODES.rows.values()
