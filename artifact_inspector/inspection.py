@@ -5,6 +5,7 @@ Nothing escapes but facts: a stage that cannot be read costs a named problem and
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ COUNTED = tuple(
 """Kinds whose instructions are counted per file."""
 
 
+_PLAIN = re.compile(r"[^\w$]")
 MATRIX_WAITS = ("wgmma.", "tcgen05.", "ttng.warp_group_dot", "triton_nvidia_gpu.")
 
 
@@ -195,11 +197,13 @@ def _stage_facts(
     waits: list[WaitFacts] = []
     total = 0
     for function in module.functions:
-        prefix = "" if len(module.functions) == 1 else f"{function.name}/"
+        original = _original(function, module, references)
+        several = len(module.functions) > 1 or len(references) > 1
+        prefix = f"{original or function.name}/" if several else ""
         total += len(function.instructions)
         counts.update([x.kind for x in function.instructions])
         code = Code(function, find_control_flow(function))
-        found = find_regions(code, _reference_of(function, module, references), exact=exact)
+        found = find_regions(code, references.get(original, ()), exact=exact)
         region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
         for region in found:
             name = prefix + region.id
@@ -222,14 +226,19 @@ def _stage_facts(
     )
 
 
-def _reference_of(
-    function: Function, module: Module, references: dict[str, tuple[ReferenceRegion, ...]]
-) -> tuple[ReferenceRegion, ...]:
+def _original(function: Function, module: Module, references: dict[str, tuple[ReferenceRegion, ...]]) -> str:
+    """The name of a function in the first stage, empty when it was not there.
+
+    LLVM's NVPTX back end writes `_$_` for characters that PTX does not allow in a name.
+    """
     if function.name in references:
-        return references[function.name]
+        return function.name
+    spelled = {_PLAIN.sub("_$_", name): name for name in references}
+    if function.name in spelled:
+        return spelled[function.name]
     if len(references) == 1 and len(module.functions) == 1:
-        return next(iter(references.values()))
-    return ()
+        return next(iter(references))
+    return ""
 
 
 def _waits(instruction: Instruction, language: Format, module: Module, region: str) -> list[WaitFacts]:

@@ -80,6 +80,8 @@ class EventKind(Enum):
     LOCAL_LOAD = ("", "local_load")
     """A load from a thread's own memory (scratch, a spill reload)."""
     LOCAL_STORE = ("", "local_store")
+    SCALAR_LOAD = ("", "scalar_load")
+    """A load through the scalar cache: kernel arguments, or data that is the same for all threads."""
     SHUFFLE = ("", "shuffle")
     BRANCH = ("", "branch")
     """Control flow: branches, calls, returns, structured control-flow operations."""

@@ -121,6 +121,13 @@ class _Locator:
             while parent is not None:
                 self.ancestors.add(parent)
                 parent = flow.loops[parent].parent
+        self.integer_places = {
+            code.visible(chain)
+            for item in reference.rounds
+            for compute in item.computes
+            if compute.is_integer
+            for chain in compute.chains[0]
+        }
         self.notes: list[str] = []
         self.flowing: dict[int, int] | None = None
         self.orphans: list[int] = []
@@ -148,7 +155,8 @@ class _Locator:
                 at[chain].append(LocatedStatement(statement))
         for chain, statements in at.items():
             statements.sort(key=lambda found: found.statement.index)
-            loads = self.code.loads_at.get(chain, [])
+            # A load that is the same for all threads may have become a scalar one.
+            loads = self.code.loads_at.get(chain) or self.code.scalar_loads_at.get(chain, [])
             inside = [i for i in loads if self.in_scope(i)]
             front = [i for i in loads if self._is_front(i)]
             if self.before is not None and len(statements) == 1:
@@ -239,7 +247,7 @@ class _Locator:
                 owners.setdefault(chain, []).append(number)
         for chain, rounds in owners.items():
             indices = self._computes_at(chain)
-            front = [i for i in self.code.computes_at[chain] if self._is_front(i)]
+            front = [i for i in self._table(chain) if self._is_front(i)]
             for number in rounds:
                 located[number].front_computes += front
             shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
@@ -303,7 +311,11 @@ class _Locator:
     def _computes_at(self, chain: Chain | None) -> list[int]:
         if chain is None:
             return []
-        return [index for index in self.code.computes_at.get(chain, []) if self.in_whole(index)]
+        return [index for index in self._table(chain) if self.in_whole(index)]
+
+    def _table(self, chain: Chain) -> list[int]:
+        found = self.code.computes_at.get(chain, [])
+        return found or self.code.integers_at.get(chain, []) if chain in self.integer_places else found
 
     def _flowing(self, located: list[LocatedRound]) -> dict[int, int]:
         """Computes that take loaded data first, each with its rounds as a bit set; made once."""

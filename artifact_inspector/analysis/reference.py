@@ -7,6 +7,7 @@ first stage itself uses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -54,6 +55,8 @@ class ReferenceCompute:
 
     index: int
     chains: tuple[frozenset[Chain], ...]
+    is_integer: bool
+    """A reduction or scan of integers: integer operations are its computes at later stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +195,29 @@ def _compute(function: Function, found: RoundsOf, index: int) -> ReferenceComput
         seen.update(fresh)
         levels.append(frozenset(chain for i in fresh for chain in _chains_at(function, i)))
         level = [after for i in fresh for after in found.consumers.get(i, ())]
-    return ReferenceCompute(index, tuple(levels))
+    body = _body(function, index)
+    is_integer = bool(body) and not any(_FLOAT.search(instruction.opcode) for instruction in body)
+    return ReferenceCompute(index, tuple(levels), is_integer)
 
 
 def _chains_at(function: Function, index: int) -> list[Chain]:
     """Places of an operation: its own and, for a reduction, those of its body."""
-    found = [chain_of(function.instructions[index].location)]
-    if function.instructions[index].opcode.endswith(("reduce", "scan")):
-        for instruction in function.instructions[index + 1 :]:
-            if instruction.kind is not EventKind.OTHER or not instruction.opcode.startswith(("arith.", "math.", "tt.")):
-                break
-            found.append(chain_of(instruction.location))
-            if instruction.opcode.endswith(".return"):
-                break
+    found = [chain_of(x.location) for x in (function.instructions[index], *_body(function, index))]
     return [chain for chain in found if chain is not None]
+
+
+_FLOAT = re.compile(r"arith\.\w+f$|^math\.")
+
+
+def _body(function: Function, index: int) -> list[Instruction]:
+    """What combines two elements in a reduction or scan; empty for other operations."""
+    body: list[Instruction] = []
+    if function.instructions[index].opcode.endswith((".reduce", ".scan")):
+        for instruction in function.instructions[index + 1 :]:
+            if instruction.opcode.endswith(".return") or instruction.kind is not EventKind.OTHER:
+                break
+            body.append(instruction)
+    return body
 
 
 def _base_name(path: str) -> str:

@@ -22,24 +22,36 @@ class Code:
         self.chains: dict[int, Chain] = {}
         """Place of every load, compute and branch that has one."""
         self.loads_at: dict[Chain, list[int]] = {}
+        self.scalar_loads_at: dict[Chain, list[int]] = {}
         self.computes_at: dict[Chain, list[int]] = {}
+        self.integers_at: dict[Chain, list[int]] = {}
+        tables = {
+            EventKind.GLOBAL_LOAD: self.loads_at,
+            EventKind.ASYNC_COPY: self.loads_at,
+            EventKind.SCALAR_LOAD: self.scalar_loads_at,
+            EventKind.FLOAT: self.computes_at,
+            EventKind.MATRIX: self.computes_at,
+            EventKind.INTEGER: self.integers_at,
+        }
         known: dict[int, Chain | None] = {}
         for index in self.in_order():
             instruction = function.instructions[index]
             kind = instruction.kind
-            if kind in LOADS or kind in COMPUTES or kind is EventKind.BRANCH:
-                location = instruction.location
-                if id(location) not in known:  # locations are shared by the instructions of a line
-                    known[id(location)] = chain_of(location)
-                chain = known[id(location)]
-                if chain is None:
-                    continue
+            table = tables.get(kind)
+            if table is None and kind is not EventKind.BRANCH:
+                continue
+            location = instruction.location
+            if id(location) not in known:  # locations are shared by the instructions of a line
+                known[id(location)] = chain_of(location)
+            chain = known[id(location)]
+            if chain is None:
+                continue
+            if table is not None:
+                table.setdefault(chain, []).append(index)
+            if kind is not EventKind.INTEGER:
                 self.chains[index] = chain
-                if kind is not EventKind.BRANCH:
-                    table = self.loads_at if kind in LOADS else self.computes_at
-                    table.setdefault(chain, []).append(index)
-        lengths = [len(chain) for table in (self.loads_at, self.computes_at) for chain in table]
-        self.longest = max(lengths, default=0)
+        self.longest = max((len(chain) for chain in known.values() if chain is not None), default=0)
+        """Frames in the longest inline chain: 0 without line information."""
 
     def in_order(self) -> Iterator[int]:
         """Instruction indices in execution order."""

@@ -75,6 +75,7 @@ OPCODES = OpcodeTable(
             ds_rsub ds_inc ds_dec ds_min ds_max ds_and ds_or ds_xor ds_mskor ds_cmpst ds_cmpstore ds_wrxchg
             ds_storexchg ds_wrap ds_append ds_consume ds_pk_add ds_condxchg ds_cond_sub
         """,
+        EventKind.SCALAR_LOAD: "s_load s_buffer_load",
         EventKind.LOCAL_LOAD: "scratch_load",
         EventKind.LOCAL_STORE: "scratch_store",
         EventKind.SHUFFLE: "ds_bpermute ds_permute ds_swizzle v_permlane",
@@ -97,7 +98,7 @@ OPCODES = OpcodeTable(
             v_sat_pk v_pk_mov s_mov s_cmov s_cselect s_pack s_cvt s_swap
         """,
         EventKind.OTHER: """
-            s_load s_buffer_load s_scratch_load s_store s_buffer_store s_scratch_store s_waitcnt s_wait_
+            s_scratch_load s_store s_buffer_store s_scratch_store s_waitcnt s_wait_
             s_nop s_sleep s_delay_alu s_clause s_sched s_barrier_ s_get_barrier_state s_sendmsg s_sethalt
             s_setkill s_trap s_getreg s_setreg s_set_vgpr_msb s_set_gpr_idx s_setvskip s_inst_prefetch
             s_set_inst_prefetch s_prefetch s_icache s_dcache s_gl1_inv s_memtime s_memrealtime s_round_mode
@@ -118,7 +119,7 @@ _NUMBERS = re.compile(
     re.M,
 )
 _FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?')
-_FUNCTION = re.compile(r"\.type[ \t]+([\w$.@]+?),[ \t]*@function")
+_FUNCTION = re.compile(r'\.type[ \t]+"?([\w$.@]+?|(?<=")[^"\n]*)"?,[ \t]*@function')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
 _CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -132,7 +133,7 @@ _GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc")
-_ASKS_OPERANDS = (*_ENDS, "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
+_ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
 _NO_RESULT = re.compile(
     r".*_store_|.*_to_lds|.*_from_lds|global_load_lds|buffer_load_lds|.*prefetch|ds_write|ds_store(?!xchg)"
     r"|s_(?:cmpk?_|bitcmp|wait|barrier|branch|cbranch|endpgm|setpc|setprio|setreg|set_|nop|sleep|trap|clause"
@@ -274,7 +275,8 @@ def _read(
             elif line.startswith((";;#ASM", ";#ASM")):
                 in_asm = "START" in line
         elif first:
-            name, colon, _ = line.partition(":")
+            # The name of a function that is not inlined holds its signature, between quotes.
+            name, colon, _ = line[1:].partition('":') if first == '"' else line.partition(":")
             if colon and (name in names or (body is None and not names)):
                 if body is not None:
                     functions.append(body.close(problems))
@@ -316,6 +318,7 @@ class _Body:
         self.marks: list[tuple[int, str]] = []
         self.ends: dict[int, tuple[str | None, bool]] = {}
         """Instructions that end a block: the label they go to, and whether they may fall through."""
+        self.followers: set[int] = set()
 
     def mark(self, name: str) -> None:
         """A block called `name` starts here."""
@@ -330,6 +333,10 @@ class _Body:
             if opcode.startswith(_ENDS) and cuts:
                 goes = text.split()[-1] if "branch" in opcode else None
                 self.ends[len(self.instructions)] = (goes, opcode.startswith("s_cbranch"))
+            if opcode == "s_clause":
+                # The operand is one less than the length; only the first load gets a `.loc`.
+                first = len(self.instructions) + 2
+                self.followers.update(range(first, first + min(63, int(text.split()[-1], 0))))
             kind = _kind_in_place(opcode, text, comment, target)
             self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
 
@@ -350,7 +357,15 @@ class _Body:
             if falls and place + 1 < len(order):
                 goes.append(place + 1)
             blocks.append(BasicBlock(place, titles.get(start, ""), start, end, tuple(dict.fromkeys(goes))))
-        return Function(self.name, self.line, self.location, (), tuple(self.instructions), tuple(blocks))
+        return Function(
+            self.name,
+            self.line,
+            self.location,
+            (),
+            tuple(self.instructions),
+            tuple(blocks),
+            followers=frozenset(self.followers),
+        )
 
 
 def _kind(opcode: str) -> EventKind:

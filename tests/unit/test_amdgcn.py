@@ -42,7 +42,7 @@ def one(line: str, gfx: str = "gfx942") -> Instruction:
         ("buffer_store_dword v1, off, s[0:3], 0 ; 4-byte Folded Spill", EventKind.LOCAL_STORE),
         ("buffer_store_dword v0, v7, s[8:11], 0 offen", EventKind.GLOBAL_STORE),
         ("scratch_load_b32 v11, off, off offset:3832", EventKind.LOCAL_LOAD),
-        ("s_load_dwordx8 s[4:11], s[0:1], 0x8", EventKind.OTHER),
+        ("s_load_dwordx8 s[4:11], s[0:1], 0x8", EventKind.SCALAR_LOAD),
         ("global_atomic_cmpswap v3, v[1:2], v[3:4], off glc", EventKind.ATOMIC),
         ("ds_add_rtn_f32 v1, v2, v3", EventKind.ATOMIC),
         ("ds_storexchg_rtn_b32 v1, v2, v3", EventKind.ATOMIC),
