@@ -182,6 +182,8 @@ class _Judgement:
 
     def _verdict(self) -> str:
         rounds = self.placement.rounds
+        if self.placement.uncertain:
+            return "unknown"
         if self.region.computes_elsewhere:
             return "warp-specialised"
         if self.region.remains is not None:
@@ -204,7 +206,7 @@ class _Judgement:
 
     def _without_loop(self) -> str:
         kinds = {self.code.function.instructions[i].kind for i in self.indices}
-        if kinds & (LOADS | COMPUTES):
+        if kinds & (LOADS | COMPUTES) or not (self.code.flow.loops or self.code.longest):
             return "unrolled"
         if not self.code.longest:
             self.notes.append("no loop here was matched to this one, and there are no lines to look for it by")
@@ -222,7 +224,8 @@ class _Judgement:
     def _incomplete(self, rounds: list[LocatedRound]) -> str:
         whole = self.code.indices(self.region.whole)
         kinds = {self.code.function.instructions[i].kind for i in whole}
-        if len(rounds) == len(self.placement.rounds) and not kinds & COMPUTES:
+        by_place = self.placement.basis == "source"
+        if by_place and len(rounds) == len(self.placement.rounds) and not kinds & COMPUTES:
             return "gone"
         for item in rounds:
             number = self.placement.rounds.index(item) + 1

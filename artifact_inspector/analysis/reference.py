@@ -65,6 +65,8 @@ class ReferenceRound:
 
     statements: tuple[LoadStatement, ...]
     computes: tuple[ReferenceCompute, ...]
+    anchored_in: str
+    """The region that its anchor stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,9 @@ class ReferenceRegion:
     """Places of everything that stands directly in the region."""
     rounds: tuple[ReferenceRound, ...]
     other: tuple[LoadStatement, ...]
+    lent: int
+    """Load statements outside it whose first anchor stands in it."""
+    has_matrix: bool
 
     @property
     def statements(self) -> tuple[LoadStatement, ...]:
@@ -115,6 +120,9 @@ def find_reference(
         inside = [i for b in blocks for i in range(function.blocks[b].start, function.blocks[b].stop)]
         chains = (chain_of(function.instructions[i].location) for i in inside)
         parent = None if loop is None else flow.loops[loop].parent
+        kinds = {function.instructions[i].kind for i in inside}
+        own = [item for item in found.rounds if item.loop == loop]
+        lent = [item for item in found.rounds if item.loop != loop and _loop_at(flow, item.anchor) == loop]
         regions.append(
             ReferenceRegion(
                 id="straight" if loop is None else names[loop],
@@ -123,8 +131,10 @@ def find_reference(
                 depth=0 if loop is None else flow.loops[loop].depth,
                 chain=None if loop is None else loop_chain(function, flow, loop),
                 chains=frozenset(chain for chain in chains if chain is not None),
-                rounds=tuple(_round(function, found, r) for r in found.rounds if r.loop == loop),
+                rounds=tuple(_round(function, flow, names, found, item) for item in own),
                 other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
+                lent=sum(len(item.statements) for item in lent),
+                has_matrix=EventKind.MATRIX in kinds,
             )
         )
     return tuple(regions)
@@ -159,10 +169,18 @@ def loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None
     return None
 
 
-def _round(function: Function, found: RoundsOf, item: Round) -> ReferenceRound:
+def _loop_at(flow: ControlFlow, index: int) -> int | None:
+    return flow.loop_of[flow.block_of[index]]
+
+
+def _round(
+    function: Function, flow: ControlFlow, names: list[str], found: RoundsOf, item: Round
+) -> ReferenceRound:
+    anchored = _loop_at(flow, item.anchor)
     return ReferenceRound(
         tuple(_statement(function, statement) for statement in item.statements),
         tuple(_compute(function, found, index) for index in item.computes),
+        "straight" if anchored is None else names[anchored],
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from artifact_inspector.analysis.cfg import ControlFlow
 from artifact_inspector.analysis.reference import Chain, ReferenceRegion, chain_of, loop_chain, loop_names
-from artifact_inspector.analysis.rounds import COMPUTES, LOADS
-from artifact_inspector.model import EventKind, Function
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS, RoundsOf, find_rounds
+from artifact_inspector.model import Access, EventKind, Function, Instruction
 
 __all__ = ["Code", "Region", "find_regions"]
 
@@ -16,9 +17,13 @@ __all__ = ["Code", "Region", "find_regions"]
 class Code:
     """A function with its control flow and the places of its loads and computes."""
 
-    def __init__(self, function: Function, flow: ControlFlow) -> None:
+    def __init__(
+        self, function: Function, flow: ControlFlow, access: Callable[[Instruction], Access] | None
+    ) -> None:
+        """`access` is the format's, None where its memory operations do not tell address from value."""
         self.function = function
         self.flow = flow
+        self._access = access
         self.chains: dict[int, Chain] = {}
         """Place of every load, compute and branch that has one."""
         self.loads_at: dict[Chain, list[int]] = {}
@@ -52,6 +57,11 @@ class Code:
                 self.chains[index] = chain
         self.longest = max((len(chain) for chain in known.values() if chain is not None), default=0)
         """Frames in the longest inline chain: 0 without line information."""
+
+    @cached_property
+    def rounds(self) -> RoundsOf | None:
+        """Rounds read off this stage itself, where it is in tensor-level SSA form."""
+        return None if self._access is None else find_rounds(self.function, self.flow, self._access)
 
     def in_order(self) -> Iterator[int]:
         """Instruction indices in execution order."""
@@ -245,25 +255,24 @@ def _strong_chains(region: ReferenceRegion) -> set[Chain]:
 
 
 def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, ReferenceRegion]:
-    """Without places: loop by loop in order, when as many loops hold loads or matrix operations."""
-    wanted = (*LOADS, EventKind.MATRIX)
-    eventful = [
-        loop
-        for loop in range(len(code.flow.loops))
-        if any(
-            code.function.instructions[i].kind in wanted for i in code.indices(code.flow.loops[loop].blocks)
-        )
+    """Without places: in order, when as many loops stand at the same depths, else those of matrix
+    operations when there are as many; none is better than the wrong one."""
+    flow = code.flow
+    kinds = [
+        {code.function.instructions[i].kind for i in code.indices(flow.loops[loop].blocks)}
+        for loop in range(len(flow.loops))
     ]
-    inner = [region for region in loops if region.rounds or region.other or len(loops) == len(eventful)]
-    chosen = eventful if len(eventful) == len(loops) else [e for e in eventful if _is_innermost(code, e)]
-    target = loops if len(eventful) == len(loops) else inner
-    if len(chosen) != len(target):
-        return {}
-    return dict(zip(chosen, target, strict=True))
-
-
-def _is_innermost(code: Code, loop: int) -> bool:
-    return all(other.parent != loop for other in code.flow.loops)
+    eventful = [loop for loop, found in enumerate(kinds) if found & (LOADS | {EventKind.MATRIX})]
+    wanted = [region for region in loops if region.rounds or region.other or region.has_matrix]
+    for candidates, regions in (
+        (list(range(len(flow.loops))), loops),
+        (eventful, wanted),
+        ([e for e in eventful if EventKind.MATRIX in kinds[e]], [r for r in wanted if r.has_matrix]),
+    ):
+        depths = [flow.loops[loop].depth for loop in candidates]
+        if depths == [region.depth for region in regions]:
+            return dict(zip(candidates, regions, strict=True))
+    return {}
 
 
 def _statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:

@@ -530,7 +530,9 @@ def access(instruction: Instruction) -> Access:
     if name in ("insert_slice_async", "async_copy_global_to_local"):
         mask = _after(text, " mask ") if " mask " in text else (reads[3:4] if "insert" in name else ())
         other = _after(text, " other ") if " other " in text else (reads[4:5] if "insert" in name else ())
-        return Access(reads[:1], mask, other)
+        # Until 2.3 the buffer is a tensor value: what it held before stays in the result.
+        held = reads[1:2] if "insert" in name else ()
+        return Access(reads[:1], mask, held + other)
     if name.startswith("buffer_"):
         # %pointer[%offsets], %mask, %other stride = … ; stores and atomics name the value first.
         close = text.find("]")
