@@ -188,39 +188,45 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
     if not any(region.chains for region in reference) or not code.chains:
         return _match_by_order(code, loops)
     scores: dict[tuple[int, int], float] = {}
-    for natural in range(len(code.flow.loops)):
+    closed_by: set[tuple[int, int]] = set()
+    for natural in reversed(range(len(code.flow.loops))):  # inner loops first
         blocks = frozenset(b for b in code.flow.loops[natural].blocks if code.flow.loop_of[b] == natural)
-        strong, branches, anywhere = _places(code, blocks)
-        branches.add(loop_chain(code.function, code.flow, natural))
+        events, anywhere = _places(code, blocks)
+        closing = loop_chain(code.function, code.flow, natural)
         for place, region in enumerate(loops):
-            keys = {code.visible(chain) for chain in _strong_chains(region)}
-            score = float(len(keys & strong))
-            if region.chain is not None and code.visible(region.chain) in branches:
-                score += 100.0
+            score = float(len({code.visible(chain) for chain in _strong_chains(region)} & events))
+            if closing is not None and code.visible(region.chain) == code.visible(closing):
+                # The loop around may close on a line that was left standing from the one inside.
+                if (natural, place) not in closed_by:
+                    score += 100.0
+                closed_by.update((outer, place) for outer in _ancestors(code, natural))
             score += 0.01 * len({code.visible(chain) for chain in region.chains} & anywhere)
             if score > 0:
                 scores[natural, place] = score
-    matched: dict[int, ReferenceRegion] = {}
-    used: set[int] = set()
-    for natural in range(len(code.flow.loops)):
-        candidates = [(score, place) for (n, place), score in scores.items() if n == natural]
-        if not candidates:
+    return {natural: loops[place] for natural, place in _assign(code, scores).items()}
+
+
+def _assign(code: Code, scores: dict[tuple[int, int], float]) -> dict[int, int]:
+    """The best region for each loop, best fits first.
+
+    Of nested loops only one can be a given loop of the program: prologue copies make the one around
+    it look alike, and so do the loops that send the warps of a specialised kernel to their work.
+    """
+    chosen: dict[int, int] = {}
+    around = [_ancestors(code, loop) for loop in range(len(code.flow.loops))]
+    for (natural, _), score in sorted(scores.items(), key=lambda item: (-item[1], item[0])):
+        if natural in chosen:
             continue
-        best = max(score for score, _ in candidates)
-        ties = [place for score, place in candidates if score == best]
         # A helper inlined twice looks the same where only its own line is kept: take them in turn.
-        place = next((p for p in ties if p not in used), ties[0])
-        used.add(place)
-        matched[natural] = loops[place]
-    # Of nested loops that look like one of the program's, the compiler made the outer one (it sends
-    # the warps of a specialised kernel to their partitions).
-    around = {
-        parent
-        for natural, region in matched.items()
-        for parent in _ancestors(code, natural)
-        if matched.get(parent) is region
-    }
-    return {natural: region for natural, region in matched.items() if natural not in around}
+        ties = sorted(
+            (place for (n, place), other in scores.items() if n == natural and other == score),
+            key=lambda place: (place in chosen.values(), place),
+        )
+        for place in ties:
+            if not any(chosen.get(loop) == place and (loop in around[natural] or natural in around[loop]) for loop in chosen):
+                chosen[natural] = place
+                break
+    return chosen
 
 
 def _ancestors(code: Code, loop: int) -> list[int]:
@@ -232,17 +238,17 @@ def _ancestors(code: Code, loop: int) -> list[int]:
     return found
 
 
-def _places(code: Code, blocks: frozenset[int]) -> tuple[set[Chain | None], set[Chain | None], set[Chain | None]]:
-    strong: set[Chain | None] = set()
-    branches: set[Chain | None] = set()
-    anywhere: set[Chain | None] = set()
+def _places(code: Code, blocks: frozenset[int]) -> tuple[set[Chain], set[Chain]]:
+    """Places of the loads and computes in some blocks, and of everything that has one."""
+    events: set[Chain] = set()
+    anywhere: set[Chain] = set()
     for index in code.indices(blocks):
         chain = code.chains.get(index)
-        if chain is None:
-            continue
-        anywhere.add(chain)
-        (branches if code.function.instructions[index].kind is EventKind.BRANCH else strong).add(chain)
-    return strong, branches, anywhere
+        if chain is not None:
+            anywhere.add(chain)
+            if code.function.instructions[index].kind is not EventKind.BRANCH:
+                events.add(chain)
+    return events, anywhere
 
 
 def _strong_chains(region: ReferenceRegion) -> set[Chain]:
