@@ -179,7 +179,7 @@ def _round(
     anchored = _loop_at(flow, item.anchor)
     return ReferenceRound(
         tuple(_statement(function, statement) for statement in item.statements),
-        tuple(_compute(function, found, index) for index in item.computes),
+        tuple(_compute(function, found, index, item.anchor) for index in item.computes),
         "straight" if anchored is None else names[anchored],
     )
 
@@ -202,7 +202,7 @@ def _statement(function: Function, statement: Statement) -> LoadStatement:
     )
 
 
-def _compute(function: Function, found: RoundsOf, index: int) -> ReferenceCompute:
+def _compute(function: Function, found: RoundsOf, index: int, anchor: int) -> ReferenceCompute:
     levels: list[frozenset[Chain]] = []
     level: Iterable[int] = (index,)
     seen: set[int] = set()
@@ -212,7 +212,13 @@ def _compute(function: Function, found: RoundsOf, index: int) -> ReferenceComput
             break
         seen.update(fresh)
         levels.append(frozenset(chain for i in fresh for chain in _chains_at(function, i)))
-        level = [after for i in fresh for after in found.consumers.get(i, ())]
+        level = [
+            after
+            for i in fresh
+            if i != anchor  # what comes behind the anchor is of another round
+            for after in found.consumers.get(i, ())
+            if anchor in found.serves.get(after, ())
+        ]
     body = _body(function, index)
     is_integer = bool(body) and not any(_FLOAT.search(instruction.opcode) for instruction in body)
     return ReferenceCompute(index, tuple(levels), is_integer)

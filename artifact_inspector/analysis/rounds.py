@@ -60,6 +60,8 @@ class RoundsOf:
     other: tuple[Statement, ...]
     consumers: dict[int, tuple[int, ...]]
     """For a compute, the computes that take its result next."""
+    serves: dict[int, frozenset[int]]
+    """For a compute, the anchors and final stores that its result reaches (itself, if it is one)."""
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class _Tags:
     fresh: int = 0
     """Loads whose data no compute has used yet."""
     through: int = 0
-    """Direct computes it has come through since the last anchor."""
+    """Computes it has come through since the last anchor."""
     last: int = 0
     """Computes that made it, with nothing but moves since."""
 
@@ -280,7 +282,8 @@ class _Search:
         ]
         rounds.sort(key=lambda found: (position[found.anchor], position[found.statements[0].index]))
         consumers = {compute: tuple(sorted(after)) for compute, after in self.consumers.items()}
-        return RoundsOf(tuple(rounds), tuple(other), consumers)
+        serves = {compute: frozenset(reached) for compute, reached in self.serves.items()}
+        return RoundsOf(tuple(rounds), tuple(other), consumers, serves)
 
     def _index_loads(self, chosen: dict[int, tuple[int, int]]) -> set[int]:
         """Give loads that only feed addresses the round of the load they address."""
