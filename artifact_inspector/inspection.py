@@ -20,12 +20,18 @@ from artifact_inspector.errors import CacheError, ParseError
 from artifact_inspector.formats import Format, format_of
 from artifact_inspector.model import EventKind, Function, Instruction, Module, Stage
 
-__all__ = ["COUNTED", "KernelFacts", "StageFacts", "WaitFacts", "inspect_artifact", "inspect_cache", "read_module"]
+__all__ = [
+    "COUNTED",
+    "KernelFacts",
+    "StageFacts",
+    "WaitFacts",
+    "inspect_artifact",
+    "inspect_cache",
+    "read_module",
+]
 
 COUNTED = tuple(
-    kind
-    for kind in EventKind
-    if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
+    kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
 )
 """Kinds whose instructions are counted per file."""
 
@@ -123,7 +129,10 @@ class KernelFacts:
 
 
 def inspect_cache(
-    cache: Cache, artifacts: Iterable[Artifact] | None = None, *, progress: Callable[[Artifact], None] | None = None
+    cache: Cache,
+    artifacts: Iterable[Artifact] | None = None,
+    *,
+    progress: Callable[[Artifact], None] | None = None,
 ) -> Iterator[KernelFacts]:
     """The facts of a cache's kernels, one after the other; `progress` is told of each beforehand."""
     for artifact in cache.entries if artifacts is None else artifacts:
@@ -141,14 +150,20 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
     for stage in Stage:
         if stage.value not in artifact.files:
             continue
-        module = read_module(artifact, stage, problems)
-        if module is None:
-            continue
-        language = format_of(stage)
-        exact = not references and language.access is not None
-        if exact:
-            references = _references(module, language)
-        stages[stage] = _stage_facts(artifact.relative(stage.value), module, language, references, memories, exact=exact)
+        try:
+            module = read_module(artifact, stage, problems)
+            if module is None:
+                continue
+            language = format_of(stage)
+            exact = not references and language.access is not None
+            if exact:
+                references = _references(module, language)
+            file = artifact.relative(stage.value)
+            stages[stage] = _stage_facts(file, module, language, references, memories, exact=exact)
+        except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as fault:
+            # A fault of ours on one file must not cost the reader the rest of the report.
+            problem = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
+            problems.append(Problem(artifact.relative(stage.value), problem))
     principal = _principal(stages)
     return KernelFacts(artifact, stages, principal, _changes(stages), tuple(problems))
 

@@ -168,8 +168,7 @@ class Wait(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """A value handed from one block to another by no instruction (MLIR region arguments,
-    yields, results, block arguments)."""
+    """A value handed over by no instruction: MLIR's region and block arguments, yields and results."""
 
     source: str
     target: str

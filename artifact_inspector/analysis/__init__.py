@@ -1,0 +1,1 @@
+"""From instructions to facts: control flow, rounds, order. Nothing here knows a language."""

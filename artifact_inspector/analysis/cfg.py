@@ -47,11 +47,13 @@ class ControlFlow:
         return inner == outer
 
 
-def control_flow(function: Function) -> nx.DiGraph:
+def control_flow(function: Function) -> nx.DiGraph[int]:
     """The graph over block indices; made anew at each call."""
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(function.blocks)))
-    graph.add_edges_from((block.index, successor) for block in function.blocks for successor in block.successors)
+    graph.add_edges_from(
+        (block.index, successor) for block in function.blocks for successor in block.successors
+    )
     return graph
 
 
@@ -68,8 +70,7 @@ def find_control_flow(function: Function) -> ControlFlow:
     block_of = [0] * len(function.instructions)
     place = 0
     for index in order:
-        block = function.blocks[index]
-        for instruction in range(block.start, block.stop):
+        for instruction in range(function.blocks[index].start, function.blocks[index].stop):
             position[instruction] = place
             block_of[instruction] = index
             place += 1
@@ -81,14 +82,14 @@ def _find_loops(function: Function) -> tuple[Loop, ...]:
     dominator = {b: d for b, d in nx.immediate_dominators(graph, 0).items() if d is not None and d != b}
     reachable = {0, *dominator}
     depth = {0: 0}
-    for block in reachable:
-        chain = []
-        while block not in depth:
-            chain.append(block)
-            block = dominator[block]
+    for start in reachable:
+        chain, upper = [], start
+        while upper not in depth:
+            chain.append(upper)
+            upper = dominator[upper]
         for below in reversed(chain):
-            depth[below] = depth[block] + 1
-            block = below
+            depth[below] = depth[upper] + 1
+            upper = below
     latches: dict[int, list[int]] = {}
     for block in function.blocks:
         for target in block.successors:
@@ -122,7 +123,7 @@ def _dominates(dominator: dict[int, int], depth: dict[int, int], upper: int, low
     return lower == upper
 
 
-def _body(graph: nx.DiGraph, header: int, latches: list[int], reachable: set[int]) -> frozenset[int]:
+def _body(graph: nx.DiGraph[int], header: int, latches: list[int], reachable: set[int]) -> frozenset[int]:
     body = {header}
     pending = [latch for latch in latches if latch != header]
     while pending:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.reference import Chain, LoadStatement, ReferenceRegion, ReferenceRound
 from artifact_inspector.analysis.regions import Code, Region, is_homeless
-from artifact_inspector.analysis.rounds import COMPUTES, LOADS
+from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.analysis.taint import find_first_computes
 from artifact_inspector.model import EventKind
 
@@ -86,14 +86,16 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
     if exact:
         return _exact(code, region, reference)
     places = {s.chain for s in (*reference.statements, *reference.other)} - {None}
-    if not places and (reference.rounds or reference.other) or not code.longest:
+    if (not places and (reference.rounds or reference.other)) or not code.longest:
         return _by_structure(code, region, reference) or _by_dataflow(code, region, reference, before)
     return _Locator(code, region, reference, before).run()
 
 
 def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
     rounds = [
-        LocatedRound([LocatedStatement(s, [s.index]) for s in item.statements], [c.index for c in item.computes])
+        LocatedRound(
+            [LocatedStatement(s, [s.index]) for s in item.statements], [c.index for c in item.computes]
+        )
         for item in reference.rounds
     ]
     return Placement(rounds, _sources(reference.other), "source")
@@ -109,9 +111,6 @@ class _Locator:
         self.reference = reference
         flow = code.flow
         self.position = flow.position
-        block_of = flow.block_of
-        self.in_scope = lambda index: block_of[index] in region.scope
-        self.in_whole = lambda index: block_of[index] in region.whole
         if region.loop is None:
             self.start = -1
             self.ancestors: set[int | None] = set()
@@ -136,7 +135,9 @@ class _Locator:
         """Loads that stand at the line of another statement only because they share its clause."""
 
     def run(self) -> Placement:
-        located = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in self.reference.rounds]
+        located = [
+            LocatedRound([LocatedStatement(s) for s in item.statements]) for item in self.reference.rounds
+        ]
         self._find_loads(located)
         self._find_missing(located)
         self._find_computes(located)
@@ -159,7 +160,7 @@ class _Locator:
             statements.sort(key=lambda found: found.statement.index)
             # A load that is the same for all threads may have become a scalar one.
             loads = self.code.loads_at.get(chain) or self.code.scalar_loads_at.get(chain, [])
-            inside = [i for i in loads if self.in_scope(i)]
+            inside = [i for i in loads if self._in_scope(i)]
             front = [i for i in loads if self._is_front(i)]
             if self.before is not None and len(statements) == 1:
                 inside = self._share_clauses(inside, statements[0])
@@ -168,11 +169,17 @@ class _Locator:
             for found, share in zip(statements, _shares(front, len(statements)), strict=True):
                 found.front = share
 
+    def _in_scope(self, index: int) -> bool:
+        return self.code.flow.block_of[index] in self.region.scope
+
+    def _in_whole(self, index: int) -> bool:
+        return self.code.flow.block_of[index] in self.region.whole
+
     def _is_front(self, index: int) -> bool:
         flow = self.code.flow
         return (
             self.region.loop is not None
-            and not self.in_whole(index)
+            and not self._in_whole(index)
             and flow.loop_of[flow.block_of[index]] in self.ancestors
             and self.position[index] < self.start
         )
@@ -191,7 +198,9 @@ class _Locator:
             near = next((n for n in neighbours if n.loads and not n.merged), None)
             if near is not None and self._may_be_merged(found, near):
                 found.loads, found.merged = list(near.loads), True
-                self.notes.append(f"the load of {_label(found)} has no line of its own: it shares that of {_label(near)}")
+                self.notes.append(
+                    f"the load of {_label(found)} has no line of its own: it shares that of {_label(near)}"
+                )
 
     def _share_clauses(self, loads: list[int], owner: LocatedStatement) -> list[int]:
         """A statement's loads without those that only follow one of them in a clause.
@@ -232,7 +241,9 @@ class _Locator:
         missing = sorted(missing, key=lambda found: found.statement.index)
         for found, share in zip(missing, _shares(unplaced, len(missing)), strict=True):
             found.loads = share
-        self.notes.append("loads without a line of their own were taken, in order, for the statements without a load")
+        self.notes.append(
+            "loads without a line of their own were taken, in order, for the statements without a load"
+        )
 
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
         # Only neighbours in one source function can share a wider load.
@@ -287,8 +298,7 @@ class _Locator:
             self.notes.append(f"round {number + 1}: computes were contracted into their consumers")
 
     def _chains(self, number: int, first: int, stop: int | None) -> list[Chain]:
-        """Places of a round's computes and of their consumers, `first` to `stop` steps away, that
-        hold computes at this stage."""
+        """Places that hold a round's computes, or their consumers `first` to `stop` steps away."""
         if first < 0:
             return []
         found: dict[Chain, None] = {}
@@ -313,7 +323,7 @@ class _Locator:
     def _computes_at(self, chain: Chain | None) -> list[int]:
         if chain is None:
             return []
-        return [index for index in self._table(chain) if self.in_whole(index)]
+        return [index for index in self._table(chain) if self._in_whole(index)]
 
     def _table(self, chain: Chain) -> list[int]:
         found = self.code.computes_at.get(chain, [])
@@ -364,7 +374,9 @@ def _by_structure(code: Code, region: Region, reference: ReferenceRegion) -> Pla
         located = LocatedRound(
             [
                 LocatedStatement(statement, share)
-                for statement, share in zip(wanted.statements, _shares(loads, len(wanted.statements)), strict=True)
+                for statement, share in zip(
+                    wanted.statements, _shares(loads, len(wanted.statements)), strict=True
+                )
             ],
             list(item.computes),
         )
@@ -456,7 +468,8 @@ def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
     inside = sum(kinds[i].kind is EventKind.MATRIX for i in code.indices(region.whole))
     start = min((code.flow.position[i] for i in code.indices(region.whole)), default=0)
     ahead = sum(
-        x.kind is EventKind.MATRIX and code.flow.position[i] < start for i, x in enumerate(code.function.instructions)
+        x.kind is EventKind.MATRIX and code.flow.position[i] < start
+        for i, x in enumerate(code.function.instructions)
     )
     return ahead // inside if front and inside else 0
 
@@ -470,7 +483,9 @@ def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
     return [
         i
         for i, x in enumerate(code.function.instructions)
-        if x.kind in kinds and code.flow.loop_of[code.flow.block_of[i]] is None and code.flow.position[i] < start
+        if x.kind in kinds
+        and code.flow.loop_of[code.flow.block_of[i]] is None
+        and code.flow.position[i] < start
     ]
 
 
@@ -488,8 +503,10 @@ def _without_prologues(code: Code, own: list[int]) -> list[int]:
 def _split_by_rounds(
     code: Code, region: Region, own: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
 ) -> list[list[int]] | None:
-    """Loads of a region for each round: its runs between computes when there is one a round, equal
-    runs when every round loads the same; None when neither says which load is whose."""
+    """Loads of a region for each round, None when nothing says which load is whose.
+
+    The runs between computes when there is one for each round, equal runs when every round loads the same.
+    """
     if len(rounds) == 1:
         return [own]
     runs = _runs(code, region, own)
@@ -505,7 +522,7 @@ def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
     """Loads cut into runs by the computes that take loaded data, in execution order."""
     wanted = set(own)
     run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    computes = find_first_computes(run, {load: 0 for load in own})
+    computes = find_first_computes(run, dict.fromkeys(own, 0))
     runs: list[list[int]] = []
     closed = True
     for index, _ in run:

@@ -6,6 +6,7 @@ The definitions are those of docs/verdicts.md; this module holds nothing but the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from artifact_inspector.analysis.locate import LocatedRound, LocatedStatement, Memory, Placement, locate
 from artifact_inspector.analysis.reference import LoadStatement
@@ -209,7 +210,9 @@ class _Judgement:
         if kinds & (LOADS | COMPUTES) or not (self.code.flow.loops or self.code.longest):
             return "unrolled"
         if not self.code.longest:
-            self.notes.append("no loop here was matched to this one, and there are no lines to look for it by")
+            self.notes.append(
+                "no loop here was matched to this one, and there are no lines to look for it by"
+            )
             return "unknown"
         return "gone"
 
@@ -230,12 +233,14 @@ class _Judgement:
         for item in rounds:
             number = self.placement.rounds.index(item) + 1
             lacks = "load" if not item.loads else "compute"
-            self.notes.append(f"round {number} ({', '.join(self._sources(item))}): no {lacks} found at this stage")
+            self.notes.append(
+                f"round {number} ({', '.join(self._sources(item))}): no {lacks} found at this stage"
+            )
         return "unknown"
 
     def _compare(self, rounds: list[LocatedRound]) -> str:
         rounds = [self._one_copy(item) for item in rounds]
-        pairs = [self._pair(a, b) for a, b in zip(rounds, rounds[1:], strict=False)]
+        pairs = [self._pair(a, b) for a, b in pairwise(rounds)]
         self.pairs = tuple(pairs)
         letters = {pair.letter for pair in pairs}
         if letters == {"I"}:
@@ -256,7 +261,9 @@ class _Judgement:
         if times == 1:
             return item
         statements = [
-            LocatedStatement(s.statement, s.loads[: max(1, len(s.loads) // times)]) for s in item.statements if s.loads
+            LocatedStatement(s.statement, s.loads[: max(1, len(s.loads) // times)])
+            for s in item.statements
+            if s.loads
         ]
         return LocatedRound(statements, item.computes[: max(1, len(item.computes) // times)])
 
@@ -284,7 +291,9 @@ class _Judgement:
             for found in item.statements:
                 if not found.loads:
                     if found.front:
-                        self.notes.append(f"the load of {self._name(found.statement)} was hoisted out of the loop")
+                        self.notes.append(
+                            f"the load of {self._name(found.statement)} was hoisted out of the loop"
+                        )
                     continue
                 distance = found.statement.distance + max(0, self._copies_in_front(found) - consumed)
                 self.distances[id(found)] = distance
@@ -337,8 +346,10 @@ class _Judgement:
         return "after" if min(loads) > max(computes) else "between"
 
     def _unrolling(self, rounds: list[LocatedRound]) -> int:
-        """How many equal copies of the program's body the loop holds (LLVM unrolls after the rounds
-        were read): the events, told apart by round, repeat as a whole."""
+        """How many equal copies of the program's body the loop holds.
+
+        LLVM unrolls after the rounds were read: the events, told apart by round, repeat as a whole.
+        """
         labels: dict[int, str] = {}
         for number, item in enumerate(rounds):
             for place, found in enumerate(item.statements):

@@ -50,8 +50,11 @@ class LoadStatement:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceCompute:
-    """A direct compute; `chains[0]` are its own places, `chains[1:]` those of its consumers,
-    nearest first: where to look when it was contracted into one of them."""
+    """A direct compute and the places to look for it.
+
+    `chains[0]` are its own, `chains[1:]` those of its consumers, nearest first: one of them holds it
+    when it was contracted.
+    """
 
     index: int
     chains: tuple[frozenset[Chain], ...]

@@ -132,7 +132,15 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     looped = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
     regions = [
         Region(
-            "straight", "straight", None, None, 0, frozenset(straight), everything - looped, everything, by_id.get("straight")
+            "straight",
+            "straight",
+            None,
+            None,
+            0,
+            frozenset(straight),
+            everything - looped,
+            everything,
+            by_id.get("straight"),
         )
     ]
     for name, inside in partitions:
@@ -144,6 +152,8 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
         base = spare[loop] if region is None else region.id
+        if split.get(loop) == "loads":
+            base += "/loads"  # the computes keep the loop's name
         if region is None and base in by_id:
             base = f"{base}'"  # a loop that the compiler made on a line that has one of its own
         name, copy = base, 2
@@ -164,12 +174,16 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
                 natural.blocks,
                 natural.blocks,
                 region,
-                computes_elsewhere=region is not None and region.id in split,
+                computes_elsewhere=loop in split,
             )
         )
     if not exact:
         found = {region.id for region in matched.values()}
-        regions += [_remains(code, region) for region in reference if region.loop is not None and region.id not in found]
+        regions += [
+            _remains(code, region)
+            for region in reference
+            if region.loop is not None and region.id not in found
+        ]
     return tuple(regions)
 
 
@@ -177,7 +191,9 @@ def _remains(code: Code, region: ReferenceRegion) -> Region:
     """A loop of the program that this stage has unrolled or folded away."""
     chains = {code.visible(chain) for chain in region.chains}
     left = tuple(index for index in code.in_order() if code.chains.get(index) in chains)
-    return Region(region.id, "straight", None, region.parent, 0, frozenset(), frozenset(), frozenset(), region, left)
+    return Region(
+        region.id, "straight", None, region.parent, 0, frozenset(), frozenset(), frozenset(), region, left
+    )
 
 
 def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int, ReferenceRegion]:
@@ -223,7 +239,10 @@ def _assign(code: Code, scores: dict[tuple[int, int], float]) -> dict[int, int]:
             key=lambda place: (place in chosen.values(), place),
         )
         for place in ties:
-            if not any(chosen.get(loop) == place and (loop in around[natural] or natural in around[loop]) for loop in chosen):
+            if not any(
+                chosen.get(loop) == place and (loop in around[natural] or natural in around[loop])
+                for loop in chosen
+            ):
                 chosen[natural] = place
                 break
     return chosen
@@ -261,8 +280,10 @@ def _strong_chains(region: ReferenceRegion) -> set[Chain]:
 
 
 def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, ReferenceRegion]:
-    """Without places: in order, when as many loops stand at the same depths, else those of matrix
-    operations when there are as many; none is better than the wrong one."""
+    """Without places: in order, when as many loops stand at the same depths.
+
+    Else only those of matrix operations, when there are as many; none is better than the wrong one.
+    """
     flow = code.flow
     kinds = [
         {code.function.instructions[i].kind for i in code.indices(flow.loops[loop].blocks)}
@@ -294,20 +315,24 @@ def is_homeless(code: Code, chain: Chain | None) -> bool:
 
 def _split_regions(
     code: Code, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
-) -> set[str]:
-    """Regions whose loads and computes ended up in different loops, none of which holds both.
+) -> dict[int, str]:
+    """Loops that hold only the `loads`, or only the `computes`, of a region that none holds both of.
 
     A load at the place of no statement counts for the loop it stands in: partitioning passes put
     their copies at the function's own line.
     """
     known = _statement_places(code, reference)
-    holds: dict[str, list[tuple[bool, bool]]] = {}
+    holds: dict[str, dict[int, tuple[bool, bool]]] = {}
     for loop, region in matched.items():
         if not region.rounds:
             continue
         loads = {code.visible(s.chain) for s in region.statements}
         computes = {
-            code.visible(chain) for item in region.rounds for c in item.computes for level in c.chains for chain in level
+            code.visible(chain)
+            for item in region.rounds
+            for c in item.computes
+            for level in c.chains
+            for chain in level
         }
         has_load = has_compute = False
         for index in code.indices(code.flow.loops[loop].blocks):
@@ -317,11 +342,10 @@ def _split_regions(
                 has_load = has_load or chain in loads or (chain not in known and is_homeless(code, chain))
             elif kind in COMPUTES and chain is not None:
                 has_compute = has_compute or chain in computes
-        holds.setdefault(region.id, []).append((has_load, has_compute))
-    return {
-        name
-        for name, pairs in holds.items()
-        if any(load for load, _ in pairs)
-        and any(compute for _, compute in pairs)
-        and not any(load and compute for load, compute in pairs)
-    }
+        holds.setdefault(region.id, {})[loop] = (has_load, has_compute)
+    split: dict[int, str] = {}
+    for found in holds.values():
+        pairs = set(found.values())
+        if (True, False) in pairs and (False, True) in pairs and (True, True) not in pairs:
+            split.update({loop: "loads" if has_load else "computes" for loop, (has_load, _) in found.items()})
+    return split

@@ -87,9 +87,7 @@ class _Tags:
         return bool(self.reach | self.fresh | self.through | self.last)
 
 
-def find_rounds(
-    function: Function, flow: ControlFlow, access: Callable[[Instruction], Access]
-) -> RoundsOf:
+def find_rounds(function: Function, flow: ControlFlow, access: Callable[[Instruction], Access]) -> RoundsOf:
     """The rounds of every region of a function in tensor-level SSA form."""
     return _Search(function, flow, access).run()
 
@@ -260,7 +258,9 @@ class _Search:
         chosen: dict[int, tuple[int, int]] = {}
         for number in range(len(self.loads)):
             reached = self.anchors.get(number)
-            if not reached and any(fresh >> (number * FARTHEST) & ((1 << FARTHEST) - 1) for fresh in self.direct.values()):
+            if not reached and any(
+                fresh >> (number * FARTHEST) & ((1 << FARTHEST) - 1) for fresh in self.direct.values()
+            ):
                 reached = self.sinks.get(number)
             if reached:
                 chosen[number] = min(reached, key=lambda found: (found[0], position[found[1]]))
@@ -342,7 +342,7 @@ def _buffers(function: Function, values: Values) -> dict[int, int]:
     root: dict[int, int] = {}
     for index, instruction in enumerate(function.instructions):
         results = values.results[index]
-        if not results or "memdesc" not in instruction.text and "alloc_tensor" not in instruction.opcode:
+        if not results or ("memdesc" not in instruction.text and "alloc_tensor" not in instruction.opcode):
             continue
         if instruction.opcode.endswith(("local_alloc", "alloc_tensor")):
             root[results[0]] = results[0]

@@ -36,107 +36,105 @@ __all__ = ["FORMAT", "OPCODES"]
 
 # Rows name operations in the newest dialects; `_modern` maps the older names onto them.
 OPCODES = OpcodeTable(
-    [
-        (
-            EventKind.GLOBAL_LOAD,
-            "tt.load tt.descriptor_load tt.descriptor_gather tt.experimental_descriptor_load "
-            "tt.experimental_descriptor_gather amdg.buffer_load amdg.masked_load ttg.masked_load",
-        ),
-        (
-            EventKind.ASYNC_COPY,
-            "ttg.async_copy_global_to_local ttg.insert_slice_async ttng.insert_slice_async "
-            "ttng.insert_slice_tma ttng.async_tma_copy_global_to_local ttng.async_tma_gather "
-            "amdg.buffer_load_to_local amdg.async_tdm_copy_global_to_local amdg.async_tdm_gather "
-            "amdg.async_copy_global_to_local",
-        ),
-        (
-            EventKind.COMMIT,
-            "ttg.async_commit_group ttng.barrier_expect ttng.tc_gen5_commit ttng.mbarrier_arrive",
-        ),
-        (
-            EventKind.WAIT,
-            "ttg.async_wait ttg.async_bulk_wait ttng.wait_barrier ttng.mbarrier_wait ttng.dot_wait "
-            "ttng.warp_group_dot_wait ttng.async_tma_store_wait ttng.async_tma_store_token_wait "
-            "amdg.async_wait amdg.async_tdm_wait amdg.async_tdm_intrinsic_wait amdg.wait_barrier "
-            "amdg.s_waitcnt amdg.memory_counter_wait rocdl.s.waitcnt",
-        ),
-        (
-            EventKind.SHARED_LOAD,
-            "ttg.local_load ttg.local_gather amdg.local_load_packed_tranposed amdg.local_load",
-        ),
-        (EventKind.SHARED_STORE, "ttg.local_store ttg.local_scatter amdg.local_store"),
-        (
-            EventKind.MATRIX,
-            "tt.dot ttng.warp_group_dot ttng.dot_async ttng.tc_gen5_mma ttng.mmav5 amdg.dot ttg.dot amdg.scaled_dot",
-        ),
-        (
-            EventKind.FLOAT,
-            "arith.addf arith.subf arith.mulf arith.divf arith.remf arith.negf arith.cmpf arith.maxnumf "
-            "arith.minnumf arith.maximumf arith.minimumf arith.maxf arith.minf math. tt.reduce tt.scan "
-            "tt.histogram tt.extern_elementwise tt.precise_sqrt tt.precise_divf tt.clampf tt.map_elementwise "
-            "tt.fdiv tt.sqrt",
-        ),
-        (
-            EventKind.BARRIER,
-            "gpu.barrier ttg.barrier ttg.local_barrier nvvm.barrier rocdl.barrier rocdl.s.barrier "
-            "ttng.cluster_wait ttng.cluster_barrier ttng.named_barrier_wait amdg.cluster_barrier_wait",
-        ),
-        (EventKind.LAYOUT_CONVERSION, "ttg.convert_layout"),
-        (
-            EventKind.SCHEDULE_HINT,
-            "rocdl.sched rocdl.iglp rocdl.s.setprio amdg.cond_barrier amdg.instruction_sched_hint "
-            "amdg.sched amdg.warp_pipeline",
-        ),
-        (
-            EventKind.GLOBAL_STORE,
-            "tt.store tt.descriptor_store tt.descriptor_scatter tt.experimental_descriptor_store "
-            "tt.experimental_descriptor_scatter amdg.buffer_store amdg.masked_store "
-            "ttng.async_tma_copy_local_to_global ttng.async_tma_scatter ttng.store_async "
-            "amdg.async_tdm_copy_local_to_global amdg.async_tdm_scatter amdg.async_copy_local_to_global",
-        ),
-        (
-            EventKind.ATOMIC,
-            "tt.atomic tt.descriptor_reduce amdg.buffer_atomic ttng.async_tma_reduce tt.experimental_descriptor_reduce",
-        ),
-        (EventKind.BRANCH, "scf. cf. tt.return tt.call ttg.warp_specialize ttg.warp_yield ttg.warp_return func."),
-        (
-            EventKind.INTEGER,
-            "arith. tt.addptr tt.advance tt.make_range tt.mulhiui tt.umulhi ttg.cmpi index. math.absi math.ctpop "
-            "math.ctlz math.cttz math.ipowi tt.dot_op$ amdg.arrive_barrier",
-        ),
-        (
-            EventKind.MOVE,
-            "arith.constant arith.select arith.extf arith.truncf arith.extsi arith.extui arith.trunci arith.sitofp "
-            "arith.uitofp arith.fptosi arith.fptoui arith.bitcast arith.index_cast arith.scaling_extf "
-            "arith.scaling_truncf ttg.select tt.splat tt.unsplat tt.broadcast tt.expand_dims tt.reshape tt.view "
-            "tt.trans tt.cat tt.join tt.split tt.gather tt.bitcast tt.fp_to_fp tt.int_to_ptr tt.ptr_to_int "
-            "tt.pack tt.unpack ttg.memdesc ttg.extract_slice ttg.insert_slice$ ttg.subview ttg.fp4_to_fp "
-            "tt.reduce.return tt.scan.return tt.map_elementwise.return tensor. vector. ub.poison amdg.upcast "
-            "amdg.scaled_upcast amdg.extract_slice amdg.concat amdg.in_thread_transpose ttg.upcast_mxfp "
-            "ttng.tmem_load ttng.tmem_store ttng.tmem_subslice ttng.tmem_alloc ttng.tmem_copy nvgpu. "
-            "builtin.unrealized_conversion_cast amdg.to_linear",
-        ),
-        (
-            EventKind.OTHER,
-            "tt.get_ tt.make_tensor_ptr tt.make_tensor_descriptor tt.make_tensor_desc tt.assert tt.print tt.func "
-            "tt.experimental_tensormap tt.reinterpret_tensor_descriptor tt.assume ttg.local_alloc ttg.local_dealloc "
-            "ttg.alloc_tensor ttg.dealloc_tensor ttg.global_scratch ttg.warp_id ttg.thread_id ttg.predicate_stage "
-            "ttg.mask ttg.async_copy_mbarrier_arrive ttg.global_load_token ttg.alloc_mbarrier ttng.init_barrier "
-            "ttng.inval_barrier ttng.arrive_barrier ttng.async_copy_mbarrier_arrive ttng.fence ttng.tensormap "
-            "ttng.reinterpret_tensor_descriptor ttng.cluster_arrive ttng.get_ ttng.alloc_mbarrier ttng.named_barrier_arrive "
-            "ttng.prefetch ttng.async_tma_prefetch ttng.clc ttng.map_to_remote_buffer ttng.vote ttng.elect "
-            "amdg.update_tensor_descriptor amdg.init_barrier amdg.read_barrier amdg.make_tensor_desc amdg.tdm_prefetch "
-            "amdg.async_copy_mbarrier_arrive amdg.cluster_barrier_arrive amdg.buffer_prefetch amdg.prefetch "
-            "gpu. nvvm. rocdl. llvm. nvws. proton. proton_gpu. tti.",
-        ),
-    ]
+    (kind, prefixes)
+    for kind, prefixes in {
+        EventKind.GLOBAL_LOAD: """
+            tt.load tt.descriptor_load tt.descriptor_gather tt.experimental_descriptor_load
+            tt.experimental_descriptor_gather amdg.buffer_load amdg.masked_load ttg.masked_load
+        """,
+        EventKind.ASYNC_COPY: """
+            ttg.async_copy_global_to_local ttg.insert_slice_async ttng.insert_slice_async
+            ttng.insert_slice_tma ttng.async_tma_copy_global_to_local ttng.async_tma_gather
+            amdg.buffer_load_to_local amdg.async_tdm_copy_global_to_local amdg.async_tdm_gather
+            amdg.async_copy_global_to_local
+        """,
+        EventKind.COMMIT: """
+            ttg.async_commit_group ttng.barrier_expect ttng.tc_gen5_commit ttng.mbarrier_arrive
+        """,
+        EventKind.WAIT: """
+            ttg.async_wait ttg.async_bulk_wait ttng.wait_barrier ttng.mbarrier_wait
+            ttng.dot_wait ttng.warp_group_dot_wait ttng.async_tma_store_wait
+            ttng.async_tma_store_token_wait amdg.async_wait amdg.async_tdm_wait
+            amdg.async_tdm_intrinsic_wait amdg.wait_barrier amdg.s_waitcnt
+            amdg.memory_counter_wait rocdl.s.waitcnt
+        """,
+        EventKind.SHARED_LOAD: """
+            ttg.local_load ttg.local_gather amdg.local_load_packed_tranposed amdg.local_load
+        """,
+        EventKind.SHARED_STORE: "ttg.local_store ttg.local_scatter amdg.local_store",
+        EventKind.MATRIX: """
+            tt.dot ttng.warp_group_dot ttng.dot_async ttng.tc_gen5_mma ttng.mmav5 amdg.dot
+            ttg.dot amdg.scaled_dot
+        """,
+        EventKind.FLOAT: """
+            arith.addf arith.subf arith.mulf arith.divf arith.remf arith.negf arith.cmpf
+            arith.maxnumf arith.minnumf arith.maximumf arith.minimumf arith.maxf arith.minf
+            math. tt.reduce tt.scan tt.histogram tt.extern_elementwise tt.precise_sqrt
+            tt.precise_divf tt.clampf tt.map_elementwise tt.fdiv tt.sqrt
+        """,
+        EventKind.BARRIER: """
+            gpu.barrier ttg.barrier ttg.local_barrier nvvm.barrier rocdl.barrier rocdl.s.barrier
+            ttng.cluster_wait ttng.cluster_barrier ttng.named_barrier_wait
+            amdg.cluster_barrier_wait
+        """,
+        EventKind.LAYOUT_CONVERSION: "ttg.convert_layout",
+        EventKind.SCHEDULE_HINT: """
+            rocdl.sched rocdl.iglp rocdl.s.setprio amdg.cond_barrier amdg.instruction_sched_hint
+            amdg.sched amdg.warp_pipeline
+        """,
+        EventKind.GLOBAL_STORE: """
+            tt.store tt.descriptor_store tt.descriptor_scatter tt.experimental_descriptor_store
+            tt.experimental_descriptor_scatter amdg.buffer_store amdg.masked_store
+            ttng.async_tma_copy_local_to_global ttng.async_tma_scatter ttng.store_async
+            amdg.async_tdm_copy_local_to_global amdg.async_tdm_scatter
+            amdg.async_copy_local_to_global
+        """,
+        EventKind.ATOMIC: """
+            tt.atomic tt.descriptor_reduce amdg.buffer_atomic ttng.async_tma_reduce
+            tt.experimental_descriptor_reduce
+        """,
+        EventKind.BRANCH: """
+            scf. cf. tt.return tt.call ttg.warp_specialize ttg.warp_yield ttg.warp_return func.
+        """,
+        EventKind.INTEGER: """
+            arith. tt.addptr tt.advance tt.make_range tt.mulhiui tt.umulhi ttg.cmpi index.
+            math.absi math.ctpop math.ctlz math.cttz math.ipowi tt.dot_op$ amdg.arrive_barrier
+        """,
+        EventKind.MOVE: """
+            arith.constant arith.select arith.extf arith.truncf arith.extsi arith.extui
+            arith.trunci arith.sitofp arith.uitofp arith.fptosi arith.fptoui arith.bitcast
+            arith.index_cast arith.scaling_extf arith.scaling_truncf ttg.select tt.splat
+            tt.unsplat tt.broadcast tt.expand_dims tt.reshape tt.view tt.trans tt.cat tt.join
+            tt.split tt.gather tt.bitcast tt.fp_to_fp tt.int_to_ptr tt.ptr_to_int tt.pack
+            tt.unpack ttg.memdesc ttg.extract_slice ttg.insert_slice$ ttg.subview ttg.fp4_to_fp
+            tt.reduce.return tt.scan.return tt.map_elementwise.return tensor. vector. ub.poison
+            amdg.upcast amdg.scaled_upcast amdg.extract_slice amdg.concat
+            amdg.in_thread_transpose ttg.upcast_mxfp ttng.tmem_load ttng.tmem_store
+            ttng.tmem_subslice ttng.tmem_alloc ttng.tmem_copy nvgpu.
+            builtin.unrealized_conversion_cast amdg.to_linear
+        """,
+        EventKind.OTHER: """
+            tt.get_ tt.make_tensor_ptr tt.make_tensor_descriptor tt.make_tensor_desc tt.assert
+            tt.print tt.func tt.experimental_tensormap tt.reinterpret_tensor_descriptor
+            tt.assume ttg.local_alloc ttg.local_dealloc ttg.alloc_tensor ttg.dealloc_tensor
+            ttg.global_scratch ttg.warp_id ttg.thread_id ttg.predicate_stage ttg.mask
+            ttg.async_copy_mbarrier_arrive ttg.global_load_token ttg.alloc_mbarrier
+            ttng.init_barrier ttng.inval_barrier ttng.arrive_barrier
+            ttng.async_copy_mbarrier_arrive ttng.fence ttng.tensormap
+            ttng.reinterpret_tensor_descriptor ttng.cluster_arrive ttng.get_ ttng.alloc_mbarrier
+            ttng.named_barrier_arrive ttng.prefetch ttng.async_tma_prefetch ttng.clc
+            ttng.map_to_remote_buffer ttng.vote ttng.elect amdg.update_tensor_descriptor
+            amdg.init_barrier amdg.read_barrier amdg.make_tensor_desc amdg.tdm_prefetch
+            amdg.async_copy_mbarrier_arrive amdg.cluster_barrier_arrive amdg.buffer_prefetch
+            amdg.prefetch gpu. nvvm. rocdl. llvm. nvws. proton. proton_gpu. tti.
+        """,
+    }.items()
 )
-WHOLE_DATA = frozenset({"tt.elementwise_inline_asm"})
-"""Operations whose kind lies in an assembly string, not in the name."""
-
 _DIALECTS = {"triton_gpu.": "ttg.", "triton_nvidia_gpu.": "ttng.", "amdgpu.": "amdg.", "triton.": "tt."}
 _BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
-_CALLED_FLOAT = re.compile(r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d")
+_CALLED_FLOAT = re.compile(
+    r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d"
+)
 
 _OPERATION = re.compile(r'((?:%[^\s,=()]+(?:, )?)+)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)+)"?')
 _FUNCTION = re.compile(r'tt\.func\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
@@ -181,7 +179,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     functions = reader.finish()
     if not functions:
         raise ParseError(
-            "no Triton function in this MLIR text", source.span(0), "The file may be truncated or of another kind."
+            "no Triton function in this MLIR text",
+            source.span(0),
+            "The file may be truncated or of another kind.",
         )
     return Module(stage, source.name, functions, header, tuple(reader.problems))
 
@@ -274,7 +274,7 @@ class _Reader:
             self._function(line, number)
         elif not self._open:
             return
-        elif line.endswith("{") and (line.startswith("default") or line.startswith("partition")):
+        elif line.endswith("{") and line.startswith(("default", "partition")):
             self._alternative(line)
         else:
             self._operation(line, number)
@@ -282,7 +282,9 @@ class _Reader:
     def finish(self) -> tuple[Function, ...]:
         """The functions read; one that is still open is kept as far as it goes."""
         if self._open:
-            self.problems.append(f"line {self._line}: function {self._name} is not closed: the file is truncated")
+            self.problems.append(
+                f"line {self._line}: function {self._name} is not closed: the file is truncated"
+            )
             self._open.clear()
             self._end_function(None)
         return tuple(self._functions)
@@ -334,12 +336,16 @@ class _Reader:
             header = self._begin("for", entry)
             pairs = _PAIR.findall(text, text.find("iter_args(")) if "iter_args(" in text else []
             self._flows += [Flow(source, target, index, index, False) for target, source in pairs]
-            self._open.append(_Region("for", index, entry, header, names, tuple(target for target, _ in pairs)))
+            self._open.append(
+                _Region("for", index, entry, header, names, tuple(target for target, _ in pairs))
+            )
         elif opcode == "scf.while":
             header = self._begin("while", entry)
             pairs = _PAIR.findall(text, text.find("scf.while"))
             self._flows += [Flow(source, target, index, index, False) for target, source in pairs]
-            self._open.append(_Region("while", index, entry, header, names, tuple(target for target, _ in pairs)))
+            self._open.append(
+                _Region("while", index, entry, header, names, tuple(target for target, _ in pairs))
+            )
         elif opcode == "scf.if":
             self._begin("then", entry)
             self._open.append(_Region("if", index, entry, results=names))
@@ -452,7 +458,9 @@ class _Reader:
             condition = region.ends[0]
             passed = self._instructions[condition].operands.reads[1:]
             owner = region.operation
-            self._flows += [Flow(s, t, condition, owner, False) for s, t in zip(passed, arguments, strict=False)]
+            self._flows += [
+                Flow(s, t, condition, owner, False) for s, t in zip(passed, arguments, strict=False)
+            ]
         elif region.kind == "func":
             block = self._begin(found[1], None)
             self._named_blocks[found[1]] = (block, arguments)
@@ -477,7 +485,9 @@ class _Reader:
                 target, arguments = self._named_blocks[label]
                 self._edges[block].append(target)
                 back = target <= block
-                self._flows += [Flow(s, t, index, -1 - target, back) for s, t in zip(values, arguments, strict=False)]
+                self._flows += [
+                    Flow(s, t, index, -1 - target, back) for s, t in zip(values, arguments, strict=False)
+                ]
         stops = [*self._starts[1:], len(self._instructions)]
         blocks = tuple(
             BasicBlock(i, self._labels[i], self._starts[i], stops[i], tuple(dict.fromkeys(self._edges[i])))
@@ -559,7 +569,7 @@ def _kind(opcode: str, text: str) -> EventKind:
     kind = OPCODES.kind(_modern(opcode))
     if kind is EventKind.FLOAT and opcode in _BODIES and _extent(text) == 1:
         return EventKind.MOVE  # nothing is combined along an axis of extent 1
-    if opcode in WHOLE_DATA:
+    if opcode == "tt.elementwise_inline_asm":
         return EventKind.FLOAT if _CALLED_FLOAT.search(text) is not None else EventKind.MOVE
     return kind
 
@@ -632,7 +642,7 @@ FORMAT = Format(
         "Operations in MLIR's generic form other than those that Triton prints so are kept with their kind, "
         "but operands inside attribute dictionaries are taken for reads.",
         "A fused location is read as the first of its parts.",
-        "Only the forms of `scf`, `cf` and `ttg.warp_specialize` make control flow; regions of other operations "
-        "are read in line.",
+        "Only the forms of `scf`, `cf` and `ttg.warp_specialize` make control flow; regions of other "
+        "operations are read in line.",
     ),
 )
