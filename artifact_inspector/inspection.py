@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.locate import Memory
 from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts, judge
+from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.regions import Code, find_regions
 from artifact_inspector.cache import Artifact, Cache, Problem, read_stage

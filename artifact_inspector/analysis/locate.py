@@ -7,68 +7,20 @@ noted, because a verdict that rests on it must say so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-from artifact_inspector.analysis.reference import Chain, LoadStatement, ReferenceRegion, ReferenceRound
+from artifact_inspector.analysis.placement import (
+    LocatedRound,
+    LocatedStatement,
+    Memory,
+    Placement,
+    equal_runs,
+    sources_of,
+)
+from artifact_inspector.analysis.reference import Chain, ReferenceRegion, ReferenceRound
 from artifact_inspector.analysis.regions import Code, Region, is_homeless
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.analysis.taint import find_first_computes
-from artifact_inspector.model import EventKind
 
-__all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "locate"]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What the stage before said of a region: back ends blur what was plain there."""
-
-    loads: dict[int, int]
-    """Load instructions in the region, by statement."""
-    computes: dict[int, int]
-    """Direct computes, by round."""
-    distances: dict[int, int]
-    """Iterations ahead, by statement."""
-    unrolled_by: int
-
-
-@dataclass(slots=True)
-class LocatedStatement:
-    """A load statement with its instructions at this stage, in execution order."""
-
-    statement: LoadStatement
-    loads: list[int] = field(default_factory=list)
-    """Inside the region."""
-    front: list[int] = field(default_factory=list)
-    """In front of the loop: its prologue copies, or where a hoisted load went."""
-    merged: bool = False
-
-
-@dataclass(slots=True)
-class LocatedRound:
-    """A round with its loads and direct computes at this stage."""
-
-    statements: list[LocatedStatement]
-    computes: list[int] = field(default_factory=list)
-    front_computes: list[int] = field(default_factory=list)
-    contracted: bool = False
-
-    @property
-    def loads(self) -> list[int]:
-        """Load instructions of all its statements."""
-        return sorted({load for statement in self.statements for load in statement.loads})
-
-
-@dataclass(slots=True)
-class Placement:
-    """All rounds of one region at one stage."""
-
-    rounds: list[LocatedRound]
-    other: list[str]
-    basis: str
-    notes: list[str] = field(default_factory=list)
-    uncertain: bool = False
-    """Something did not fit; no order can be told from it."""
+__all__ = ["locate"]
 
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
@@ -82,12 +34,14 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
     if region.remains is not None:
         return Placement([], [], "source" if code.longest else "dataflow")
     if reference is None:
-        return _by_runs(code, region)
+        return locate_by_runs(code, region)
     if exact:
         return _exact(code, region, reference)
     places = {s.chain for s in (*reference.statements, *reference.other)} - {None}
     if (not places and (reference.rounds or reference.other)) or not code.longest:
-        return _by_structure(code, region, reference) or _by_dataflow(code, region, reference, before)
+        return locate_by_structure(code, region, reference) or locate_by_dataflow(
+            code, region, reference, before
+        )
     return _Locator(code, region, reference, before).run()
 
 
@@ -98,7 +52,7 @@ def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
         )
         for item in reference.rounds
     ]
-    return Placement(rounds, _sources(reference.other), "source")
+    return Placement(rounds, sources_of(reference.other), "source")
 
 
 class _Locator:
@@ -141,7 +95,7 @@ class _Locator:
         self._find_loads(located)
         self._find_missing(located)
         self._find_computes(located)
-        return Placement(located, _sources(self.reference.other), "source", self.notes)
+        return Placement(located, sources_of(self.reference.other), "source", self.notes)
 
     # -- loads -------------------------------------------------------------------
 
@@ -164,9 +118,9 @@ class _Locator:
             front = [i for i in loads if self._is_front(i)]
             if self.before is not None and len(statements) == 1:
                 inside = self._share_clauses(inside, statements[0])
-            for found, share in zip(statements, _shares(inside, len(statements)), strict=True):
+            for found, share in zip(statements, equal_runs(inside, len(statements)), strict=True):
                 found.loads = share
-            for found, share in zip(statements, _shares(front, len(statements)), strict=True):
+            for found, share in zip(statements, equal_runs(front, len(statements)), strict=True):
                 found.front = share
 
     def _in_scope(self, index: int) -> bool:
@@ -239,7 +193,7 @@ class _Locator:
         if len(unplaced) < len(missing):
             return
         missing = sorted(missing, key=lambda found: found.statement.index)
-        for found, share in zip(missing, _shares(unplaced, len(missing)), strict=True):
+        for found, share in zip(missing, equal_runs(unplaced, len(missing)), strict=True):
             found.loads = share
         self.notes.append(
             "loads without a line of their own were taken, in order, for the statements without a load"
@@ -347,223 +301,7 @@ class _Locator:
         shares = [[i for i in indices if flowing.get(i, 0) >> number & 1] for number in rounds]
         if all(shares):
             return shares
-        return _shares(indices, len(rounds))
-
-
-def _by_structure(code: Code, region: Region, reference: ReferenceRegion) -> Placement | None:
-    """Rounds read off a stage that is itself in tensor-level SSA form, matched by order.
-
-    None when there are not as many as in the program.
-    """
-    if code.rounds is None:
-        return None
-    loop_at = [code.flow.loop_of[code.flow.block_of[item.anchor]] for item in code.rounds.rounds]
-    here = [item for item, at in zip(code.rounds.rounds, loop_at, strict=True) if item.loop == region.loop]
-    if region.loop is None:
-        # Loads whose data goes into a loop are its prologue unless the program has such loads.
-        inner = [item for item in reference.rounds if item.anchored_in != "straight"]
-        if not inner:
-            here = [item for item in here if code.flow.loop_of[code.flow.block_of[item.anchor]] is None]
-    if len(here) != len(reference.rounds):
-        return None
-    rounds: list[LocatedRound] = []
-    for item, wanted in zip(here, reference.rounds, strict=True):
-        loads = [statement.index for statement in item.statements]
-        if len(loads) < len(wanted.statements):
-            return None
-        located = LocatedRound(
-            [
-                LocatedStatement(statement, share)
-                for statement, share in zip(
-                    wanted.statements, _shares(loads, len(wanted.statements)), strict=True
-                )
-            ],
-            list(item.computes),
-        )
-        if region.loop is not None:
-            ahead = [
-                statement.index
-                for other, at in zip(code.rounds.rounds, loop_at, strict=True)
-                if at == region.loop and other.loop != region.loop and other.anchor == item.anchor
-                for statement in other.statements
-            ]
-            ahead = ahead[min(reference.lent, len(ahead)) :]
-            for found, share in zip(located.statements, _shares(ahead, len(located.statements)), strict=True):
-                found.front = share
-        rounds.append(located)
-    return Placement(rounds, _sources(reference.other), "dataflow")
-
-
-def _by_dataflow(code: Code, region: Region, reference: ReferenceRegion, before: Memory | None) -> Placement:
-    """Rounds by count and dataflow, for stages without lines."""
-    own = [i for i in code.indices(region.scope) if code.function.instructions[i].kind in LOADS]
-    front = _front_loads(code, region, own)
-    if region.loop is None:
-        own = _without_prologues(code, own)
-    rounds = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in reference.rounds]
-    notes: list[str] = []
-    if rounds and own:
-        runs = _split_by_rounds(code, region, own, rounds, reference)
-        if runs is None:
-            notes.append("without lines its loads cannot be told apart")
-            return Placement(rounds, _sources(reference.other), "dataflow", notes, uncertain=True)
-        for item, loads in zip(rounds, runs, strict=True):
-            for found, share in zip(item.statements, _shares(loads, len(item.statements)), strict=True):
-                found.loads = share
-        if region.loop is not None:
-            notes += _assume_prologue(code, region, rounds, own, front, before)
-    uncertain = bool(notes)
-    groups = {load: number for number, item in enumerate(rounds) for load in item.loads}
-    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    flowing = find_first_computes(run, groups, 1 if region.loop is None else 2)
-    for number, item in enumerate(rounds):
-        # What takes data of several rounds (a shared operand's too) belongs to the last of them.
-        item.computes = [index for index, bits in flowing.items() if bits.bit_length() - 1 == number]
-    if any(statement.shared for statement in reference.statements):
-        _stop_at_next_round(code, rounds)
-    if region.loop is not None and len(rounds) == 1 and not rounds[0].computes:
-        rounds[0].computes = [i for i, x in run if x.kind is EventKind.MATRIX]
-    return Placement(rounds, _sources(reference.other), "dataflow", notes, uncertain)
-
-
-def _stop_at_next_round(code: Code, rounds: list[LocatedRound]) -> None:
-    """A shared operand is used again in later rounds: what follows their first compute is theirs."""
-    position = code.flow.position
-    end = len(position)
-    for item in reversed(rounds):
-        item.computes = [index for index in item.computes if position[index] < end]
-        end = min((position[index] for index in item.computes), default=end)
-
-
-def _assume_prologue(
-    code: Code,
-    region: Region,
-    rounds: list[LocatedRound],
-    own: Sequence[int],
-    front: Sequence[int],
-    before: Memory | None,
-) -> list[str]:
-    """Give the loads in front of a loop to its statements; says so where their number does not fit."""
-    assert region.reference is not None
-    lent = region.reference.lent
-    statements = [found for item in rounds for found in item.statements]
-    due = {found.statement.index: found.statement.distance for found in statements}
-    times, spare = divmod(len(front), len(own))
-    if before is not None:
-        ahead = {before.distances.get(index, base) - base for index, base in due.items()}
-        times = max(ahead)
-        spare = len(front) - times * len(own) if len(ahead) == 1 else -1
-    if spare > 0 and lent == 0:
-        spare -= _peeled(code, region, front) * len(own)
-    if spare < 0 or (spare > 0 and lent == 0):
-        return [f"{len(front)} loads in front of the loop do not fit {len(own)} a turn, {times} ahead"]
-    for found in statements:
-        found.front = list(front[: len(found.loads) * times])
-    return []
-
-
-def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
-    """Iterations whose matrix operations stand in front of the loop."""
-    kinds = code.function.instructions
-    inside = sum(kinds[i].kind is EventKind.MATRIX for i in code.indices(region.whole))
-    start = min((code.flow.position[i] for i in code.indices(region.whole)), default=0)
-    ahead = sum(
-        x.kind is EventKind.MATRIX and code.flow.position[i] < start
-        for i, x in enumerate(code.function.instructions)
-    )
-    return ahead // inside if front and inside else 0
-
-
-def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
-    """Loads of the same kind that stand in front of a loop, outside every loop."""
-    if region.loop is None or not own:
-        return []
-    kinds = {code.function.instructions[i].kind for i in own}
-    start = min(code.flow.position[i] for i in code.indices(region.whole))
-    return [
-        i
-        for i, x in enumerate(code.function.instructions)
-        if x.kind in kinds
-        and code.flow.loop_of[code.flow.block_of[i]] is None
-        and code.flow.position[i] < start
-    ]
-
-
-def _without_prologues(code: Code, own: list[int]) -> list[int]:
-    # Asynchronous copies outside a loop that also holds some are the loop's prologue.
-    inside = any(
-        x.kind is EventKind.ASYNC_COPY and code.flow.loop_of[code.flow.block_of[i]] is not None
-        for i, x in enumerate(code.function.instructions)
-    )
-    if not inside:
-        return own
-    return [i for i in own if code.function.instructions[i].kind is not EventKind.ASYNC_COPY]
-
-
-def _split_by_rounds(
-    code: Code, region: Region, own: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
-) -> list[list[int]] | None:
-    """Loads of a region for each round, None when nothing says which load is whose.
-
-    The runs between computes when there is one for each round, equal runs when every round loads the same.
-    """
-    if len(rounds) == 1:
-        return [own]
-    runs = _runs(code, region, own)
-    if len(runs) == len(rounds):
-        return runs
-    sizes = {len(item.statements) for item in rounds}
-    if len(sizes) == 1 and not any(s.shared for s in reference.statements):
-        return _shares(own, len(rounds))
-    return None
-
-
-def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
-    """Loads cut into runs by the computes that take loaded data, in execution order."""
-    wanted = set(own)
-    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    computes = find_first_computes(run, dict.fromkeys(own, 0))
-    runs: list[list[int]] = []
-    closed = True
-    for index, _ in run:
-        if index in wanted:
-            if closed:
-                runs.append([])
-            runs[-1].append(index)
-            closed = False
-        elif index in computes:
-            closed = True
-    return runs
-
-
-def _by_runs(code: Code, region: Region) -> Placement:
-    """Rounds from the code alone: runs of loads, each with the computes that take its data."""
-    own = [i for i in code.indices(region.blocks) if code.function.instructions[i].kind in LOADS]
-    runs = _runs(code, region, own)
-    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    groups = {load: number for number, loads in enumerate(runs) for load in loads}
-    flowing = find_first_computes(run, groups, 1 if region.loop is None else 2)
-    rounds: list[LocatedRound] = []
-    for number, loads in enumerate(runs):
-        computes = [index for index, bits in flowing.items() if bits >> number & 1]
-        if computes:
-            statement = LoadStatement(loads[0], None, None, "", 0, False, False)
-            rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
-    return Placement(rounds, [], "dataflow")
-
-
-def _shares(indices: list[int], count: int) -> list[list[int]]:
-    """`count` runs of equal length; with fewer indices than runs, neighbours share one."""
-    total = len(indices)
-    if count == 1 or total == 0:
-        return [list(indices) if n == 0 or total == 0 else [] for n in range(count)]
-    if total < count:
-        return [[indices[n * total // count]] for n in range(count)]
-    return [indices[n * total // count : (n + 1) * total // count] for n in range(count)]
-
-
-def _sources(statements: Sequence[LoadStatement]) -> list[str]:
-    return [s.source if s.source is not None else s.name or "?" for s in statements]
+        return equal_runs(indices, len(rounds))
 
 
 def _label(found: LocatedStatement) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from artifact_inspector.analysis.locate import LocatedRound, LocatedStatement, Memory, Placement, locate
+from artifact_inspector.analysis.locate import locate
+from artifact_inspector.analysis.placement import LocatedRound, LocatedStatement, Memory, Placement
 from artifact_inspector.analysis.reference import LoadStatement
 from artifact_inspector.analysis.regions import Code, Region
 from artifact_inspector.analysis.rounds import COMPUTES, LOADS
