@@ -22,7 +22,7 @@ from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.analysis.taint import find_first_computes
 from artifact_inspector.model import EventKind
 
-__all__ = ["locatelocate_by_dataflow", "locatelocate_by_runs", "locatelocate_by_structure"]
+__all__ = ["locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
 
 
 def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) -> Placement | None:

@@ -7,6 +7,7 @@ noted, because a verdict that rests on it must say so.
 
 from __future__ import annotations
 
+from artifact_inspector.analysis.lineless import locate_by_dataflow, locate_by_runs, locate_by_structure
 from artifact_inspector.analysis.placement import (
     LocatedRound,
     LocatedStatement,
