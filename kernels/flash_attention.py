@@ -100,7 +100,7 @@ REFERENCE = Reference(
         "seq_len": "i32:16",
         "scale": "fp32",
     },
-    constexprs={"HEAD_DIM": 32, "BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N},
+    constexprs={"HEAD_DIM": 16, "BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N},
     num_warps=4,
     num_stages=2,
 )

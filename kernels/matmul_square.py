@@ -87,5 +87,5 @@ REFERENCE = Reference(
     },
     constexprs={"BLOCK_SIZE": BLOCK_SIZE},
     num_warps=4,
-    num_stages=2,
+    num_stages=1,
 )

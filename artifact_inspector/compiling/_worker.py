@@ -124,7 +124,12 @@ def _row(child: _Running, seconds: float, status: int | None, time_limit: float)
         message = "the compiler " + _manner(status)
     if message is not None:
         # what MLIR, LLVM and ptxas say goes to standard error; the exception often says only that they failed
-        said = [line for line in noise if "error:" in line or "LLVM ERROR" in line or "ssertion" in line]
+        said = [
+            line
+            for line in noise
+            if any(mark in line for mark in ("error:", "LLVM ERROR", "ssertion"))
+            and not line.endswith("while processing an MLIR pass pipeline")
+        ]
         message = "\n".join([*dict.fromkeys(said), *message.strip().splitlines()][:MESSAGE_LINES])
     return {
         "job": child.job,

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,7 +90,8 @@ def compile_reference(
             row = json.loads(line)
             index = row["job"]["index"]
             directory = None if row["directory"] is None else Path(row["directory"])
-            results[index] = CompileResult(*order[index], row["seconds"], directory, row["message"])
+            name, target = order[index]
+            results[index] = CompileResult(name, target, row["seconds"], directory, row["message"])
             if progress is not None:
                 progress(results[index])
     return [results[index] for index in range(len(order))]
@@ -133,8 +134,12 @@ def _worker(request: str) -> Iterator[Iterable[str]]:
     assert process.stdout is not None
     assert process.stderr is not None
     try:
-        process.stdin.write(request)
-        process.stdin.close()
+        # a process that ended before it read says why on standard error
+        with suppress(BrokenPipeError):
+            process.stdin.write(request)
+            process.stdin.flush()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
         yield process.stdout
         complaint = process.stderr.read().strip()
         if process.wait() != 0:
@@ -145,5 +150,5 @@ def _worker(request: str) -> Iterator[Iterable[str]]:
     finally:
         process.terminate()
         process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            stream.close()
+        process.stdout.close()
+        process.stderr.close()
