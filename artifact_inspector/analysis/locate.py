@@ -113,8 +113,7 @@ class _Locator:
                 at[chain].append(LocatedStatement(statement))
         for chain, statements in at.items():
             statements.sort(key=lambda found: found.statement.index)
-            # A load that is the same for all threads may have become a scalar one.
-            loads = self.code.loads_at.get(chain) or self.code.scalar_loads_at.get(chain, [])
+            loads = self.code.loads_at.get(chain) or self._scalar_loads(chain, statements)
             inside = [i for i in loads if self._in_scope(i)]
             front = [i for i in loads if self._is_front(i)]
             if self.before is not None and len(statements) == 1:
@@ -130,6 +129,17 @@ class _Locator:
     def _in_whole(self, index: int) -> bool:
         return self.code.flow.block_of[index] in self.region.whole
 
+    def _scalar_loads(self, chain: Chain, statements: list[LocatedStatement]) -> list[int]:
+        """What a load that is the same for all threads may have become.
+
+        Loads of kernel arguments bear any line, so there must be as many as at the stage before.
+        """
+        if self.before is None:
+            return []
+        found = self.code.scalar_loads_at.get(chain, [])
+        due = sum(self.before.loads.get(located.statement.index, 0) for located in statements)
+        return found if len([i for i in found if self._in_scope(i)]) == due else []
+
     def _is_front(self, index: int) -> bool:
         flow = self.code.flow
         return (
@@ -141,7 +151,9 @@ class _Locator:
 
     def _find_missing(self, located: list[LocatedRound]) -> None:
         everything = [found for item in located for found in item.statements]
-        missing = [found for found in everything if not found.loads and not found.front]
+        missing = [
+            found for found in everything if not found.loads and (not found.front or self._was_inside(found))
+        ]
         if not missing:
             return
         self._take_unplaced(missing)
@@ -156,6 +168,9 @@ class _Locator:
                 self.notes.append(
                     f"the load of {_label(found)} has no line of its own: it shares that of {_label(near)}"
                 )
+
+    def _was_inside(self, found: LocatedStatement) -> bool:
+        return self.before is not None and self.before.loads.get(found.statement.index, 0) > 0
 
     def _share_clauses(self, loads: list[int], owner: LocatedStatement) -> list[int]:
         """A statement's loads without those that only follow one of them in a clause.
@@ -192,6 +207,8 @@ class _Locator:
         ]
         unplaced = sorted({*unplaced, *self.orphans}, key=lambda index: self.position[index])
         if len(unplaced) < len(missing):
+            unplaced = self._strays(missing)
+        if len(unplaced) < len(missing):
             return
         missing = sorted(missing, key=lambda found: found.statement.index)
         for found, share in zip(missing, equal_runs(unplaced, len(missing)), strict=True):
@@ -199,6 +216,22 @@ class _Locator:
         self.notes.append(
             "loads without a line of their own were taken, in order, for the statements without a load"
         )
+
+    def _strays(self, missing: list[LocatedStatement]) -> list[int]:
+        """Loads at the place of no load statement, if they are as many as are missing."""
+        if self.before is None:
+            return []
+        reference = self.reference
+        known = {self.code.visible(s.chain) for s in (*reference.statements, *reference.other)}
+        known |= {self.code.visible(chain) for chain in reference.sinks}
+        strays = [
+            index
+            for index in self.code.indices(self.region.blocks)
+            if self.code.function.instructions[index].kind in LOADS
+            and self.code.chains.get(index) in reference.chains - known
+        ]
+        due = sum(self.before.loads.get(found.statement.index, 0) for found in missing)
+        return strays if len(strays) == due else []
 
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
         # Only neighbours in one source function can share a wider load.

@@ -287,8 +287,9 @@ class _Judgement:
         ahead: list[LocatedStatement] = []
         same: list[LocatedStatement] = []
         distances: list[int] = []
+        # A peeled iteration takes one off for every load, whichever round shows it.
+        consumed = max((self._consumed_in_front(item) for item in rounds), default=0)
         for item in rounds:
-            consumed = self._consumed_in_front(item)
             for found in item.statements:
                 if not found.loads:
                     if found.front:
@@ -296,7 +297,7 @@ class _Judgement:
                             f"the load of {self._name(found.statement)} was hoisted out of the loop"
                         )
                     continue
-                distance = found.statement.distance + max(0, self._copies_in_front(found) - consumed)
+                distance = self._distance(found, consumed)
                 self.distances[id(found)] = distance
                 if found.statement.is_index:
                     continue
@@ -315,6 +316,16 @@ class _Judgement:
         names = ", ".join(self._name(found.statement) for found in same)
         self.notes.append(f"loaded in the iteration that uses it: {names}")
         return "partly pipelined"
+
+    def _distance(self, found: LocatedStatement, consumed: int) -> int:
+        known = 0 if self.before is None else self.before.distances.get(found.statement.index, 0)
+        if known > found.statement.distance and not found.front:
+            self.notes.append(
+                f"the copies of {self._name(found.statement)} in front of the loop have lost their line; "
+                "its distance is that of the stage before"
+            )
+            return known
+        return found.statement.distance + max(0, self._copies_in_front(found) - consumed)
 
     def _copies_in_front(self, found: LocatedStatement) -> int:
         each = len(found.loads) / self.unrolled_by
@@ -335,7 +346,7 @@ class _Judgement:
     def _consumed_in_front(self, item: LocatedRound) -> int:
         if not item.computes or not item.front_computes:
             return 0
-        return int(len(item.front_computes) / (len(item.computes) / self.unrolled_by))
+        return round(len(item.front_computes) / (len(item.computes) / self.unrolled_by))
 
     def _copies_place(self, rounds: list[LocatedRound]) -> str | None:
         loads = [self.position[i] for item in rounds for i in item.loads]

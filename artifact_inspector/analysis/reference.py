@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.cfg import ControlFlow
-from artifact_inspector.analysis.rounds import Round, RoundsOf, Statement, find_rounds
+from artifact_inspector.analysis.rounds import SINKS, Round, RoundsOf, Statement, find_rounds
 from artifact_inspector.model import Access, EventKind, Function, Instruction, Location
 
 __all__ = [
@@ -87,6 +87,8 @@ class ReferenceRegion:
     """Places of everything that stands directly in the region."""
     rounds: tuple[ReferenceRound, ...]
     other: tuple[LoadStatement, ...]
+    sinks: frozenset[Chain]
+    """Places of its stores and atomics: a load there is part of an atomic's compare-and-swap loop."""
     lent: int
     """Load statements outside it whose first anchor stands in it."""
     has_matrix: bool
@@ -136,6 +138,12 @@ def find_reference(
                 chains=frozenset(chain for chain in chains if chain is not None),
                 rounds=tuple(_round(function, flow, names, found, item) for item in own),
                 other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
+                sinks=frozenset(
+                    chain
+                    for i in inside
+                    if function.instructions[i].kind in SINKS
+                    and (chain := chain_of(function.instructions[i].location)) is not None
+                ),
                 lent=sum(len(item.statements) for item in lent),
                 has_matrix=EventKind.MATRIX in kinds,
             )

@@ -219,7 +219,25 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
             score += 0.01 * len({code.visible(chain) for chain in region.chains} & anywhere)
             if score > 0:
                 scores[natural, place] = score
-    return {natural: loops[place] for natural, place in _assign(code, scores).items()}
+    chosen = _assign(code, scores)
+    _give_to_unmatched(chosen, loops, scores)
+    return {natural: loops[place] for natural, place in chosen.items()}
+
+
+def _give_to_unmatched(
+    chosen: dict[int, int], loops: list[ReferenceRegion], scores: dict[tuple[int, int], float]
+) -> None:
+    """A loop flattened into the one around it closes on that one's line: what it holds tells it."""
+    for place, region in enumerate(loops):
+        if place in chosen.values() or not region.rounds:
+            continue
+        held = [
+            (score % 100, natural)
+            for (natural, p), score in scores.items()
+            if p == place and natural in chosen and not loops[chosen[natural]].rounds and score % 100 >= 2
+        ]
+        if held:
+            chosen[max(held)[1]] = place
 
 
 def _assign(code: Code, scores: dict[tuple[int, int], float]) -> dict[int, int]:

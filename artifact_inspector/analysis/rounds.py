@@ -104,6 +104,11 @@ class _Search:
         self.roles = {
             i: access(x) for i, x in enumerate(function.instructions) if x.kind in LOADS or x.kind in SINKS
         }
+        self.scalars = 0
+        """Bits of the loads of one element each."""
+        for number, index in enumerate(self.loads):
+            if ": !tt.ptr<" in function.instructions[index].text:
+                self.scalars |= ((1 << FARTHEST) - 1) << (number * FARTHEST)
         self.carried = _carried_floats(function, self.values)
         self.root = _buffers(function, self.values)
         self.tags: list[_Tags | None] = [None] * self.values.count
@@ -178,7 +183,10 @@ class _Search:
                 if value in self.root:
                     self.memory.setdefault(self.root[value], _Tags()).join(stored)
         elif kind is not EventKind.BRANCH or results:
-            self._define(results, self._joined(list(reads.values())))
+            moved = self._joined(list(reads.values()))
+            if instruction.opcode == "arith.select":
+                self._drop_bounds(moved, instruction, reads)
+            self._define(results, moved)
         for source, target, owner, back in self.values.flows[index]:
             moved = self._joined([source])
             if back:
@@ -189,6 +197,15 @@ class _Search:
             if known is not None:
                 moved.join(known)
             self.tags[target] = moved
+
+    def _drop_bounds(self, moved: _Tags, instruction: Instruction, reads: dict[str, int]) -> None:
+        """Take scalar loads out of what a selection yields when they only decide it: a bound, no data."""
+        condition, *chosen = instruction.operands.reads
+        if condition in reads:
+            data = self._joined([reads[name] for name in chosen if name in reads])
+            deciding = self._joined([reads[condition]])
+            moved.reach &= ~(deciding.reach & ~data.reach & self.scalars)
+            moved.fresh &= ~(deciding.fresh & ~data.fresh & self.scalars)
 
     def _load(self, index: int, reads: dict[str, int], results: tuple[int, ...]) -> None:
         role = self.roles[index]
@@ -276,6 +293,11 @@ class _Search:
             later = {found for _, found in self.anchors.get(number, ())} - {anchor}
             statement = Statement(index, loop, distance, bool(later), number in indices)
             grouped.setdefault((loop, anchor), []).append(statement)
+        for key, statements in list(grouped.items()):
+            if all(statement.is_index for statement in statements):
+                # What they address is loaded in another region; here they compute nothing.
+                other += grouped.pop(key)
+        other.sort(key=lambda statement: statement.index)
         rounds = [
             Round(loop, anchor, tuple(statements), self._computes_of(anchor, statements))
             for (loop, anchor), statements in grouped.items()
