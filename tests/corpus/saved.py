@@ -1,0 +1,86 @@
+"""The saved caches under fixtures/, as the manifest lists them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from artifact_inspector.cache import Artifact, open_cache, read_stage
+from artifact_inspector.formats import format_of
+from artifact_inspector.inspection import KernelFacts, inspect_artifact
+from artifact_inspector.model import Module, Stage
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "fixtures"
+
+
+class Saved(NamedTuple):
+    """One kernel, compiled by one Triton for one target."""
+
+    path: str
+    version: str
+    target: str
+    kernel: str
+    source: Path
+    """The kernel's module, relative to the root."""
+    has_lines: bool
+
+    @property
+    def artifact(self) -> Artifact:
+        return _artifact(self.path)
+
+    @property
+    def facts(self) -> KernelFacts:
+        return facts(self.path)
+
+    @property
+    def stages(self) -> list[Stage]:
+        return [stage for stage in Stage if stage.value in self.artifact.files]
+
+    def text(self, stage: Stage) -> str:
+        return read_stage(self.artifact, stage.value).source.text
+
+    def module(self, stage: Stage) -> Module:
+        return format_of(stage).parse(read_stage(self.artifact, stage.value).source, stage)
+
+
+def saved_kernels(**wanted: str) -> list[Saved]:
+    """Every fixture that compiled, or those with some version, target or kernel."""
+    rows = json.loads((FIXTURES / "manifest.json").read_text(encoding="utf-8"))
+    every = [
+        Saved(
+            row["path"],
+            row["triton"],
+            row["target"],
+            row["kernel"],
+            _source(row["reference"]),
+            row["triton"] >= "3" and "TRITON_DISABLE_LINE_INFO" not in row["environment"],
+        )
+        for row in rows
+        if row.get("files")
+    ]
+    return [found for found in every if all(getattr(found, key) == value for key, value in wanted.items())]
+
+
+def saved(path: str) -> Saved:
+    """The fixture at `<version>/<target>/<kernel>`."""
+    return next(found for found in saved_kernels() if found.path == path)
+
+
+def _source(reference: str) -> Path:
+    """`kernels.softmax` is kernels/softmax.py, `sources.two_loops:FIRST` is fixtures/sources/two_loops.py."""
+    package, _, module = reference.partition(":")[0].partition(".")
+    return Path("fixtures" if package == "sources" else "", package, f"{module}.py")
+
+
+@cache
+def facts(path: str) -> KernelFacts:
+    return inspect_artifact(_artifact(path))
+
+
+@cache
+def _artifact(path: str) -> Artifact:
+    (only,) = open_cache(FIXTURES / path).entries
+    return only
