@@ -155,7 +155,8 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
             if module is None:
                 continue
             language = format_of(stage)
-            exact = not references and language.access is not None
+            # A file that is cut off may lack the very loop that the kernel is about.
+            exact = not references and language.access is not None and not module.problems
             if exact:
                 references = _references(module, language)
             file = artifact.relative(stage.value)
@@ -191,7 +192,9 @@ def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Mo
 def _references(module: Module, language: Format) -> dict[str, tuple[ReferenceRegion, ...]]:
     assert language.access is not None
     return {
-        function.name: find_reference(function, find_control_flow(function), language.access)
+        function.name: find_reference(
+            function, find_control_flow(function), language.access, pipelined=module.stage is not Stage.TTIR
+        )
         for function in module.functions
     }
 

@@ -13,10 +13,9 @@ from artifact_inspector.analysis.placement import (
     LocatedStatement,
     Memory,
     Placement,
-    equal_runs,
     sources_of,
 )
-from artifact_inspector.analysis.reference import LoadStatement, ReferenceRegion
+from artifact_inspector.analysis.reference import LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.regions import Code, Region
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.analysis.taint import find_first_computes
@@ -228,4 +227,20 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
         if computes:
             statement = LoadStatement(loads[0], None, None, "", 0, False, False)
             rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
+    matrix = [index for index, x in run if x.kind is EventKind.MATRIX]
+    if own and matrix and not rounds:
+        # Matrix operations may read shared memory by descriptor, which no register shows.
+        statement = LoadStatement(own[0], None, None, "", 0, False, False)
+        rounds = [LocatedRound([LocatedStatement(statement, own)], matrix)]
+    if region.loop is None or not rounds:
+        return Placement(rounds, [], "dataflow")
+    front = _front_loads(code, region, own)
+    times, spare = divmod(len(front), len(own))
+    is_copied = all(code.function.instructions[i].kind is EventKind.ASYNC_COPY for i in own)
+    if front and (spare or not is_copied):
+        note = f"{len(front)} loads in front of the loop, {len(own)} inside: is it pipelined? nothing tells"
+        return Placement(rounds, [], "dataflow", [note], uncertain=True)
+    for item in rounds:
+        for found in item.statements:
+            found.front = front[: len(found.loads) * times]
     return Placement(rounds, [], "dataflow")

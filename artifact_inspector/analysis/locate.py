@@ -13,10 +13,9 @@ from artifact_inspector.analysis.placement import (
     LocatedStatement,
     Memory,
     Placement,
-    equal_runs,
     sources_of,
 )
-from artifact_inspector.analysis.reference import Chain, ReferenceRegion, ReferenceRound
+from artifact_inspector.analysis.reference import Chain, ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.regions import Code, Region, is_homeless
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.analysis.taint import find_first_computes
@@ -49,7 +48,8 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
 def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
     rounds = [
         LocatedRound(
-            [LocatedStatement(s, [s.index]) for s in item.statements], [c.index for c in item.computes]
+            [LocatedStatement(s, [s.index], list(s.prologue)) for s in item.statements],
+            [c.index for c in item.computes],
         )
         for item in reference.rounds
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.reference import LoadStatement
 
-__all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "equal_runs", "sources_of"]
+__all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,6 @@ class Placement:
     notes: list[str] = field(default_factory=list)
     uncertain: bool = False
     """Something did not fit; no order can be told from it."""
-
-
-def equal_runs(indices: list[int], count: int) -> list[list[int]]:
-    """`count` runs of equal length; with fewer indices than runs, neighbours share one."""
-    total = len(indices)
-    if count == 1 or total == 0:
-        return [list(indices) if n == 0 or total == 0 else [] for n in range(count)]
-    if total < count:
-        return [[indices[n * total // count]] for n in range(count)]
-    return [indices[n * total // count : (n + 1) * total // count] for n in range(count)]
 
 
 def sources_of(statements: Sequence[LoadStatement]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.cfg import ControlFlow
 from artifact_inspector.analysis.rounds import SINKS, Round, RoundsOf, Statement, find_rounds
@@ -22,6 +22,7 @@ __all__ = [
     "ReferenceRegion",
     "ReferenceRound",
     "chain_of",
+    "equal_runs",
     "find_reference",
     "loop_chain",
     "loop_names",
@@ -46,6 +47,8 @@ class LoadStatement:
     distance: int
     shared: bool
     is_index: bool
+    prologue: tuple[int, ...] = ()
+    """Its copies in front of the loop, where the reference stage is already pipelined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +117,26 @@ def source_of(location: Location | None) -> str | None:
 
 
 def find_reference(
-    function: Function, flow: ControlFlow, access: Callable[[Instruction], Access]
+    function: Function,
+    flow: ControlFlow,
+    access: Callable[[Instruction], Access],
+    *,
+    pipelined: bool = False,
 ) -> tuple[ReferenceRegion, ...]:
-    """Straight-line code first, then the loops in execution order."""
+    """Straight-line code first, then the loops in execution order.
+
+    Args:
+        pipelined: the stage comes after the pipeliner; loads in front of a loop that meet its loads
+            in one anchor are their prologue, not loads of the program.
+    """
     found = find_rounds(function, flow, access)
+    prologues = _prologues(function, flow, found) if pipelined else {}
+    folded = {index for copies in prologues.values() for index in copies}
+    rounds = []
+    for item in found.rounds:
+        kept = tuple(statement for statement in item.statements if statement.index not in folded)
+        if kept:
+            rounds.append(replace(item, statements=kept))
     names = loop_names(function, flow)
     regions = []
     for loop in (None, *range(len(flow.loops))):
@@ -126,8 +145,8 @@ def find_reference(
         chains = (chain_of(function.instructions[i].location) for i in inside)
         parent = None if loop is None else flow.loops[loop].parent
         kinds = {function.instructions[i].kind for i in inside}
-        own = [item for item in found.rounds if item.loop == loop]
-        lent = [item for item in found.rounds if item.loop != loop and _loop_at(flow, item.anchor) == loop]
+        own = [item for item in rounds if item.loop == loop]
+        lent = [item for item in rounds if item.loop != loop and _loop_at(flow, item.anchor) == loop]
         regions.append(
             ReferenceRegion(
                 id="straight" if loop is None else names[loop],
@@ -136,7 +155,7 @@ def find_reference(
                 depth=0 if loop is None else flow.loops[loop].depth,
                 chain=None if loop is None else loop_chain(function, flow, loop),
                 chains=frozenset(chain for chain in chains if chain is not None),
-                rounds=tuple(_round(function, flow, names, found, item) for item in own),
+                rounds=tuple(_round(function, flow, names, found, item, prologues) for item in own),
                 other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
                 sinks=frozenset(
                     chain
@@ -180,16 +199,59 @@ def loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None
     return None
 
 
+def _prologues(function: Function, flow: ControlFlow, found: RoundsOf) -> dict[int, list[int]]:
+    """Loads in front of a loop that are copies of one inside: load in the loop → its copies.
+
+    They meet in one anchor, and bear one line; without lines, they are asynchronous copies both.
+    """
+    copies: dict[int, list[int]] = {}
+    for item in found.rounds:
+        own = [s for s in item.statements if item.loop is not None and s.distance == 0]
+        ahead = [
+            s.index
+            for other in found.rounds
+            if other.anchor == item.anchor and other.loop != item.loop == _loop_at(flow, item.anchor)
+            for s in other.statements
+        ]
+        for statement in own:
+            place = function.instructions[statement.index].location
+            alike = [i for i in ahead if place is not None and function.instructions[i].location == place]
+            if alike:
+                copies[statement.index] = alike
+        inside = [statement.index for statement in own]
+        kinds = {function.instructions[i].kind for i in (*inside, *ahead)}
+        if inside and ahead and kinds == {EventKind.ASYNC_COPY} and not copies.keys() & set(inside):
+            copies.update(zip(inside, equal_runs(ahead, len(inside)), strict=True))
+    return copies
+
+
+def equal_runs(indices: list[int], count: int) -> list[list[int]]:
+    """`count` runs of equal length; with fewer indices than runs, neighbours share one."""
+    total = len(indices)
+    if total == 0:
+        return [[] for _ in range(count)]
+    if total < count:
+        return [[indices[n * total // count]] for n in range(count)]
+    return [indices[n * total // count : (n + 1) * total // count] for n in range(count)]
+
+
 def _loop_at(flow: ControlFlow, index: int) -> int | None:
     return flow.loop_of[flow.block_of[index]]
 
 
 def _round(
-    function: Function, flow: ControlFlow, names: list[str], found: RoundsOf, item: Round
+    function: Function,
+    flow: ControlFlow,
+    names: list[str],
+    found: RoundsOf,
+    item: Round,
+    prologues: dict[int, list[int]],
 ) -> ReferenceRound:
     anchored = _loop_at(flow, item.anchor)
+    statements = [_statement(function, statement) for statement in item.statements]
+    statements = [replace(s, prologue=tuple(prologues.get(s.index, ()))) for s in statements]
     return ReferenceRound(
-        tuple(_statement(function, statement) for statement in item.statements),
+        tuple(statements),
         tuple(_compute(function, found, index, item.anchor) for index in item.computes),
         "straight" if anchored is None else names[anchored],
     )
