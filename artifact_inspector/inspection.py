@@ -147,6 +147,7 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
     stages: dict[Stage, StageFacts] = {}
     references: dict[str, tuple[ReferenceRegion, ...]] = {}
     memories: dict[str, Memory] = {}
+    measure: StageFacts | None = None
     for stage in Stage:
         if stage.value not in artifact.files:
             continue
@@ -160,12 +161,14 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
             if exact:
                 references = _references(module, language)
             file = artifact.relative(stage.value)
-            stages[stage] = _stage_facts(file, module, language, references, memories, exact=exact)
+            facts = _stage_facts(file, module, language, references, memories, exact=exact)
+            stages[stage] = facts
+            measure = facts if exact or measure is None else measure
         except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as fault:
             # A fault of ours on one file must not cost the reader the rest of the report.
             problem = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
             problems.append(Problem(artifact.relative(stage.value), problem))
-    principal = _principal(stages)
+    principal = None if measure is None else _principal(measure)
     return KernelFacts(artifact, stages, principal, _changes(stages), tuple(problems))
 
 
@@ -271,16 +274,14 @@ def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
     return replace(facts, id=prefix + facts.id, parent=parent)
 
 
-def _principal(stages: dict[Stage, StageFacts]) -> str | None:
-    first = next(iter(stages.values()), None)
-    if first is None:
-        return None
+def _principal(measure: StageFacts) -> str | None:
+    """The region that the kernel is known by, from the stage that the program was read from."""
 
     def weight(region: RegionFacts) -> tuple[bool, bool, int, int]:
         computes = bool(region.rounds)
         return (region.matrix > 0 and computes, computes, region.depth, len(region.rounds))
 
-    return max(first.regions, key=weight).id if first.regions else None
+    return max(measure.regions, key=weight).id if measure.regions else None
 
 
 def _changes(stages: dict[Stage, StageFacts]) -> dict[str, Stage]:
