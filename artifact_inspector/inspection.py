@@ -223,7 +223,7 @@ def _stage_facts(
         prefix = f"{original or function.name}/" if several else ""
         total += len(function.instructions)
         counts.update([x.kind for x in function.instructions])
-        code = Code(function, find_control_flow(function), language.access)
+        code = Code(function, find_control_flow(function), language.access, is_whole=not module.problems)
         found = find_regions(code, references.get(original, ()), exact=exact)
         region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
         for region in found:

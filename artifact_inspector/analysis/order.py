@@ -210,6 +210,9 @@ class _Judgement:
         kinds = {self.code.function.instructions[i].kind for i in self.indices}
         if kinds & (LOADS | COMPUTES) or not (self.code.flow.loops or self.code.longest):
             return "unrolled"
+        if not self.code.is_whole:
+            self.notes.append("the file is cut off, and what is there holds nothing of it")
+            return "unknown"
         if not self.code.longest:
             self.notes.append(
                 "no loop here was matched to this one, and there are no lines to look for it by"
@@ -228,7 +231,7 @@ class _Judgement:
     def _incomplete(self, rounds: list[LocatedRound]) -> str:
         whole = self.code.indices(self.region.whole)
         kinds = {self.code.function.instructions[i].kind for i in whole}
-        by_place = self.placement.basis == "source"
+        by_place = self.placement.basis == "source" and self.code.is_whole
         if by_place and len(rounds) == len(self.placement.rounds) and not kinds & COMPUTES:
             return "gone"
         for item in rounds:

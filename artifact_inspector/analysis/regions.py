@@ -18,9 +18,18 @@ class Code:
     """A function with its control flow and the places of its loads and computes."""
 
     def __init__(
-        self, function: Function, flow: ControlFlow, access: Callable[[Instruction], Access] | None
+        self,
+        function: Function,
+        flow: ControlFlow,
+        access: Callable[[Instruction], Access] | None,
+        *,
+        is_whole: bool = True,
     ) -> None:
-        """`access` is the format's, None where its memory operations do not tell address from value."""
+        """`access` is the format's, None where its memory operations do not tell address from value.
+
+        `is_whole` is False for a file that is cut off: what is not there may have been.
+        """
+        self.is_whole = is_whole
         self.function = function
         self.flow = flow
         self._access = access
