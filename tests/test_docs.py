@@ -1,0 +1,173 @@
+"""The pages tell the truth: their commands run and print what stands there, their examples hold."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from saved import ROOT, saved
+
+from artifact_inspector.cache import open_cache
+from artifact_inspector.formats import FORMATS
+from artifact_inspector.inspection import inspect_cache
+from artifact_inspector.model import Stage
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COLUMNS = "100"
+
+SHOWN = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<output>.*?)```", re.S)
+EXAMPLE = re.compile(
+    r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M
+)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def commands(page: Path) -> list[str]:
+    """Lines of the `sh` blocks that are not set-up commands."""
+    blocks = re.findall(r"(<!--[^>]*-->\n)?```sh\n(.*?)```", text_of(page), re.S)
+    return [line for mark, block in blocks if not mark for line in block.splitlines()]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    return tmp_path
+
+
+def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    program, *arguments = shlex.split(command, comments=True)
+    assert program == "inspect-kernel"
+    settings = {
+        **os.environ,
+        "COLUMNS": COLUMNS,
+        "NO_COLOR": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONPATH": str(ROOT),
+        "TRITON_CACHE_DIR": "fixtures/3.6.0/sm_80",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "artifact_inspector", *arguments],
+        cwd=directory,
+        env=settings,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_print_what_the_page_shows(
+    page: Path, scratch: Path, request: pytest.FixtureRequest
+) -> None:
+    def printed(found: re.Match[str]) -> str:
+        answer = run(found["command"], scratch)
+        assert answer.returncode == 0, answer.stderr
+        return f"```console\n$ {found['command']}\n{answer.stdout}```"
+
+    text = text_of(page)
+    current = SHOWN.sub(printed, text)
+    if request.config.getoption("--update-docs", default=False):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert current == text, "run pytest tests/test_docs.py --update-docs"
+
+
+@pytest.mark.parametrize("command", [command for page in PAGES for command in commands(page)])
+def test_every_command_runs(command: str, scratch: Path) -> None:
+    if " compile " in command:
+        pytest.importorskip("triton")
+    answer = run(command, scratch)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout
+
+
+def test_the_readme_shows_something() -> None:
+    assert len(SHOWN.findall(text_of(ROOT / "README.md"))) >= 3
+    assert len(commands(ROOT / "README.md")) >= 5
+
+
+@pytest.mark.parametrize("name", ["demo", "test"])
+def test_the_readme_opens_with_commands_that_do_their_own_set_up(name: str) -> None:
+    found = re.search(
+        rf"<!-- {name} command -->\n```sh\n([^\n]+)\n```", text_of(ROOT / "README.md").partition("\n## ")[0]
+    )
+    assert found is not None
+    steps = found[1].split(" && ")
+    assert steps[0] == "python3 -m venv .venv"
+    assert all(step.startswith(".venv/bin/") for step in steps[1:])
+    assert steps[1].startswith(".venv/bin/pip install")
+
+
+def test_python_on_the_pages_runs(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(scratch)
+    blocks = [block for page in PAGES for block in re.findall(r"```python\n(.*?)```", text_of(page), re.S)]
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "page", "exec"), {})
+    assert "clustered" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "example", EXAMPLE.findall(text_of(ROOT / "docs" / "verdicts.md")), ids=lambda found: found[0]
+)
+def test_an_example_of_a_verdict_is_real(example: tuple[str, ...]) -> None:
+    phrase, path, region, stage, events = example
+    found = saved(path).facts.stages[Stage(stage)].region(region)
+    assert found is not None
+    assert (found.phrase, found.readable) == (phrase, events)
+
+
+def test_every_verdict_has_its_definition_and_its_example() -> None:
+    page = text_of(ROOT / "docs" / "verdicts.md")
+    defined = set(re.findall(r"^\| `([\w -]+)(?:\([^`]*\))?` \| [a-z]", page, re.M))
+    shown = {re.match(r"[a-z -]+[a-z]", example[0])[0] for example in EXAMPLE.findall(page)}  # type: ignore[index]
+    assert shown | {"mixed", "gone", "unknown"} == defined
+
+
+def test_the_mixed_example_is_mixed_as_the_page_says(tmp_path: Path) -> None:
+    page = text_of(ROOT / "docs" / "verdicts.md")
+    (block,) = re.findall(r"```mlir\n(.*?)```", page, re.S)
+    (tmp_path / "k.ttir").write_text(block)
+    (kernel,) = inspect_cache(open_cache(tmp_path))
+    assert kernel.principal_region is not None
+    assert f"this is `{kernel.principal_region.phrase}`" in page
+    assert kernel.verdict == "mixed"
+
+
+def test_the_page_on_formats_is_current(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "formats.md"
+    head, mark, _ = text_of(page).partition("<!-- formats -->\n")
+    parts = [head + mark]
+    for found in FORMATS:
+        stages = ", ".join(stage.value for stage in found.stages)
+        parts.append(
+            f"\n## {found.name} ({stages})\n\n" + "".join(f"- {line}\n" for line in found.cannot_read)
+        )
+    current = "".join(parts)
+    if request.config.getoption("--update-docs", default=False):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert [link for link in LINK.findall(text_of(page)) if not (page.parent / link).exists()] == []
+
+
+def test_every_decision_has_context_choice_cost_and_undo() -> None:
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    for record in records:
+        assert re.findall(r"^\*\*(\w+)\.\*\*", text_of(record), re.M) == ["Context", "Choice", "Cost", "Undo"]
