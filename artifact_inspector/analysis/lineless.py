@@ -225,12 +225,12 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
     for number, loads in enumerate(runs):
         computes = [index for index, bits in flowing.items() if bits >> number & 1]
         if computes:
-            statement = LoadStatement(loads[0], None, None, "", 0, False, False)
+            statement = LoadStatement(loads[0], None, None, "", 0, False, False, None)
             rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
     matrix = [index for index, x in run if x.kind is EventKind.MATRIX]
     if own and matrix and not rounds:
         # Matrix operations may read shared memory by descriptor, which no register shows.
-        statement = LoadStatement(own[0], None, None, "", 0, False, False)
+        statement = LoadStatement(own[0], None, None, "", 0, False, False, None)
         rounds = [LocatedRound([LocatedStatement(statement, own)], matrix)]
     if region.loop is None or not rounds:
         return Placement(rounds, [], "dataflow")

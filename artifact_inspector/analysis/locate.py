@@ -234,9 +234,8 @@ class _Locator:
         return strays if len(strays) == due else []
 
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
-        # Only neighbours in one source function can share a wider load.
-        a, b = found.statement.chain, near.statement.chain
-        return a is not None and b is not None and a[-1][0] == b[-1][0]
+        # Only what comes from one pointer can be one wider load.
+        return found.statement.base is not None and found.statement.base == near.statement.base
 
     # -- computes ------------------------------------------------------------------
 

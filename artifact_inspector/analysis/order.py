@@ -199,6 +199,10 @@ class _Judgement:
         rounds = [item for item in rounds if item.loads or not self._is_hoisted(item)]
         if not rounds:
             return "no-loads"
+        for item in rounds:
+            for found in item.statements:
+                if item.loads and not found.loads and not found.front and not found.statement.is_index:
+                    self.notes.append(f"no load of {self._name(found.statement)} was found at this stage")
         incomplete = [item for item in rounds if not item.loads or not item.computes]
         if incomplete:
             return self._incomplete(incomplete)
@@ -380,8 +384,8 @@ class _Judgement:
                 return len(runs) // period
         if self.before is not None and self.before.unrolled_by > 1:
             # A back end that mixes the copies leaves their number of loads.
-            counts = {s.statement.index: len(s.loads) for item in rounds for s in item.statements}
-            if counts == self.before.loads:
+            found = [s for item in rounds for s in item.statements if s.loads]
+            if all(len(s.loads) == self.before.loads.get(s.statement.index) for s in found):
                 return self.before.unrolled_by
         return 1
 

@@ -47,6 +47,8 @@ class LoadStatement:
     distance: int
     shared: bool
     is_index: bool
+    base: str | None
+    """The argument that its address comes from."""
     prologue: tuple[int, ...] = ()
     """Its copies in front of the loop, where the reference stage is already pipelined."""
 
@@ -272,6 +274,7 @@ def _statement(function: Function, statement: Statement) -> LoadStatement:
         statement.distance,
         statement.shared,
         statement.is_index,
+        statement.base,
     )
 
 

@@ -38,6 +38,8 @@ class Statement:
     """Its data also reaches later anchors."""
     is_index: bool
     """Its data only addresses other loads."""
+    base: str | None
+    """The argument that its address comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class _Search:
                 self.scalars |= ((1 << FARTHEST) - 1) << (number * FARTHEST)
         self.carried = _carried_floats(function, self.values)
         self.root = _buffers(function, self.values)
+        self.base = _pointer_bases(function, self.values)
         self.tags: list[_Tags | None] = [None] * self.values.count
         self.memory: dict[int, _Tags] = {}
         self.anchors: dict[int, set[tuple[int, int]]] = {}
@@ -287,11 +290,11 @@ class _Search:
         for number, index in enumerate(self.loads):
             loop = self.flow.loop_of[self.flow.block_of[index]]
             if number not in chosen:
-                other.append(Statement(index, loop, 0, False, False))
+                other.append(Statement(index, loop, 0, False, False, self._base(index)))
                 continue
             distance, anchor = chosen[number]
             later = {found for _, found in self.anchors.get(number, ())} - {anchor}
-            statement = Statement(index, loop, distance, bool(later), number in indices)
+            statement = Statement(index, loop, distance, bool(later), number in indices, self._base(index))
             grouped.setdefault((loop, anchor), []).append(statement)
         for key, statements in list(grouped.items()):
             if all(statement.is_index for statement in statements):
@@ -306,6 +309,11 @@ class _Search:
         consumers = {compute: tuple(sorted(after)) for compute, after in self.consumers.items()}
         serves = {compute: frozenset(reached) for compute, reached in self.serves.items()}
         return RoundsOf(tuple(rounds), tuple(other), consumers, serves)
+
+    def _base(self, index: int) -> str | None:
+        reads = self.values.reads[index]
+        address = (reads[name] for name in self.roles[index].address if name in reads)
+        return next((self.base[value] for value in address if value in self.base), None)
 
     def _index_loads(self, chosen: dict[int, tuple[int, int]]) -> set[int]:
         """Give loads that only feed addresses the round of the load they address."""
@@ -357,6 +365,20 @@ def _carried_floats(function: Function, values: Values) -> set[int]:
             elif kind in (EventKind.MOVE, EventKind.LAYOUT_CONVERSION):
                 carried.update(values.reads[index].values())
     return found
+
+
+def _pointer_bases(function: Function, values: Values) -> dict[int, str]:
+    """The argument behind every value made from a pointer or a descriptor."""
+    base = dict(enumerate(function.arguments))
+    for index, instruction in enumerate(function.instructions):
+        if "!tt.ptr" in instruction.text or "tensordesc" in instruction.text:
+            origin = next((base[v] for v in values.reads[index].values() if v in base), None)
+            if origin is not None and instruction.kind not in LOADS:
+                base.update(dict.fromkeys(values.results[index], origin))
+        for source, target, _, _ in values.flows[index]:
+            if source in base:
+                base.setdefault(target, base[source])
+    return base
 
 
 def _buffers(function: Function, values: Values) -> dict[int, int]:
