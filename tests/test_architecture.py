@@ -1,0 +1,111 @@
+"""The house keeps its own rules: imports point down, and reading a cache needs and runs nothing it should not."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.formats import FORMATS
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "artifact_inspector"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+SETTINGS = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+READERS = [
+    p
+    for p in MODULES
+    if p.relative_to(PACKAGE).parts[0] in ("formats", "analysis", "cache.py", "inspection.py")
+]
+
+
+def layers() -> list[set[str]]:
+    """The layers as the import contract in pyproject.toml has them, highest first."""
+    (listed,) = re.findall(r"^layers = \[\n(.*?)^\]", SETTINGS, re.M | re.S)
+    return [{name.strip() for name in row.split("|")} for row in re.findall(r'"([^"]+)"', listed)]
+
+
+def imported(module: Path) -> set[str]:
+    """Dotted names of everything a module imports, inside functions and for type checking too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def layer_of(name: str) -> int:
+    return next(place for place, names in enumerate(layers()) if name in names)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(module: Path) -> None:
+    own = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if own == "__init__":
+        return
+    for name in imported(module):
+        parts = name.split(".")
+        if parts[0] == "artifact_inspector" and parts[1] not in ("__version__", own):
+            assert layer_of(own) < layer_of(parts[1]), f"{own} imports {name}"
+
+
+def test_the_contract_names_every_module() -> None:
+    found = {
+        p.name.removesuffix(".py")
+        for p in PACKAGE.iterdir()
+        if p.suffix == ".py" or (p / "__init__.py").exists()
+    }
+    assert set().union(*layers()) == found - {"__init__"}
+
+
+def test_a_format_imports_no_other_format() -> None:
+    for module in (PACKAGE / "formats").glob("[a-z]*.py"):
+        assert {name for name in imported(module) if name.startswith("artifact_inspector.formats")} <= {
+            "artifact_inspector.formats._scan.Format",
+            "artifact_inspector.formats._scan.OpcodeTable",
+        }
+
+
+def test_every_format_module_is_listed_and_under_the_contract() -> None:
+    modules = {module.stem for module in (PACKAGE / "formats").glob("[a-z]*.py")}
+    assert len(FORMATS) == len(modules)
+    assert set(re.findall(r'"artifact_inspector\.formats\.(\w+)"', SETTINGS)) == modules
+
+
+def test_what_lies_in_a_cache_is_never_executed() -> None:
+    for module in READERS:
+        text = module.read_text(encoding="utf-8")
+        roots = {name.partition(".")[0] for name in imported(module)}
+        assert roots.isdisjoint(
+            {"subprocess", "importlib", "pickle", "ctypes", "runpy", "marshal", "triton", "torch"}
+        )
+        assert re.search(r"(?<![.\w])(?:eval|exec|__import__)\(", text) is None
+
+
+def test_reading_a_cache_loads_neither_triton_nor_torch_nor_the_command_line() -> None:
+    code = (
+        "import sys, artifact_inspector.inspection\n"
+        "print(*sorted({'triton', 'torch', 'numpy', 'typer', 'rich', 'pygments'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert loaded.stdout.split() == []
+
+
+def test_every_file_that_is_not_the_readers_own_is_opened_in_one_place() -> None:
+    for module in MODULES:
+        place = module.relative_to(PACKAGE).parts[0]
+        if place in ("formats", "analysis", "inspection.py", "report", "model.py", "targets.py"):
+            assert (
+                re.search(r"\bopen\(|\.read_text\(|\.read_bytes\(", module.read_text(encoding="utf-8"))
+                is None
+            ), module
