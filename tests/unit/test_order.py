@@ -1,209 +1,237 @@
-"""Every verdict, on pairs of small modules: the program, and what a later stage made of it.
+"""Every row of the verdicts' table, on kernels small enough to judge by eye.
 
-Each operation stands at a line of its own, given as `@n`; the second module is judged by the rounds of
-the first.
+A step is `L<name>` (load), `C<names>` (multiply what was loaded and reduce it: one round) or other
+text, taken as it is. Its line in the kernel is its place among the steps of the first stage.
 """
 
-import re
+from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.order import RegionFacts, judge, signature_of
-from artifact_inspector.analysis.placement import Memory
-from artifact_inspector.analysis.reference import find_reference
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.order import RegionFacts, signature_of
+from artifact_inspector.cache import open_cache
 from artifact_inspector.formats.mlir import FORMAT
-from artifact_inspector.model import Function, Stage
+from artifact_inspector.inspection import KernelFacts, inspect_cache
+from artifact_inspector.model import Stage
 from artifact_inspector.source import SourceText
 
 T, P = "tensor<64xf32>", "tensor<64x!tt.ptr<f32>>"
-LOAD_A, LOAD_B = f"%a = tt.load %p : {P} @1", f"%b = tt.load %q : {P} @3"
-DOT_A, DOT_B = f"%x = tt.dot %a, %a, %z : {T} @2", f"%y = tt.dot %b, %b, %z : {T} @4"
-TWO_ROUNDS = (LOAD_A, DOT_A, LOAD_B, DOT_B)
+HEAD = f"  tt.func public @k(%p: {P}, %q: {P}, %r: !tt.ptr<f32>, %n: i32) {{\n"
+STORE = f"    tt.store %p, %out : {P}\n"
 
 
-def module(lines: tuple[str, ...], stage: Stage) -> Function:
-    body = "\n".join(re.sub(r" @(\d+)$", r' loc("k.py":\1:1)', line) for line in lines)
-    text = f'module {{\n tt.func public @k(%p: {P}, %q: {P}, %z: {T}, %n: i32) {{\n{body}\n tt.return\n }} loc("k.py":90:1)\n}}\n'
-    return FORMAT.parse(SourceText("k", text), stage).functions[0]
+def step(word: str, line: int) -> str:
+    place = f' loc("k.py":{line}:1)'
+    if word[0] == "L" and word[1:].isalnum():
+        return f"    %{word[1:]} = tt.load %p : {P}{place}\n"
+    if word[0] == "C" and word[1:].isalnum():
+        names = word[1:]
+        first, *rest = names
+        text, value = "", f"%{first}"
+        for name in rest or [first]:
+            text += f"    %m{names}{name} = arith.mulf {value}, %{name} : {T}{place}\n"
+            value = f"%m{names}{name}"
+        return text + (
+            f'    %s{names} = "tt.reduce"({value}) <{{axis = 0 : i32}}> ({{\n    ^bb0(%x: f32, %y: f32):\n'
+            f"      %e = arith.addf %x, %y : f32\n      tt.reduce.return %e : f32\n"
+            f"    }}) : ({T}) -> f32{place}\n    tt.store %r, %s{names} : !tt.ptr<f32>\n"
+        )
+    return f"    {word}{place}\n" if not word.endswith("{") else f"    {word}\n"
 
 
-def looped(*lines: str, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return (*before, "scf.for %i = %n to %n step %n : i32 {", *lines, "scf.yield @9", "} @9", *after)
+def module(*steps: str, lines: dict[str, int] | None = None) -> str:
+    body = "".join(step(word, (lines or {}).get(word, number)) for number, word in enumerate(steps, 10))
+    return f'module {{\n{HEAD}{body}    tt.return loc("k.py":99:1)\n  }} loc("k.py":1:0)\n}}\n'
 
 
-def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dict[str, RegionFacts]:
-    """Facts of every region at the later stage (at the first, when there is no later one)."""
-    assert FORMAT.access is not None
-    first = module(program, Stage.TTIR)
-    reference = find_reference(first, find_control_flow(first), FORMAT.access)
-    memories: dict[str, Memory] = {}
-    found: dict[str, RegionFacts] = {}
-    for function in (first,) if later is None else (first, module(later, Stage.TTGIR)):
-        exact = function is first
-        code = Code(function, find_control_flow(function), FORMAT.access)
-        found = {}
-        for region in find_regions(code, reference, exact=exact):
-            found[region.id], memories[region.id] = judge(code, region, memories.get(region.id), exact=exact)
+def inspect(directory: Path, *stages: str) -> KernelFacts:
+    for stage, text in zip(("ttir", "ttgir"), stages, strict=False):
+        (directory / f"k.{stage}").write_text(text)
+    (kernel,) = inspect_cache(open_cache(directory))
+    assert kernel.problems == ()
+    return kernel
+
+
+def straight(directory: Path, *steps: str) -> RegionFacts:
+    found = inspect(directory, module(*steps)).stages[Stage.TTIR].region("straight")
+    assert found is not None
     return found
 
 
-def straight(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> RegionFacts:
-    return facts(program, later)["straight"]
+@pytest.mark.parametrize(
+    ("steps", "phrase"),
+    [
+        ("La Lb Cab Lc Ld Ccd", "interleaved"),
+        ("La Lb Lc Ld Cab Ccd", "clustered"),
+        ("La Lb Lc Cab Ld Ccd", "mixed (f=0.5 g=0.5)"),
+        ("La Lb Lc Ld Cab Ccd Le Lf Cef", "grouped {1 2}{3}"),
+        ("La Ca Lb Lc Cb Cc", "grouped {1}{2 3}"),
+        ("La Ca Lb Cb Lc Cc", "interleaved"),
+        ("La Lb Lc Ca Cb Cc", "clustered"),
+        ("La Lb Cab", "single"),
+        ("La", "no-compute"),
+    ],
+)
+def test_rounds_in_straight_line_code(steps: str, phrase: str, tmp_path: Path) -> None:
+    assert straight(tmp_path, *steps.split()).phrase == phrase
 
 
-def loop(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> RegionFacts:
-    return facts(program, later)["loop@9"]
+@pytest.mark.parametrize(
+    ("steps", "pairs"),
+    [
+        ("La Lb Cab Lc Ld Ccd", [(0.0, 1.0)]),
+        ("La Lb Lc Ld Cab Ccd", [(1.0, 0.0)]),
+        ("La Lb Lc Cab Ld Ccd", [(0.5, 0.5)]),
+        ("La Ca Lb Lc Cb Cc", [(0.0, 1.0), (1.0, 0.0)]),
+    ],
+)
+def test_f_and_g_are_the_shares_in_front_and_behind(
+    steps: str, pairs: list[tuple[float, float]], tmp_path: Path
+) -> None:
+    assert [(pair.f, pair.g) for pair in straight(tmp_path, *steps.split()).pairs] == pairs
 
 
-def test_load_compute_load_compute_is_interleaved() -> None:
-    found = straight(TWO_ROUNDS)
-    assert (found.verdict, [(p.f, p.g) for p in found.pairs], found.basis) == (
-        "interleaved",
-        [(0, 1)],
-        "source",
-    )
+def test_nothing_loaded_is_no_loads(tmp_path: Path) -> None:
+    assert straight(tmp_path, "tt.store %r, %n : !tt.ptr<f32>").verdict == "no-loads"
 
 
-def test_load_load_compute_compute_is_clustered() -> None:
-    found = straight(TWO_ROUNDS, (LOAD_A, LOAD_B, DOT_A, DOT_B))
-    assert (found.verdict, [(p.f, p.g) for p in found.pairs]) == ("clustered", [(1, 0)])
-
-
-def test_a_statement_that_became_several_loads_counts_with_their_share() -> None:
-    halves = (f"%b = tt.load %q : {P} @3", LOAD_A, DOT_A, f"%c = tt.load %q : {P} @3", DOT_B)
-    found = straight(TWO_ROUNDS, halves)
-    assert (found.verdict, [(p.f, p.g) for p in found.pairs]) == ("mixed", [(0.5, 0.5)])
-    assert found.phrase == "mixed (f=0.5 g=0.5)"
-
-
-def test_three_rounds_of_which_two_were_gathered_are_grouped() -> None:
-    third = (f"%c = tt.load %q : {P} @5", f"%w = tt.dot %c, %c, %z : {T} @6")
-    found = straight((*TWO_ROUNDS, *third), (LOAD_A, LOAD_B, DOT_A, DOT_B, *third))
-    assert found.phrase == "grouped {1 2}{3}"
-
-
-def test_one_round_in_a_straight_line_is_single() -> None:
-    assert straight((LOAD_A, DOT_A)).verdict == "single"
-
-
-def test_one_round_in_a_loop_is_serial() -> None:
-    assert loop(looped(LOAD_A, DOT_A)).verdict == "serial"
-
-
-def test_several_rounds_of_one_iteration_are_judged_as_in_a_straight_line() -> None:
-    assert loop(looped(*TWO_ROUNDS)).verdict == "interleaved"
-    assert loop(looped(*TWO_ROUNDS), looped(LOAD_A, LOAD_B, DOT_A, DOT_B)).verdict == "clustered"
-
-
-def test_copies_in_front_of_a_loop_are_iterations_ahead() -> None:
-    found = loop(looped(LOAD_A, DOT_A), looped(DOT_A, LOAD_A, before=(LOAD_A, LOAD_A)))
-    assert (found.phrase, found.copies_stand) == ("pipelined(2)", "after")
-
-
-def test_a_compute_peeled_in_front_takes_one_iteration_off() -> None:
-    found = loop(looped(LOAD_A, DOT_A), looped(DOT_A, LOAD_A, before=(LOAD_A, LOAD_A, DOT_A)))
-    assert found.phrase == "pipelined(1)"
-
-
-def test_a_loop_is_partly_pipelined_when_one_load_stays_behind() -> None:
-    both = f"%x = tt.dot %a, %b, %z : {T} @4"
-    found = loop(looped(LOAD_A, LOAD_B, both), looped(LOAD_B, both, LOAD_A, before=(LOAD_A,)))
-    assert found.phrase == "partly pipelined(1)"
-    assert any("k.py:3" in note for note in found.notes)
-
-
-def test_distances_that_differ_are_printed_as_a_range() -> None:
-    both = f"%x = tt.dot %a, %b, %z : {T} @4"
-    found = loop(looped(LOAD_A, LOAD_B, both), looped(both, LOAD_A, LOAD_B, before=(LOAD_A, LOAD_A, LOAD_B)))
-    assert (found.phrase, found.distance) == ("pipelined(1–2)", (1, 2))
-
-
-def test_a_body_of_equal_copies_is_judged_as_one() -> None:
-    found = loop(looped(*TWO_ROUNDS), looped(*TWO_ROUNDS, *TWO_ROUNDS))
-    assert found.phrase == "interleaved ×2"
-    assert [(p.f, p.g) for p in found.pairs] == [(0, 1)]
-
-
-def test_a_loop_that_is_gone_from_the_stage_was_unrolled() -> None:
-    found = loop(looped(LOAD_A, DOT_A), (LOAD_A, DOT_A, LOAD_A, DOT_A))
-    assert (found.verdict, found.signature) == ("unrolled", "L1 M1 L1 M1")
-
-
-def test_a_region_without_computes_left_is_gone() -> None:
-    found = straight(
-        (LOAD_A, f"%m = arith.mulf %a, %a : {T} @2", f"tt.store %q, %m : {P} @3"), (f"{LOAD_A}",)
-    )
-    assert found.verdict == "gone"
-
-
-def test_loads_in_one_partition_and_computes_in_another_are_warp_specialised() -> None:
-    copy = f"ttg.async_copy_global_to_local %p, %z : {P} @1"
-    split = (
-        "ttg.warp_specialize(%p)",
-        "default {",
-        *looped(DOT_A),
-        "ttg.warp_yield",
-        "}",
-        "partition0(%p: i32) num_warps(1) {",
-        *looped(copy),
-        "ttg.warp_return",
-        "} : (i32) -> ()",
-    )
-    found = facts(looped(LOAD_A, DOT_A), split)
-    assert found["loop@9"].verdict == found["loop@9/loads"].verdict == "warp-specialised"
-    assert found["loop@9"].matrix == 1
-    assert found["loop@9/loads"].signature == "A1"
-
-
-def test_copies_and_code_without_loads_have_no_order() -> None:
-    copy = straight((LOAD_A, f"tt.store %q, %a : {P} @2"))
-    assert (copy.verdict, copy.other) == ("no-compute", ("k.py:1",))
-    assert straight((f"tt.store %q, %z : {P} @2",)).verdict == "no-loads"
-
-
-def test_a_round_whose_load_is_nowhere_is_unknown_and_says_so() -> None:
-    found = straight(TWO_ROUNDS, (LOAD_A, DOT_A, DOT_B.replace("%b", "%a")))
-    assert found.verdict == "unknown"
-    assert any("no load found" in note for note in found.notes)
-
-
-def test_a_load_after_the_loop_that_its_round_needs_not_is_interleaved_with_it() -> None:
-    inside = f"%x = tt.dot %a, %a, %z : {T} @5"
-    bias = (f"%b = tt.load %q : {P} @7", f"%y = tt.dot %b, %b, %z : {T} @8")
-    program = (LOAD_A, *looped(inside, after=bias))
-    assert straight(program).verdict == "interleaved"
-    assert straight(program, (bias[0], LOAD_A, *looped(inside), bias[1])).verdict == "clustered"
-
-
-def test_contracted_computes_stand_at_their_consumers_place() -> None:
-    multiply, add = f"%m = arith.mulf %a, %a : {T} @2", f"%s = arith.addf %m, %z : {T} @5"
-    program = (LOAD_A, multiply, add, f"tt.store %q, %s : {P} @6", LOAD_B, DOT_B)
-    fused = (LOAD_A, f"%s = math.fma %a, %a, %z : {T} @5", f"tt.store %q, %s : {P} @6", LOAD_B, DOT_B)
-    found = straight(program, fused)
+def test_a_statement_of_later_rounds_too_is_shared_and_stays_in_the_first(tmp_path: Path) -> None:
+    found = straight(tmp_path, *["Lz", "La", "Cza", "Lb", "Czb"])
+    assert [item.names for item in found.rounds] == [("z", "a"), ("b",)]
+    assert found.rounds[0].shared == ("z (k.py:10)",)
     assert found.verdict == "interleaved"
-    assert any("contracted" in note for note in found.notes)
 
 
-def test_statements_that_share_a_line_are_told_apart_by_what_takes_their_data() -> None:
-    # Two rounds of one source line, as `tl.static_range` leaves them.
-    def step(n: int) -> tuple[str, str]:
-        return f"%a{n} = tt.load %p : {P} @1", f"%x{n} = tt.dot %a{n}, %a{n}, %z : {T} @2"
-
-    (first, dot), (second, other) = step(1), step(2)
-    assert straight((first, dot, second, other)).verdict == "interleaved"
-    assert straight((first, dot, second, other), (first, second, dot, other)).verdict == "clustered"
-
-
-@pytest.mark.parametrize("lines", [(), (" @0",)])
-def test_without_lines_dataflow_decides_and_the_basis_says_so(lines: tuple[str, ...]) -> None:
-    bare = tuple(re.sub(r" @\d+$", "", line) for line in TWO_ROUNDS)
-    later = tuple(line + "".join(lines) for line in bare)
-    found = straight(bare, later)
-    assert (found.verdict, found.basis) == ("interleaved", "dataflow")
+def loop(*inside: str) -> list[str]:
+    return [
+        f"%f = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %p) -> ({P})  : i32 {{",
+        *inside,
+        f"scf.yield %acc : {P}",
+        "}",
+    ]
 
 
-def test_the_signature_counts_runs_of_events() -> None:
-    function = module((LOAD_A, LOAD_B, "%i = arith.addi %n, %n : i32", DOT_A), Stage.TTIR)
-    assert signature_of(list(function.instructions)) == "L2 M1"
+@pytest.mark.parametrize(
+    ("inside", "phrase"),
+    [
+        ("La Lb Cab", "serial"),
+        ("La Lb Cab Lc Ld Ccd", "interleaved"),
+        ("La Lb Lc Ld Cab Ccd", "clustered"),
+        ("La", "no-compute"),
+    ],
+)
+def test_rounds_of_one_iteration_are_judged_like_straight_line_code(
+    inside: str, phrase: str, tmp_path: Path
+) -> None:
+    kernel = inspect(tmp_path, module(*loop(*inside.split())))
+    (found,) = [region for region in kernel.stages[Stage.TTIR].regions if region.kind == "loop"]
+    assert found.phrase == phrase
+
+
+def prefetched(*names: str) -> list[str]:
+    """A loop over a and b that loads some of them for the next iteration."""
+    carried = ", ".join(f"%{name} = %{name}0" for name in names)
+    handed = ", ".join(f"%{name}1" for name in names)
+    types = ", ".join(T for _ in names)
+    return [
+        *(f"%{name}0 = tt.load %p : {P}" for name in names),
+        f"%f = scf.for %i = %c0 to %n step %c1 iter_args({carried}) -> ({types})  : i32 {{",
+        *(f"%{name}1 = tt.load %q : {P}" for name in names),
+        *(f"%{name} = tt.load %q : {P}" for name in "ab" if name not in names),
+        "Cab",
+        f"scf.yield {handed} : {types}",
+        "}",
+    ]
+
+
+def test_loads_for_the_next_iteration_are_one_ahead(tmp_path: Path) -> None:
+    kernel = inspect(tmp_path, module(*prefetched("a", "b")))
+    found = kernel.principal_region
+    assert found is not None
+    assert (found.phrase, found.copies_stand) == ("pipelined(1)", "before")
+    assert found.rounds[0].distances == (1, 1)
+
+
+def test_a_load_that_serves_its_own_iteration_is_named(tmp_path: Path) -> None:
+    found = inspect(tmp_path, module(*prefetched("a"))).principal_region
+    assert found is not None
+    assert found.phrase == "partly pipelined(1)"
+    assert found.notes == ("loaded in the iteration that uses it: b (k.py:13)",)
+
+
+def test_copies_in_front_of_a_loop_that_it_consumes_are_its_distance(tmp_path: Path) -> None:
+    body = loop("La", "Ca")
+    lines = {word: number for number, word in enumerate(body, 10)}
+    ahead = [f"%a{n} = tt.load %p : {P}" for n in (1, 2, 3)]
+    kernel = inspect(
+        tmp_path, module(*body), module(*ahead, *body, lines=lines | dict.fromkeys(ahead, lines["La"]))
+    )
+    found = kernel.stages[Stage.TTGIR].region(kernel.principal or "")
+    assert found is not None
+    assert found.phrase == "pipelined(3)"
+
+
+def test_a_load_hoisted_out_of_its_loop_leaves_its_rounds(tmp_path: Path) -> None:
+    body = loop("La", "Lb", "Cab")
+    lines = {word: number for number, word in enumerate(body, 10)}
+    hoisted = [word for word in body if word != "Lb"]
+    kernel = inspect(tmp_path, module(*body), module("Lb", *hoisted, lines=lines))
+    found = kernel.stages[Stage.TTGIR].region(kernel.principal or "")
+    assert found is not None
+    assert found.verdict == "serial"
+    assert found.notes == ("the load of b (k.py:12) was hoisted out of the loop",)
+
+
+def test_a_change_of_order_is_told_where_it_happens_and_by_whom(tmp_path: Path) -> None:
+    steps = ["La", "Lb", "Cab", "Lc", "Ld", "Ccd"]
+    lines = {word: number for number, word in enumerate(steps, 10)}
+    kernel = inspect(tmp_path, module(*steps), module(*["La", "Lb", "Lc", "Ld", "Cab", "Ccd"], lines=lines))
+    assert [stage.regions[0].verdict for stage in kernel.stages.values()] == ["interleaved", "clustered"]
+    assert kernel.changed_at is Stage.TTGIR
+    assert kernel.changed == {"straight": Stage.TTGIR}
+    assert kernel.verdict == "clustered"
+
+
+def test_pipelining_is_no_change_of_order(tmp_path: Path) -> None:
+    body = loop("La", "Ca", "Lb", "Cb")
+    lines = {word: number for number, word in enumerate(body, 10)}
+    ahead = [f"%a1 = tt.load %p : {P}", f"%b1 = tt.load %p : {P}"]
+    places = lines | {ahead[0]: lines["La"], ahead[1]: lines["Lb"]}
+    kernel = inspect(tmp_path, module(*body), module(*ahead, *body, lines=places))
+    assert [stage.region(kernel.principal or "").phrase for stage in kernel.stages.values()] == [  # type: ignore[union-attr]
+        "interleaved",
+        "pipelined(1)",
+    ]
+    assert kernel.changed_at is None
+
+
+def test_a_region_without_a_loop_left_is_unrolled(tmp_path: Path) -> None:
+    body = loop("La", "Lb", "Cab")
+    lines = {word: number for number, word in enumerate(body, 10)}
+    kernel = inspect(tmp_path, module(*body), module("La", "Lb", "Cab", lines=lines))
+    found = kernel.stages[Stage.TTGIR].region(kernel.principal or "")
+    assert found is not None
+    assert found.verdict == "unrolled"
+
+
+def test_a_loop_with_matrix_operations_and_loads_is_what_a_kernel_is_known_by(tmp_path: Path) -> None:
+    matmul = [
+        f"%f = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %p) -> ({P})  : i32 {{",
+        "La",
+        f"%d = tt.dot %a, %a, %acc : {T} * {T} -> {T}",
+        f"scf.yield %d : {P}",
+        "}",
+    ]
+    steps = [*["Lu", "Cu", "Lv", "Cv", "Lw", "Cw"], *matmul]
+    kernel = inspect(tmp_path, module(*steps))
+    assert kernel.principal_region is not None
+    assert (kernel.principal_region.kind, kernel.principal_region.matrix) == ("loop", 1)
+
+
+def test_a_signature_is_the_run_length_string_of_the_events() -> None:
+    text = module(*["La", "Lb", "Cab", "Lc", "Cc"])
+    (function,) = FORMAT.parse(SourceText("k.ttir", text), Stage.TTIR).functions
+    assert signature_of(list(function.instructions)) == "L2 F2 S1 L1 F2 S1"
+    assert signature_of([]) == ""
