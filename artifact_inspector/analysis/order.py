@@ -384,8 +384,8 @@ class _Judgement:
                 return len(runs) // period
         if self.before is not None and self.before.unrolled_by > 1:
             # A back end that mixes the copies leaves their number of loads.
-            found = [s for item in rounds for s in item.statements if s.loads]
-            if all(len(s.loads) == self.before.loads.get(s.statement.index) for s in found):
+            present = [s for item in rounds for s in item.statements if s.loads]
+            if all(len(s.loads) == self.before.loads.get(s.statement.index) for s in present):
                 return self.before.unrolled_by
         return 1
 
