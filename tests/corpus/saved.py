@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -70,9 +71,16 @@ def saved(path: str) -> Saved:
 
 
 def _source(reference: str) -> Path:
-    """`kernels.softmax` is kernels/softmax.py, `sources.two_loops:FIRST` is fixtures/sources/two_loops.py."""
+    """`kernels.softmax` is kernels/softmax.py, `sources.two_loops:FIRST` is fixtures/sources/two_loops.py.
+
+    A source may compile a kernel of another one with other options.
+    """
     package, _, module = reference.partition(":")[0].partition(".")
-    return Path("fixtures" if package == "sources" else "", package, f"{module}.py")
+    place = Path("fixtures" if package == "sources" else "", package, f"{module}.py")
+    borrowed = re.search(
+        r"^from (\w+\.\w+) import REFERENCE", (ROOT / place).read_text(encoding="utf-8"), re.M
+    )
+    return place if borrowed is None else _source(borrowed[1])
 
 
 @cache
