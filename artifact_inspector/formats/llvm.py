@@ -81,7 +81,7 @@ OPCODES = OpcodeTable(
             llvm.amdgcn.fmul llvm.amdgcn.div. llvm.amdgcn.trig llvm.amdgcn.fdot llvm.amdgcn.sdot
             llvm.amdgcn.udot llvm.amdgcn.sudot llvm.amdgcn.dot llvm.amdgcn.pk. llvm.amdgcn.add.
             llvm.amdgcn.sub. llvm.amdgcn.max. llvm.amdgcn.min. llvm.amdgcn.wave.reduce.f @__nv_ @__ocml_
-            llvm.fmul
+            llvm.fmul llvm.nvvm.redux.sync.f
         """,
         EventKind.BARRIER: """
             llvm.nvvm.barrier llvm.nvvm.bar. llvm.amdgcn.s.barrier$ llvm.amdgcn.s.barrier.wait
