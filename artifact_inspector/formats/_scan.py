@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.model import Access, EventKind, Instruction, Module, Stage, Wait
+from artifact_inspector.model import Access, EventKind, Frame, Instruction, Module, Stage, Wait
 from artifact_inspector.source import SourceText
 
-__all__ = ["Format", "OpcodeTable"]
+__all__ = ["Format", "OpcodeTable", "frames_of_callers", "loads_in_flight"]
+
+_CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
+_GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 
 
 class OpcodeTable:
@@ -74,3 +78,33 @@ class Format:
     """What the parser is known not to understand, one sentence each; printed in the docs."""
     access: Callable[[Instruction], Access] | None = None
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
+
+
+def frames_of_callers(comment: str, files: Mapping[int, str]) -> Iterator[Frame]:
+    """Frames of LLVM's line comment `a.py:1:2 @[ b.py:3:4 @[ c.py:5:6 ] ]` after the first.
+
+    The comment has names without directories; a name stands for the path that only one file can be.
+    """
+    for part in comment.split("@[")[1:]:
+        found = _CALLER.match(part.strip())
+        if found is not None and int(found[2]):
+            name = found[1]
+            paths = {path for path in files.values() if path == name or path.endswith(f"/{name}")}
+            yield Frame(paths.pop() if len(paths) == 1 else name, int(found[2]), int(found[3] or 0))
+
+
+def loads_in_flight(immediate: int, target: str) -> int | None:
+    """Vector-memory operations that an `s_waitcnt` lets fly on, None when it waits for none.
+
+    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
+    gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
+    """
+    found = _GENERATION.search(target)
+    generation = 9 if found is None else int(found[1])
+    if generation >= 11:
+        count, most = immediate >> 10 & 63, 63
+    elif generation >= 9:
+        count, most = immediate & 15 | (immediate >> 14 & 3) << 4, 63
+    else:
+        count, most = immediate & 15, 15
+    return None if count == most else count

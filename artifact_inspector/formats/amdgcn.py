@@ -9,12 +9,12 @@ Not read: see `FORMAT.cannot_read`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, loads_in_flight
 from artifact_inspector.model import (
     BasicBlock,
     EventKind,
@@ -121,7 +121,6 @@ _NUMBERS = re.compile(
 _FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?')
 _FUNCTION = re.compile(r'\.type[ \t]+"?([\w$.@]+?|(?<=")[^"\n]*)"?,[ \t]*@function')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
-_CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*\Z")
 _RENAMED = re.compile(r"[^\s,]+ /\*([^*]*)\*/")
 _REGISTER = re.compile(
@@ -129,7 +128,6 @@ _REGISTER = re.compile(
 )
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
-_GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc")
@@ -295,17 +293,7 @@ def _location(line: str, files: Mapping[int, str]) -> Location | None:
     if found is None or int(found[2]) == 0:
         return None
     inner = Frame(files.get(int(found[1]), f"file {found[1]}"), int(found[2]), int(found[3] or 0))
-    return (inner, *_callers(line.partition(";")[2], files))
-
-
-def _callers(comment: str, files: Mapping[int, str]) -> Iterable[Frame]:
-    for part in comment.split("@[")[1:]:
-        found = _CALLER.match(part.strip())
-        if found is not None and int(found[2]):
-            name = found[1]
-            # The comment has names without directories; take the path that only one file can be.
-            paths = {path for path in files.values() if path == name or path.endswith(f"/{name}")}
-            yield Frame(paths.pop() if len(paths) == 1 else name, int(found[2]), int(found[3] or 0))
+    return (inner, *frames_of_callers(line.partition(";")[2], files))
 
 
 class _Body:
@@ -388,27 +376,12 @@ def _kind_in_place(opcode: str, text: str, comment: str, target: str) -> EventKi
 
 
 def _vmcnt(text: str, target: str) -> int | None:
-    """Vector-memory operations that may still be in flight after `s_waitcnt`, None for any number.
-
-    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
-    gfx10, 15:10 from gfx11 on; all bits set means no wait.
-    """
+    """Loads that may still be in flight after `s_waitcnt`, None when it waits for none."""
     named = _VMCNT.search(text)
     if named is not None:
         return int(named[1], 0)
     operand = text.removeprefix("s_waitcnt").strip()
-    if _NUMBER.fullmatch(operand) is None:
-        return None
-    value = int(operand, 0)
-    found = _GENERATION.match(target)
-    generation = 9 if found is None else int(found[1])
-    if generation >= 11:
-        count, most = value >> 10 & 63, 63
-    elif generation >= 9:
-        count, most = value & 15 | (value >> 14 & 3) << 4, 63
-    else:
-        count, most = value & 15, 15
-    return None if count == most else count
+    return loads_in_flight(int(operand, 0), target) if _NUMBER.fullmatch(operand) is not None else None
 
 
 def _decode(text: str) -> Operands:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.formats._scan import Format, OpcodeTable, loads_in_flight
 from artifact_inspector.model import (
     BasicBlock,
     EventKind,
@@ -292,7 +292,7 @@ _SNIFF = re.compile(
 _TRIPLE = re.compile(r'^target triple = "([^"]*)"', re.MULTILINE)
 _TARGET_CPU = re.compile(r'"target-cpu"="([^"]*)"')
 _TRIPLE_GENERATION = re.compile(r"gfx[0-9a-f]+|(?<=amdgpu)\d+\.[0-9a-f]+")
-_GENERATION = re.compile(r"gfx(\d+)[0-9a-f]{2}$")
+_IMMEDIATE = re.compile(r"\(i\d+ (-?\d+)\)")
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ASM_PREFIX = re.compile(r"(?:[\s{}]|(?:[\w$%.]|\$\{:uid\})+:(?!:))*")
 _ASM_STATEMENT = re.compile(r"(?:@\s*(!?\s*[^\s!]+)\s+)?(\S+)(.*)", re.DOTALL)
@@ -548,20 +548,9 @@ def _callee_kind(name: str) -> EventKind:
 
 
 def _vmcnt(text: str, target: str) -> int | None:
-    """The vector loads that `s.waitcnt` lets fly on; None at the counter's maximum, which waits for none.
-
-    Source: LLVM, AMDGPUBaseInfo.cpp (getVmcntBitShiftLo and its neighbours).
-    """
-    immediate = re.search(r"\(i\d+ (-?\d+)\)", text)
-    if immediate is None:
-        return None
-    generation = _GENERATION.search(target)
-    bits = int(immediate[1])
-    if generation is not None and int(generation[1]) >= 11:
-        count = bits >> 10 & 63
-    else:
-        count = bits & 15 | (bits >> 14 & 3) << 4
-    return count if count < 63 else None
+    """The vector loads that `s.waitcnt` lets fly on; None when it waits for none."""
+    immediate = _IMMEDIATE.search(text)
+    return None if immediate is None else loads_in_flight(int(immediate[1]), target)
 
 
 @lru_cache(maxsize=4096)

@@ -9,12 +9,12 @@ Not read: see `FORMAT.cannot_read`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers
 from artifact_inspector.model import (
     BasicBlock,
     EventKind,
@@ -93,7 +93,6 @@ _VERSION = re.compile(r"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
 _SECTION = re.compile(r"^[ \t]*\.section\b[^{}]*(?:\{[^}]*\}?|\Z)", re.M)
 _FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
-_CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
 _HEADER = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$.%]+)\s*(?:\(([^)]*)\))?")
 _LIMITS = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg)\s+(\d+(?:\s*,\s*\d+)*)")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
@@ -266,22 +265,11 @@ class _Locator:
             chain = (inner, *self._inlined.get(caller, (caller,)))
             chain = self._inlined[inner] = self._chains.setdefault(chain, chain)
             return chain, False
-        chain = (inner, *self._callers(line.partition("//")[2]))
+        chain = (inner, *frames_of_callers(line.partition("//")[2], self._files))
         return self._chains.setdefault(chain, chain), True
 
     def _frame(self, file: str, line: str, column: str) -> Frame:
         return Frame(self._files.get(int(file), f"file {file}"), int(line), int(column))
-
-    def _callers(self, comment: str) -> Iterable[Frame]:
-        """Frames of `a.py:1:2 @[ b.py:3:4 @[ c.py:5:6 ] ]` after the first."""
-        for part in comment.split("@[")[1:]:
-            found = _CALLER.match(part.strip())
-            if found is not None and int(found[2]):
-                yield Frame(self._path(found[1]), int(found[2]), int(found[3] or 0))
-
-    def _path(self, name: str) -> str:
-        paths = {path for path in self._files.values() if path == name or path.endswith(f"/{name}")}
-        return paths.pop() if len(paths) == 1 else name
 
 
 class _Body:
