@@ -217,7 +217,7 @@ def _report(
             raise
         remedy = "Run a Triton kernel first, name a cache directory, or try `inspect-kernel demo`."
         raise CacheError(error.message, remedy) from None
-    chosen = choose(cache, name, wanted)
+    chosen = choose(cache, name, wanted, only)
     kernels = _inspect(cache, chosen)
     if region is not None and len(kernels) != 1:
         raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
@@ -228,7 +228,7 @@ def _report(
         from artifact_inspector.report.json import as_text, cache_document
 
         write(as_text(cache_document(cache, kernels), sys.stdout.encoding), sys.stdout)
-    elif name is not None and len(kernels) == 1:
+    elif len(kernels) == 1 and (name is not None or region is not None):
         from artifact_inspector.report.story import KernelReport
 
         show(KernelReport(cache, kernels[0]), sys.stdout)

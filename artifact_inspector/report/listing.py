@@ -13,8 +13,10 @@ from rich.text import Text
 from artifact_inspector.analysis.order import RegionFacts, signature_of
 from artifact_inspector.inspection import StageFacts
 from artifact_inspector.model import Instruction, Module
+from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.text import phrase_text
+from artifact_inspector.report.words import legend
 from artifact_inspector.source import SourceText
 
 __all__ = ["ListedLine", "Listing", "list_lines"]
@@ -76,3 +78,6 @@ class Listing:
             row.rstrip()
             row.no_wrap, row.overflow = True, overflow
             yield row
+        if events:
+            yield ""
+            yield Pieces(legend(line.events for line in self.lines), "dim")

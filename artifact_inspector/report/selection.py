@@ -40,8 +40,10 @@ def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def choose(cache: Cache, name: str | None, targets: Sequence[Target]) -> tuple[Artifact, ...]:
-    """The kernels of a cache that a name (a part of one, or of a hash) and targets leave.
+def choose(
+    cache: Cache, name: str | None, targets: Sequence[Target], stages: Sequence[Stage] = ()
+) -> tuple[Artifact, ...]:
+    """The kernels of a cache that a name (a part of one, or of a hash), targets and stages leave.
 
     A name that is somebody's whole name does not also mean the longer ones that contain it.
 
@@ -57,6 +59,15 @@ def choose(cache: Cache, name: str | None, targets: Sequence[Target]) -> tuple[A
             raise UsageError(
                 f"No kernel here is for {' or '.join(sorted(wanted))}.",
                 f"There are {', '.join(f'{arch} ({count})' for arch, count in sorted(here.items()))}.",
+            )
+    if stages:
+        wanted = {stage.value for stage in stages}
+        here = Counter(stage.value for stage in Stage for x in left if stage.value in x.files)
+        left = tuple(x for x in left if not wanted.isdisjoint(x.files))
+        if not left and cache.entries:
+            raise UsageError(
+                f"No kernel here has a file of stage {' or '.join(sorted(wanted))}.",
+                f"There are {', '.join(f'{stage} ({count})' for stage, count in here.items()) or 'none'}.",
             )
     if name is None:
         return left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -12,24 +12,50 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order import RegionFacts, RoundFacts
 from artifact_inspector.cache import Cache
-from artifact_inspector.inspection import KernelFacts, StageFacts
+from artifact_inspector.inspection import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.layout import Pieces, Signature
 from artifact_inspector.report.text import faults, phrase_text
+from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.report.words import (
     describe_changes,
-    describe_copies,
     describe_counts,
+    describe_notes,
     describe_target,
-    describe_waits,
+    describe_verdict,
     legend,
     letter_counts,
+    plural,
     span,
 )
 
 __all__ = ["KernelReport"]
 
 QUIET = ("no-loads", "no-compute")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A region with the stages that have it."""
+
+    id: str
+    stages: dict[Stage, RegionFacts]
+
+    @property
+    def last(self) -> RegionFacts:
+        return next(reversed(self.stages.values()))
+
+    @property
+    def last_stage(self) -> Stage:
+        return next(reversed(self.stages))
+
+    @property
+    def in_program(self) -> bool:
+        return any(region.in_program for region in self.stages.values())
+
+    @property
+    def is_quiet(self) -> bool:
+        return all(region.verdict in QUIET and not region.other for region in self.stages.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +67,30 @@ class KernelReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
-        letters: set[str] = set()
-        short: list[tuple[str, list[tuple[Stage, RegionFacts]]]] = []
-        for region_id, found in self._regions():
-            if region_id != self.kernel.principal and _is_quiet(found):
-                short.append((region_id, found))
-                continue
-            for _, region in found:
-                letters.update(letter_counts(region.signature))
+        signatures: list[str] = []
+        short: list[_Seen] = []
+        made: list[_Seen] = []
+        for family in self._families():
+            first = family[0]
+            if first.id != self.kernel.principal and len(family) == 1:
+                if not first.in_program:
+                    made.append(first)
+                    continue
+                if first.is_quiet:
+                    short.append(first)
+                    continue
+            signatures += [region.signature for seen in family for region in seen.stages.values()]
             yield ""
-            yield from _region(self.kernel, region_id, found)
+            yield from _block(self.kernel, family)
         if short:
             yield ""
             yield _shorts(short)
-        if letters:
+        if made:
             yield ""
-            yield Pieces(legend(letters), "dim")
+            yield _made_by_compiler(made)
+        if signatures:
+            yield ""
+            yield Pieces(legend(signatures), "dim")
         own = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
         yield from faults([self.kernel], own)
 
@@ -69,9 +103,11 @@ class KernelReport:
         parts = [describe_target(self.kernel)]
         version = artifact.triton_version
         parts.append("Triton unknown" if version is None else f"Triton {version}")
-        for count, word in ((artifact.num_warps, "warp"), (artifact.num_stages, "stage")):
-            if count is not None:
-                parts.append(f"{count} {word}{'s' if count != 1 else ''}")
+        if artifact.num_warps is not None:
+            parts.append(f"{artifact.num_warps} {plural('warp', artifact.num_warps)}")
+        if artifact.num_stages is not None:
+            # not "4 stages": a stage is a compilation stage everywhere else
+            parts.append(f"num_stages {artifact.num_stages}")
         if artifact.shared_bytes is not None:
             parts.append(_shared(artifact.shared_bytes, self.kernel))
         if artifact.state != "complete":
@@ -84,19 +120,21 @@ class KernelReport:
             yield Text(last.file, "dim", no_wrap=True, overflow="ignore")
             yield Pieces([f"{last.instructions} instructions", *describe_counts(last)], "dim")
 
-    def _regions(self) -> Iterator[tuple[str, list[tuple[Stage, RegionFacts]]]]:
-        """Regions with the stages that have them: the principal one, the program's, the compiler's."""
-        found: dict[str, list[tuple[Stage, RegionFacts]]] = {}
+    def _families(self) -> list[list[_Seen]]:
+        """Regions, the principal one first; the parts of a warp-specialised loop stand together.
+
+        The loop that loads is called after the one that computes: `loop@9/loads`, `loop@9/2`.
+        """
+        found: dict[str, _Seen] = {}
         for stage, facts in self.kernel.stages.items():
             for region in facts.regions:
-                found.setdefault(region.id, []).append((stage, region))
-
-        def rank(item: tuple[str, list[tuple[Stage, RegionFacts]]]) -> int:
-            if item[0] == self.kernel.principal:
-                return 0
-            return 1 if any(region.in_program for _, region in item[1]) else 2
-
-        yield from sorted(found.items(), key=rank)
+                found.setdefault(region.id, _Seen(region.id, {})).stages[stage] = region
+        families: dict[str, list[_Seen]] = {}
+        for seen in found.values():
+            base, _, part = seen.id.rpartition("/")
+            families.setdefault(base if part and base in found else seen.id, []).append(seen)
+        whole = [sorted(family, key=lambda seen: seen.id.count("/")) for family in families.values()]
+        return sorted(whole, key=lambda family: all(x.id != self.kernel.principal for x in family))
 
 
 _STATES = {"binary-only": "binary only: no text to read", "partial": "partial: no metadata"}
@@ -107,71 +145,86 @@ def _shared(size: int, kernel: KernelFacts) -> str:
     most = None if target is None else target.limits.shared_per_block
     if most is None or size == 0:
         return f"{size} B shared"
-    return f"{size} B shared ({size / most:.0%} of a block's {most})"
-
-
-def _is_quiet(found: Sequence[tuple[Stage, RegionFacts]]) -> bool:
-    made_here = not any(region.in_program for _, region in found)
-    return made_here or all(region.verdict in QUIET and not region.other for _, region in found)
+    share = "less than 1%" if 100 * size < most else f"{size / most:.0%}"
+    return f"{size} B shared ({share} of a block's {most})"
 
 
 def _belongs(path: str, directory: str) -> bool:
     return directory in (".", path) or path.startswith(f"{directory}/")
 
 
-def _shorts(regions: Sequence[tuple[str, list[tuple[Stage, RegionFacts]]]]) -> Table:
+def _shorts(regions: Sequence[_Seen]) -> RenderableType:
     """Regions with nothing to order, a line each: what their last stage looks like."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     for _ in range(3):
         grid.add_column(no_wrap=True)
     grid.add_column()
-    for region_id, found in regions:
-        stage, last = found[-1]
-        by = "" if any(region.in_program for _, region in found) else "made by the compiler"
-        verdicts = dict.fromkeys(region.phrase for _, region in found)
+    for seen in regions:
         grid.add_row(
-            Text(region_id, "bold"),
-            Text(" → ".join(verdicts), "dim"),
-            Text(" ".join(part for part in (by, stage.value) if part), "dim"),
-            Signature(last.signature, "dim"),
+            Text(seen.id, "bold"),
+            Text(" → ".join(dict.fromkeys(region.phrase for region in seen.stages.values())), "dim"),
+            Text(seen.last_stage.value, "dim"),
+            Signature(seen.last.signature, "dim"),
         )
-    return grid
+    counts = letter_counts(
+        " ".join(seen.last.signature for seen in regions if seen.last.verdict == "no-loads")
+    )
+    if not (counts["L"] or counts["A"]):
+        return grid
+    return Group(grid, Text("no-loads: the loads that stand here are those of a loop or of an atomic", "dim"))
 
 
-def _region(
-    kernel: KernelFacts, region_id: str, found: Sequence[tuple[Stage, RegionFacts]]
-) -> Iterator[RenderableType]:
-    last_stage, last = found[-1]
-    head = Text(region_id, "bold")
-    bases = {region.basis for _, region in found}
-    parts = [last.kind if last.kind != "straight" else "straight-line code"]
-    if region_id == kernel.principal and sum(len(s.regions) > 1 for s in kernel.stages.values()):
+def _made_by_compiler(regions: Sequence[_Seen]) -> Text:
+    """Loops that the program does not have, on one line."""
+    said = []
+    for stages in dict.fromkeys(tuple(seen.stages) for seen in regions):
+        names = ", ".join(seen.id for seen in regions if tuple(seen.stages) == stages)
+        said.append(f"{names} ({', '.join(stage.value for stage in stages)})")
+    retries = all("R" in letter_counts(seen.last.signature) for seen in regions)
+    what = "retries of atomics" if retries else f"{plural('loop', len(regions))} of the compiler's own"
+    return Text(f"{what}: {', '.join(said)}", "dim", overflow="fold")
+
+
+def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableType]:
+    """A region, or the parts of a warp-specialised one, at every stage."""
+    first = family[0]
+    last = first.last
+    head = Text(first.id, "bold")
+    bases = {region.basis for seen in family for region in seen.stages.values()}
+    kind = next(iter(first.stages.values())).kind
+    parts = [kind if kind != "straight" else "straight-line code"]
+    if first.id == kernel.principal and sum(len(s.regions) > 1 for s in kernel.stages.values()):
         parts.append("principal region")
     if last.parent not in (None, "straight"):
         parts.append(f"inside {last.parent}")
     if len(bases) == 1:
-        parts.append(f"by {'source lines' if bases == {'source'} else bases.pop()}")
+        parts.append("rounds by source line" if bases == {"source"} else f"rounds by {bases.pop()}")
     head.append(f"  {', '.join(parts)}", "dim")
     yield head
-    body: list[RenderableType] = [_stages(kernel, found, show_basis=len(bases) > 1)]
-    if last.rounds:
-        body += ["", _rounds(last_stage, last)]
-    remarks = list(_remarks(kernel, found, kernel.stages[last_stage]))
+    body: list[RenderableType] = [_stages(kernel, family, show_basis=len(bases) > 1)]
+    rounds = _rounds(family)
+    body += [] if rounds is None else ["", rounds]
+    remarks = dict.fromkeys(_remarks(kernel, family))
     if remarks:
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True, style="dim")
         grid.add_column(overflow="fold")
+        said = ""
         for label, text in remarks:
-            grid.add_row(label, text)
+            grid.add_row(
+                "" if label == said else label, Text(text, "bold yellow" if label == "changed" else "")
+            )
+            said = label
         body += ["", grid]
     yield Padding(Group(*body), (0, 0, 0, 2))
 
 
-def _stages(kernel: KernelFacts, found: Sequence[tuple[Stage, RegionFacts]], *, show_basis: bool) -> Table:
+def _stages(kernel: KernelFacts, family: Sequence[_Seen], *, show_basis: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    matrix = any(region.matrix for _, region in found)
+    matrix = any(region.matrix for seen in family for region in seen.stages.values())
     for heading, shown, right in (
         ("stage", True, False),
+        ("region", len(family) > 1, False),
         ("verdict", True, False),
         ("MMA", matrix, True),
         ("lines", True, True),
@@ -180,44 +233,50 @@ def _stages(kernel: KernelFacts, found: Sequence[tuple[Stage, RegionFacts]], *, 
         if shown:
             table.add_column(heading, no_wrap=True, justify="right" if right else "left")
     table.add_column("signature")
-    have = dict(found)
-    first = list(kernel.stages).index(found[0][0])
-    changed = kernel.changed.get(found[0][1].id)
-    for stage in list(kernel.stages)[first:]:
-        region = have.get(stage)
-        if region is None:
-            absent: list[RenderableType] = [Text(stage.value), Text("no such loop", "dim")]
-            table.add_row(*absent)
-            continue
-        phrase = phrase_text(region.phrase)
-        if stage is changed:
-            phrase.stylize("yellow")
-        cells: list[RenderableType] = [Text(stage.value), phrase]
-        cells += [Text(str(region.matrix))] if matrix else []
-        cells.append(Text(span(*region.lines), "dim"))
-        cells += [Text(region.basis, "dim")] if show_basis else []
-        table.add_row(*cells, Signature(region.signature))
+    order = list(kernel.stages)
+    for stage in order[min(order.index(next(iter(seen.stages))) for seen in family) :]:
+        found = [seen for seen in family if stage in seen.stages]
+        if not found:
+            absent: list[RenderableType] = [Text(stage.value), *([Text()] if len(family) > 1 else [])]
+            table.add_row(*absent, Text("no such loop", "dim"))
+        for seen in found:
+            region = seen.stages[stage]
+            phrase = phrase_text(region.phrase)
+            if stage is kernel.changed.get(seen.id):
+                phrase.stylize("yellow")
+            cells: list[RenderableType] = [Text(stage.value if seen is found[0] else "")]
+            cells += [Text(seen.id, "dim")] if len(family) > 1 else []
+            cells += [phrase]
+            cells += [Text(str(region.matrix))] if matrix else []
+            cells.append(Text(span(*region.lines), "dim"))
+            cells += [Text(region.basis, "dim")] if show_basis else []
+            table.add_row(*cells, Signature(region.signature))
     return table
 
 
-def _rounds(stage: Stage, region: RegionFacts) -> Table:
+def _rounds(family: Sequence[_Seen]) -> Table | None:
     """Where the last stage issues each round's loads and computes on them."""
+    stage = family[0].last_stage
+    regions = [seen.last for seen in family if seen.last_stage is stage and seen.last.rounds]
+    if not regions:
+        return None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("round", justify="right", no_wrap=True)
     table.add_column("of", overflow="fold")
     table.add_column("loads", justify="right", no_wrap=True)
     table.add_column(f"{stage.value} lines", justify="right", no_wrap=True)
     table.add_column("computes at", justify="right", no_wrap=True)
-    ahead = any(any(item.distances) for item in region.rounds)
+    ahead = any(any(item.distances) for region in regions for item in region.rounds)
     if ahead:
         table.add_column("ahead", justify="right", no_wrap=True)
-    for number, item in enumerate(region.rounds, 1):
+    for number, item in enumerate(regions[0].rounds):
+        same = [region.rounds[number] for region in regions if number < len(region.rounds)]
         cells: list[RenderableType] = [
-            str(number),
+            str(number + 1),
             Pieces(_statements(item), gap=", "),
-            str(item.loads),
-            span(item.first_load, item.last_load),
-            span(item.first_compute, item.last_compute),
+            str(sum(one.loads for one in same)),
+            _places((one.first_load, one.last_load) for one in same),
+            _places((one.first_compute, one.last_compute) for one in same),
         ]
         if ahead:
             cells.append(", ".join(dict.fromkeys(str(d) for d in item.distances)))
@@ -225,39 +284,54 @@ def _rounds(stage: Stage, region: RegionFacts) -> Table:
     return table
 
 
+def _places(spans: Iterable[tuple[int | None, int | None]]) -> str:
+    return ", ".join(span(first, last) for first, last in spans if first is not None) or "–"
+
+
 def _statements(item: RoundFacts) -> list[str]:
     """The load statements of a round: `a gemv.py:20`, `b :21`."""
-    said = []
-    before = ""
-    for source in item.sources:
-        file, _, line = source.rpartition(":")
-        said.append(f":{line}" if file == before else source)
-        before = file
+    said = _shortened(item.sources)
     if item.names and len(item.names) == len(item.sources):
         return [f"{name} {place}" for name, place in zip(item.names, said, strict=True)]
     return [*item.names, *said] or ["–"]
 
 
-def _remarks(
-    kernel: KernelFacts, found: Sequence[tuple[Stage, RegionFacts]], stage: StageFacts
-) -> Iterator[tuple[str, str | Text]]:
-    last = found[-1][1]
-    for sentence, of_order in describe_changes(kernel, last.id):
-        yield ("changed", Text(sentence, "bold yellow") if of_order else Text(sentence))
-    copies = describe_copies(kernel, last)
-    if copies is not None:
-        yield "copies", copies
-    for sentence in describe_waits(kernel, stage, last):
-        yield "wait", sentence
+def _shortened(places: Iterable[str]) -> list[str]:
+    """Places without the file where it is that of the place before."""
+    said = []
+    before = ""
+    for place in places:
+        file, _, line = place.rpartition(":")
+        said.append(f":{line}" if file == before else place)
+        before = file
+    return said
+
+
+def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str, str]]:
+    first, last = family[0], family[0].last
+    stage = kernel.stages[first.last_stage]
+    meaning = describe_verdict(last.verdict)
+    if meaning is not None:
+        yield last.verdict, meaning
+    yield from describe_changes(kernel, first.id)
+    for seen in family:
+        copies = describe_copies(kernel, seen.last)
+        if copies is not None:
+            yield "copies", copies
+    here = [found for found in (stage.region(seen.id) for seen in family) if found is not None]
+    for sentence in describe_waits(kernel, stage, *here):
+        yield f"{stage.stage.value} wait", sentence
     lowered = last.verdict not in QUIET and not last.matrix and letter_counts(last.signature)["F"]
-    if lowered and any(region.matrix for _, region in found):
+    if lowered and any(region.matrix for region in first.stages.values()):
         yield "MMA", f"none in {stage.stage.value}: the dot became {lowered} scalar float instructions"
     shared = dict.fromkeys(name for item in last.rounds for name in item.shared)
     if shared and len(last.rounds) > 1:
         yield "shared", f"later rounds use it too: {', '.join(shared)}"
-    for region_stage, region in found:
-        for note in region.notes:
-            if region is last or note not in last.notes:
-                yield "note", note if region is last else f"{note} ({region_stage.value})"
-    if last.other:
-        yield "other", f"loads that no compute takes: {', '.join(last.other)}"
+    for seen in family:
+        for where, region in seen.stages.items():
+            for note in describe_notes(
+                x for x in region.notes if region is seen.last or x not in seen.last.notes
+            ):
+                yield "note", note if region is seen.last else f"{note} ({where.value})"
+        if seen.last.other:
+            yield "other", f"loads that no compute takes: {', '.join(_shortened(seen.last.other))}"

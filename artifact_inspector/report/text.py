@@ -15,7 +15,14 @@ from rich.text import Text
 from artifact_inspector.cache import Cache, Problem
 from artifact_inspector.inspection import KernelFacts
 from artifact_inspector.report.layout import Pieces
-from artifact_inspector.report.words import describe_unknown, load_depths, mma_count
+from artifact_inspector.report.waits import load_depths
+from artifact_inspector.report.words import (
+    describe_notes,
+    describe_unknown,
+    describe_verdict,
+    mma_count,
+    plural,
+)
 
 __all__ = ["CacheReport", "faults", "phrase_text"]
 
@@ -36,19 +43,27 @@ class CacheReport:
             yield Text(f"No kernels in {self.cache.root}.")
         else:
             yield self._kernels(console, options)
+            yield from _unknowns(self.kernels)
+            yield _key(self.kernels)
         beside = _beside(self.cache)
         if beside is not None and not self.narrowed:
             yield beside
         yield from faults(self.kernels, () if self.narrowed else self.cache.problems)
         if self.narrowed:
-            yield Text(f"{len(self.kernels)} kernels fit: give more of a name or a hash, or --target.", "dim")
+            fit = f"{len(self.kernels)} kernels fit"
+            yield Text(f"\n{fit}: for a whole story give more of a name or a hash, or --target.", "dim")
 
     def _kernels(self, console: Console, options: ConsoleOptions) -> RenderableType:
         rows = [
             _Row.of(kernel, digest)
             for kernel, digest in zip(self.kernels, _digests(self.kernels), strict=True)
         ]
-        count = f"{len(rows)} kernel{'s' if len(rows) != 1 else ''}"
+        whole = len(self.cache.entries)
+        count = (
+            f"{len(rows)} {plural('kernel', len(rows))}"
+            if len(rows) == whole
+            else f"{len(rows)} of {whole} kernels"
+        )
         title = Text(f"{count} in {self.cache.root}", "bold", no_wrap=True, overflow="ignore")
         for compact in (False, True):
             table, constants = _table(rows, compact=compact)
@@ -179,7 +194,10 @@ def phrase_text(phrase: str) -> Text:
 
 
 def _digests(kernels: Sequence[KernelFacts]) -> list[str]:
-    """As much of each hash as tells kernels of one name apart; nothing where the name does."""
+    """As much of each hash as tells kernels of one name apart; nothing where the name does.
+
+    Copies of one entry have their hash in common, and are told apart by directory.
+    """
     by_name: dict[str, list[str]] = {}
     for kernel in kernels:
         by_name.setdefault(kernel.artifact.display_name, []).append(kernel.artifact.hash)
@@ -189,8 +207,47 @@ def _digests(kernels: Sequence[KernelFacts]) -> list[str]:
         length = 6
         while length < 64 and len({other[:length] for other in same}) < len(set(same)):
             length += 1
-        digests.append(kernel.artifact.hash[:length] if len(same) > 1 else "")
+        own = kernel.artifact.hash
+        digests.append(
+            kernel.artifact.directory if same.count(own) > 1 else own[:length] if len(same) > 1 else ""
+        )
     return digests
+
+
+def _unknowns(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
+    """Why a verdict in the table is unknown."""
+    for kernel, digest in zip(kernels, _digests(kernels), strict=True):
+        region = kernel.principal_region
+        if region is not None and region.verdict == "unknown":
+            why = "; ".join(describe_notes(region.notes)) or "no reason was noted"
+            name = Text.assemble(
+                (f"{kernel.artifact.display_name} {digest}".rstrip(), "bold"), f" {region.id}"
+            )
+            yield Padding(name.append(f" is unknown: {why}"), (1, 0, 0, 0))
+
+
+def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
+    """What the verdicts and the bare numbers of the table mean."""
+    regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
+    if not regions:
+        return Text()
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for verdict in sorted({region.verdict for region in regions}):
+        grid.add_row(verdict, describe_verdict(verdict))
+    floats = (
+        "; float: scalar instructions in their place" if any("float" in mma_count(k) for k in kernels) else ""
+    )
+    grid.add_row("MMA", f"matrix instructions in the region of the verdict, of all in the file{floats}")
+    grid.add_row("wait", _WAIT_KEY)
+    return Padding(grid, (1, 0, 0, 0), style="dim")
+
+
+_WAIT_KEY = (
+    "how many younger loads, or groups of copies, the region's waits leave in flight; "
+    "phase: they wait for a barrier"
+)
 
 
 def _beside(cache: Cache) -> Text | None:

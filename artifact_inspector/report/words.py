@@ -1,4 +1,4 @@
-"""What reports say in words: waits, changes, counts. Text only, no layout."""
+"""What reports say in words: verdicts, changes, counts. Text only, no layout."""
 
 from __future__ import annotations
 
@@ -6,35 +6,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.order import RegionFacts
-from artifact_inspector.inspection import KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts
+from artifact_inspector.inspection import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, Stage
 
 __all__ = [
-    "commits_per_iteration",
     "cut_signature",
     "describe_changes",
-    "describe_copies",
     "describe_counts",
+    "describe_notes",
     "describe_target",
     "describe_unknown",
-    "describe_waits",
+    "describe_verdict",
     "legend",
     "letter_counts",
-    "load_depths",
     "mma_count",
+    "plural",
     "span",
 ]
-
-_GROUPS, _LOADS, _COPIES, _MATRIX, _STORES, _PHASE = range(6)
-_WAITS_FOR = (
-    (re.compile(r"cp\.async\.wait_|(?:ttg|triton_gpu)\.async_wait|wait\.asyncmark"), _GROUPS),
-    (re.compile(r"s_waitcnt|s_wait_loadcnt|amdg\.s_waitcnt|amdg\.memory_counter|rocdl\.s\.waitcnt"), _LOADS),
-    (re.compile(r"s_wait_asynccnt|s_wait_tensorcnt|amdg\.async_"), _COPIES),
-    (re.compile(r"wgmma|tcgen05|.*dot_wait"), _MATRIX),
-    (re.compile(r"cp\.async\.bulk|.*(?:bulk|store)_(?:token_)?wait"), _STORES),
-)
-_OF_LOADS = (_GROUPS, _LOADS, _COPIES)
 
 
 def span(first: int | None, last: int | None) -> str:
@@ -83,156 +72,101 @@ def _cut(runs: list[str], head: int, tail: int) -> str:
 def mma_count(kernel: KernelFacts) -> str:
     """Matrix instructions of the principal region, and of the whole file where those are more.
 
-    A dot that was lowered to scalar arithmetic shows how many float instructions there are instead.
+    Where a dot was lowered to scalar arithmetic, the float instructions of the region (of the
+    file, if it has no such region left) stand beside the zero.
     """
     last, region = kernel.last, kernel.principal_region
     if last is None:
         return "–"
     total = last.counts[EventKind.MATRIX.count_name]
-    inside = 0 if region is None else region.matrix
+    here = last.region(kernel.principal or "")
     if not total and any(facts.counts[EventKind.MATRIX.count_name] for facts in kernel.stages.values()):
-        return f"0, FMA {last.counts[EventKind.FLOAT.count_name]}"
-    if last.region(kernel.principal or "") is None or inside == total:
-        return str(total)
-    return f"{inside} of {total}"
-
-
-def load_depths(kernel: KernelFacts) -> str:
-    """Depths of the principal region's waits for loads and copies; `phase` where a barrier tells."""
-    last = kernel.last
-    if last is None:
-        return "–"
-    waits = [w for w in last.waits if w.region == kernel.principal]
-    depths = sorted({w.depth for w in waits if w.depth is not None and _purpose(w.op) in _OF_LOADS})
-    if depths:
-        return span(depths[0], depths[-1])
-    return "phase" if any(_purpose(w.op) == _PHASE for w in waits) else "–"
-
-
-def commits_per_iteration(kernel: KernelFacts, region: RegionFacts) -> int:
-    """Groups of copies committed in one source iteration of a loop.
-
-    The tensor-level stage tells best: further down the matrix operations commit groups of their own.
-    """
-    if Stage.TTGIR in kernel.stages:
-        above = kernel.stages[Stage.TTGIR].region(region.id)
-        if above is not None:
-            return letter_counts(above.signature)["K"] // above.unrolled_by
-    return letter_counts(region.signature)["K"] // region.unrolled_by
-
-
-def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
-    """How much one iteration of a loop copies and commits, and where the copies stand."""
-    if region.kind != "loop":
-        return None
-    counts = letter_counts(region.signature)
-    parts = []
-    if counts["A"]:
-        copies = counts["A"] / region.unrolled_by
-        parts.append(f"{copies:g} {_plural('copy', copies)} per iteration")
-        commits = commits_per_iteration(kernel, region)
-        if commits:
-            parts.append(f"in {commits} committed {_plural('group', commits)}")
-    if region.copies_stand is not None:
-        what = "standing" if parts else "the loads for later iterations stand"
-        parts.append(f"{what} {region.copies_stand} the computes")
-    return ", ".join(parts) or None
-
-
-def describe_waits(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> Iterator[str]:
-    """A sentence for each kind and depth of wait in a region."""
-    waits = [wait for wait in stage.waits if wait.region == region.id]
-    for op in dict.fromkeys(wait.op for wait in waits):
-        same = [wait for wait in waits if wait.op == op]
-        depths = sorted({wait.depth for wait in same if wait.depth is not None}, reverse=True)
-        if len(depths) > 2:
-            text = f"{_written(op, f'{depths[0]}…{depths[-1]}')} {_lines(same)}"
-            yield f"{text}: each lets that many younger {_unit(op, 2)} stay in flight; 0 waits for all"
-            continue
-        for depth in depths if depths else (None,):
-            at = [wait for wait in same if wait.depth == depth]
-            text = op if depth is None else _written(op, str(depth))
-            yield f"{text} {_lines(at)}: {_explain(kernel, region, op, depth)}"
-
-
-def _explain(kernel: KernelFacts, region: RegionFacts, op: str, depth: int | None) -> str:
-    purpose = _purpose(op)
-    if depth is None:
-        if purpose == _PHASE:
-            return "until the phase of a barrier is over, which the copies that signal it complete"
-        return (
-            "waits for what was issued before"
-            if purpose in _OF_LOADS
-            else f"for {_unit(op, 2)}, not for loads"
+        floats = (
+            last.counts[EventKind.FLOAT.count_name] if here is None else letter_counts(here.signature)["F"]
         )
-    unit = _unit(op, depth)
-    if depth == 0:
-        told = f"every {_unit(op, 1)} issued before must be complete"
-        if purpose not in _OF_LOADS:
-            return told
-        return told + (": it drains the pipeline in every iteration" if region.kind == "loop" else "")
-    told = f"the {'' if depth == 1 else f'{depth} '}youngest {unit} may stay in flight"
-    if purpose != _GROUPS or region.kind != "loop":
-        return told
-    commits = commits_per_iteration(kernel, region)
-    if not commits:
-        return told
-    ahead = depth / commits
-    sum_ = f"{depth} ÷ {commits} = {ahead:g} {_plural('iteration', ahead)}"
-    return f"{told}; at {commits} per iteration that is {sum_}"
+        return f"0, float {floats}"
+    inside = 0 if region is None else region.matrix
+    return str(total) if here is None or inside == total else f"{inside} of {total}"
 
 
-def _purpose(op: str) -> int:
-    return next((purpose for pattern, purpose in _WAITS_FOR if pattern.match(op)), _PHASE)
-
-
-_UNITS = {
-    _GROUPS: "group",
-    _LOADS: "vector-memory load",
-    _COPIES: "copy",
-    _MATRIX: "group of matrix operations",
-    _STORES: "group of stores",
-    _PHASE: "phase",
-}
-
-
-def _unit(op: str, count: int) -> str:
-    return _plural(_UNITS[_purpose(op)], count)
-
-
-def _plural(word: str, count: float) -> str:
+def plural(word: str, count: float) -> str:
+    """The word as it goes with a count: `2 groups of stores`."""
     if count == 1:
         return word
     head, gap, rest = word.partition(" of ")
     return (head[:-1] + "ie" if head.endswith("y") else head) + "s" + gap + rest
 
 
-def _written(op: str, depth: str) -> str:
-    return f"{op}({depth})" if op.endswith("cnt") and " " in op else f"{op} {depth}"
+_MEANINGS = {
+    "interleaved": "each round's loads stand behind the computes of the round before",
+    "clustered": "each round's loads stand in front of the computes of the round before",
+    "grouped": "loads of the rounds in one brace stand together, in front of those rounds' computes",
+    "mixed": (
+        "of a round's loads, the share f stands in front of the computes of the round before, g behind them"
+    ),
+    "single": "one round of loads and computes: nothing to order",
+    "serial": "one round, loaded and used in the same iteration: no overlap inside a warp",
+    "pipelined": "the loop loads d iterations ahead of its computes",
+    "partly pipelined": "some loads run d iterations ahead of their computes, others do not",
+    "unrolled": "no loop is left here: its iterations stand in line",
+    "gone": (
+        "the loads are there, but no compute on them: it was folded away (a multiply by −1 becomes an xor)"
+    ),
+    "warp-specialised": "some warps load, others compute",
+    "no-loads": "no loads of its own",
+    "no-compute": "no floating-point compute takes what is loaded",
+    "unknown": "a round's loads or computes were not found, for the reason given",
+}
 
 
-def _lines(waits: list[WaitFacts]) -> str:
-    lines = [wait.line for wait in waits]
-    if len(lines) == 1:
-        return f"(line {lines[0]})"
-    if len(lines) <= 3:
-        return f"(lines {', '.join(map(str, lines))})"
-    return f"(×{len(lines)}, lines {span(lines[0], lines[-1])})"
+def describe_verdict(verdict: str) -> str | None:
+    """What a verdict says of the text of its stage."""
+    return _MEANINGS.get(verdict)
 
 
-def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str, bool]]:
-    """What became of a region from stage to stage: (sentence, whether the order of rounds changed)."""
-    before: RegionFacts | None = None
+def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str, str]]:
+    """What became of a region from stage to stage: (what happened, where and by whom).
+
+    Only a change of the order of rounds is called `changed`; anything else goes by its verdict.
+    """
+    before: tuple[Stage, RegionFacts] | None = None
+    ordered: RegionFacts | None = None
     for stage, facts in kernel.stages.items():
         region = facts.region(region_id)
         if region is None:
             continue
-        if before is not None and before.verdict != region.verdict:
-            yield (
-                f"{before.phrase} → {region.phrase} at {stage.value}, by {stage.made_by}",
-                kernel.changed.get(region_id) is stage,
-            )
-        before = region
+        if before is not None and before[1].verdict != region.verdict:
+            next_to = stage.order == before[0].order + 1
+            where = f"at {stage.value}, by {stage.made_by}"
+            if not next_to:
+                where = f"between {before[0].value} and {stage.value}"
+            if region.verdict not in ORDER_VERDICTS or ordered is None:
+                yield region.verdict, f"{where}; {before[1].phrase} before"
+            elif ordered.verdict != region.verdict:
+                yield "changed", f"{ordered.phrase} → {region.phrase} {where}"
+        before = stage, region
+        ordered = region if region.verdict in ORDER_VERDICTS else ordered
+
+
+def describe_notes(notes: Iterable[str]) -> list[str]:
+    """Notes, those that say the same of several rounds as one.
+
+    Example:
+        >>> describe_notes(["round 1: moved", "round 2: moved", "cut off"])
+        ['rounds 1, 2: moved', 'cut off']
+    """
+    rounds: dict[str, list[str]] = {}
+    for note in notes:
+        found = _OF_ROUND.fullmatch(note)
+        number, said = found.groups() if found is not None else ("", note)
+        rounds.setdefault(said, []).append(number)
+    return [
+        f"{plural('round', len(numbers))} {', '.join(numbers)}: {said}" if numbers[0] else said
+        for said, numbers in rounds.items()
+    ]
+
+
+_OF_ROUND = re.compile(r"round (\d+): (.*)", re.DOTALL)
 
 
 def describe_unknown(stages: Iterable[StageFacts]) -> str | None:
@@ -276,13 +210,16 @@ _LETTERS = {
 }
 
 
-def legend(letters: Iterable[str]) -> list[str]:
+def legend(signatures: Iterable[str]) -> list[str]:
     """What the letters of some signatures stand for."""
-    present = set(letters)
-    return [f"{kind.letter} {name}" for kind, name in _LETTERS.items() if kind.letter in present]
+    runs = [run for signature in signatures for run in signature.split()]
+    present = {run[0] for run in runs}
+    said = [f"{kind.letter} {name}" for kind, name in _LETTERS.items() if kind.letter in present]
+    longest = max(runs, key=lambda run: int(run[1:] or "1"), default="")
+    return [*said, f"{longest} is {longest[1:]} {longest[0]} in a row"] if longest[1:] > "1" else said
 
 
 def describe_counts(stage: StageFacts) -> list[str]:
     """How many instructions of each kind a file has, where it has any."""
     found = [(stage.counts.get(kind.count_name, 0), name) for kind, name in _LETTERS.items()]
-    return [f"{count} {_plural(name, count)}" for count, name in found if count]
+    return [f"{count} {plural(name, count)}" for count, name in found if count]

@@ -235,11 +235,21 @@ def test_a_request_that_makes_no_sense_is_refused_with_the_alternatives(
     assert result.stdout == ""
 
 
-def test_a_stage_that_a_kernel_lacks_leaves_its_row(cache: Path) -> None:
-    result = run(cache, "--stage", "ptx")
+def test_a_stage_narrows_to_the_kernels_that_have_it(cache: Path) -> None:
+    entry = add_kernel(cache, "lowered", "cd" * 32)
+    (entry / "lowered.ptx").write_text(".version 8.7\n.target sm_80\n")
+    rows = run(cache, "--stage", "ptx").stdout
+    assert "lowered" in rows
+    assert "twice" not in rows
+    result = run(cache, "--stage", "amdgcn")
+    assert result.exit_code == 2
+    assert "There are ttir (2), ptx (1)." in result.stderr
+
+
+def test_a_region_of_the_only_kernel_is_a_story_without_a_name(cache: Path) -> None:
+    result = run(cache, "--region", "straight")
     assert result.exit_code == 0
-    assert "twice" in result.stdout
-    assert "interleaved" not in result.stdout
+    assert "straight-line code" in result.stdout
 
 
 def test_ir_prints_the_lines_of_the_region_with_events_in_the_margin(cache: Path) -> None:

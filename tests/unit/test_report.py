@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
+from artifact_inspector.analysis.order import ORDER_VERDICTS, Pair, RegionFacts, RoundFacts
 from artifact_inspector.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.errors import UsageError
 from artifact_inspector.inspection import COUNTED, KernelFacts, StageFacts, WaitFacts
@@ -25,13 +25,19 @@ from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.selection import narrow, parse_stages
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.text import CacheReport
+from artifact_inspector.report.waits import (
+    commits_per_iteration,
+    describe_copies,
+    describe_waits,
+    load_depths,
+)
 from artifact_inspector.report.words import (
     cut_signature,
     describe_changes,
-    describe_copies,
+    describe_notes,
     describe_unknown,
-    describe_waits,
-    load_depths,
+    describe_verdict,
+    legend,
     mma_count,
 )
 from artifact_inspector.targets import parse_target
@@ -95,8 +101,8 @@ def waits_of(
 def test_a_group_wait_leaves_its_depth_in_flight_and_tells_the_iterations() -> None:
     (said,) = waits_of("cp.async.wait_group", 4)
     assert said == (
-        "cp.async.wait_group 4 (line 40): the 4 youngest groups may stay in flight; "
-        "at 2 per iteration that is 4 ÷ 2 = 2 iterations"
+        "cp.async.wait_group 4 (line 40): lets 4 younger groups stay in flight; "
+        "at 2 committed per iteration that is 4 ÷ 2 = 2 iterations"
     )
 
 
@@ -107,20 +113,53 @@ def test_groups_of_matrix_operations_are_not_taken_for_groups_of_copies() -> Non
     assert "4 ÷ 2 = 2 iterations" in said
 
 
-def test_a_wait_of_zero_in_a_loop_drains_it() -> None:
-    (said,) = waits_of("cp.async.wait_group", 0)
-    assert "drains the pipeline in every iteration" in said
-    assert "÷" not in said
+@pytest.mark.parametrize(
+    ("signature", "above"),
+    [
+        ("W1 M4 K1 W1 A4 K1", None),  # a commit of matrix operations
+        ("W1 K1 A2 M2", "W1 K1 A2 M1"),  # a barrier that is told to expect copies
+        ("M16", "M1"),
+    ],
+)
+def test_no_iterations_are_told_where_the_groups_of_one_are_unknown(
+    signature: str, above: str | None
+) -> None:
+    (said,) = waits_of("cp.async.wait_group", 4, signature=signature, above=above)
+    assert said.endswith("lets 4 younger groups stay in flight")
+
+
+def test_commits_that_no_number_of_iterations_explains_are_unknown() -> None:
+    region = a_region("A1 K1 A1 K1 A1 K1", unrolled_by=2)
+    assert commits_per_iteration(a_kernel(a_stage(Stage.PTX, region)), region) is None
+
+
+def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
+    def said(**fields: object) -> str:
+        region = a_region("W1 M16 A4 K1", **fields)  # type: ignore[arg-type]
+        stage = a_stage(Stage.PTX, region, waits=(WaitFacts(40, "cp.async.wait_group", 0, "loop@9"),))
+        return next(describe_waits(a_kernel(stage), stage, region))
+
+    assert "drains the pipeline in every iteration" in said(distance=1)
+    assert "÷" not in said(distance=1)
+    assert said(verdict="serial").endswith("every group issued before must be complete")
+
+
+@pytest.mark.parametrize("op", ["s_waitcnt vmcnt", "s_wait_loadcnt"])
+def test_a_count_of_loads_on_amd_lets_so_many_younger_ones_fly(op: str) -> None:
+    assert waits_of(op, 3)[0].endswith("lets 3 younger vector-memory loads stay in flight")
+    assert waits_of(op, 1)[0].endswith("lets 1 younger vector-memory load stay in flight")
 
 
 def test_many_depths_are_one_sentence() -> None:
     (said,) = waits_of("s_waitcnt vmcnt", 14, 13, 2, 0)
-    assert said.startswith("s_waitcnt vmcnt(14…0) (×4, lines 40–43): each lets that many younger")
+    assert said.startswith("s_waitcnt vmcnt(14…0) (×4, lines 40–43): each lets as many younger")
+    assert said.endswith("0 waits for all")
+    assert "0 waits" not in waits_of("s_waitcnt vmcnt", 14, 13, 2)[0]
 
 
 def test_waits_for_matrix_operations_and_barriers_say_so() -> None:
     assert "matrix operations" in waits_of("wgmma.wait_group", 1)[0]
-    assert "phase of a barrier" in waits_of("mbarrier.try_wait", None)[0]
+    assert "all that a barrier expects" in waits_of("mbarrier.try_wait", None)[0]
     assert "stores" in waits_of("cp.async.bulk.wait_group", 0)[0]
 
 
@@ -143,8 +182,9 @@ def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations()
     assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M4", matrix=4), counts=counts))) == "4 of 16"
     assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M16", matrix=16), counts=counts))) == "16"
     above = a_stage(Stage.TTGIR, a_region("M1"), counts={"matrix": 1, "float": 0})
-    below = a_stage(Stage.PTX, a_region("F9", matrix=0), counts={"matrix": 0, "float": 1024})
-    assert mma_count(a_kernel(above, below)) == "0, FMA 1024"
+    below = a_stage(Stage.PTX, a_region("F900 L2 F24", matrix=0), counts={"matrix": 0, "float": 1248})
+    assert mma_count(a_kernel(above, below)) == "0, float 924"
+    assert mma_count(a_kernel(above, a_stage(Stage.PTX, counts=below.counts))) == "0, float 1248"
 
 
 def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
@@ -155,14 +195,58 @@ def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
         changed={"loop@9": Stage.TTGIR},
     )
     assert list(describe_changes(kernel, "loop@9")) == [
-        ("interleaved → clustered at ttgir, by Triton's GPU passes", True)
+        ("changed", "interleaved → clustered at ttgir, by Triton's GPU passes")
     ]
     piped = a_kernel(
         a_stage(Stage.TTIR, a_region("L1", "serial")), a_stage(Stage.TTGIR, a_region("L1", distance=2))
     )
     assert list(describe_changes(piped, "loop@9")) == [
-        ("serial → pipelined(2) at ttgir, by Triton's GPU passes", False)
+        ("pipelined", "at ttgir, by Triton's GPU passes; serial before")
     ]
+
+
+def test_a_change_over_stages_that_were_not_read_is_laid_to_none_of_them() -> None:
+    kernel = a_kernel(
+        a_stage(Stage.TTIR, a_region("L1", "interleaved")), a_stage(Stage.PTX, a_region("L1", "clustered"))
+    )
+    assert list(describe_changes(kernel, "loop@9")) == [
+        ("changed", "interleaved → clustered between ttir and ptx")
+    ]
+
+
+def test_an_order_that_came_back_behind_another_verdict_has_not_changed() -> None:
+    kernel = a_kernel(
+        a_stage(Stage.TTIR, a_region("L1", "interleaved")),
+        a_stage(Stage.TTGIR, a_region("L1", "unknown")),
+        a_stage(Stage.LLIR, a_region("L1", "interleaved")),
+    )
+    assert [what for what, _ in describe_changes(kernel, "loop@9")] == ["unknown"]
+
+
+def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
+    for verdict in ORDER_VERDICTS | {
+        "single",
+        "serial",
+        "pipelined",
+        "partly pipelined",
+        "unrolled",
+        "unknown",
+    }:
+        assert describe_verdict(verdict) is not None
+    assert "no compute on them: it was folded away" in str(describe_verdict("gone"))
+
+
+def test_a_remark_on_several_rounds_is_made_once() -> None:
+    assert describe_notes(["round 1: x", "y", "round 12: x", "round 2: z"]) == [
+        "rounds 1, 12: x",
+        "y",
+        "round 2: z",
+    ]
+
+
+def test_the_legend_explains_a_run_and_no_letter_that_is_not_there() -> None:
+    assert legend(["L2 M16", "F1"]) == ["L global load", "M matrix op", "F float op", "M16 is 16 M in a row"]
+    assert legend(["L1"]) == ["L global load"]
 
 
 def test_unclassified_opcodes_are_named_with_their_number() -> None:
@@ -242,6 +326,61 @@ def test_entries_that_are_not_whole_are_rows_that_say_so(
     assert said not in printed(
         CacheReport(a_cache(a_kernel()), [a_kernel()], narrowed=False), 120, monkeypatch
     )
+
+
+def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    region = a_region("L1", "unknown", notes=("round 2: its loads are not there",))
+    lost = a_kernel(a_stage(Stage.PTX, region))
+    fine = a_kernel(a_stage(Stage.PTX, a_region("L1", notes=("of no consequence",))))
+    text = printed(CacheReport(a_cache(lost), [lost], narrowed=False), 120, monkeypatch)
+    assert "k loop@9 is unknown: round 2: its loads are not there" in text
+    text = printed(CacheReport(a_cache(fine), [fine], narrowed=False), 120, monkeypatch)
+    assert "is unknown" not in text
+    assert "of no consequence" not in text
+
+
+def test_copies_of_one_entry_are_told_apart_by_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = [a_kernel(a_stage(Stage.PTX, a_region("L1")), directory=where) for where in ("here", "there")]
+    rows = printed(CacheReport(a_cache(*kernels), kernels, narrowed=False), 120, monkeypatch).splitlines()
+    assert [row.split()[1] for row in rows if row.startswith("k  ")] == ["here", "there"]
+
+
+def test_loops_of_the_compiler_share_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [a_region("W1 F1 R1", "no-loads", id=f"loop@5{end}", in_program=False) for end in ("", "#2")]
+    kernel = a_kernel(a_stage(Stage.AMDGCN, a_region("L1 F1", "serial"), *made))
+    text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
+    assert "\nretries of atomics: loop@5, loop@5#2 (amdgcn)\n" in text
+    assert text.count("loop@5") == 2
+    spin = a_region("W1", "no-loads", id="loop@5", in_program=False)
+    kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial"), spin))
+    text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
+    assert "\nloop of the compiler's own: loop@5 (ptx)\n" in text
+
+
+def test_the_parts_of_a_specialised_loop_are_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = RoundFacts(3, 50, 60, None, None, ("k.py:9",), ("a",), (), ())
+    computes = RoundFacts(0, None, None, 20, 30, ("k.py:9",), ("a",), (), ())
+    parts = [
+        a_region("W1 A3", "warp-specialised", id="loop@9/loads", rounds=(loads,)),
+        a_region("W1 M4", "warp-specialised", rounds=(computes,)),
+    ]
+    waits = (
+        WaitFacts(7, "mbarrier.try_wait", None, "loop@9/loads"),
+        WaitFacts(8, "mbarrier.try_wait", None, "loop@9"),
+    )
+    kernel = a_kernel(
+        a_stage(Stage.TTIR, a_region("L1 M1", "serial")), a_stage(Stage.PTX, *parts, waits=waits)
+    )
+    lines = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch).splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("loop@")] == ["loop@9"]
+    rows = [line.split()[:3] for line in lines if " loop@9" in line]
+    assert rows == [
+        ["ttir", "loop@9", "serial"],
+        ["ptx", "loop@9", "warp-specialised"],
+        ["loop@9/loads", "warp-specialised", "0"],
+    ]
+    assert ["1", "a", "k.py:9", "3", "50–60", "20–30"] in [line.split() for line in lines]
+    assert sum("mbarrier.try_wait (lines 7, 8)" in line for line in lines) == 1
 
 
 def test_what_is_no_kernel_is_counted_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
