@@ -83,13 +83,21 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Say in which order Triton kernels load and compute, from any Triton cache, with no GPU.
 
     One row per kernel of a cache; with a NAME that fits one kernel, its whole story, stage by stage.
     """
+
+
+def _complete_cache(incomplete: str) -> list[str]:
+    # no answer leaves it to the shell, which completes directories
+    return [name for name in ("compile", "demo") if incomplete and name.startswith(incomplete)]
 
 
 def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -102,7 +110,7 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     return sorted({entry.display_name for entry in entries if entry.display_name.startswith(incomplete)})
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
 Targets = Annotated[
     list[str] | None,
@@ -114,7 +122,11 @@ Targets = Annotated[
 def inspect(
     cache: Annotated[
         Path | None,
-        typer.Argument(metavar="CACHE", help="A cache directory; without it, the one that Triton uses."),
+        typer.Argument(
+            metavar="CACHE",
+            help="A cache directory; without it, the one that Triton uses.",
+            autocompletion=_complete_cache,
+        ),
     ] = None,
     name: Annotated[
         str | None,
@@ -129,7 +141,7 @@ def inspect(
         typer.Option("--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, amdgcn."),
     ] = None,
     ir: Annotated[
-        bool, typer.Option("--ir", help="Print the lines of a region, events in the margin.")
+        bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
     ] = False,
     region: Annotated[
         str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")

@@ -300,6 +300,33 @@ def test_version_and_help_read_nothing() -> None:
     assert all(word in helped for word in ("CACHE", "NAME", "--json", "--ir", "compile", "demo"))
 
 
+def test_a_switch_of_ours_asks_for_no_value_in_the_help() -> None:
+    shown = [line for line in run("--help").output.splitlines() if "--json" in line or "--ir" in line]
+    assert len(shown) == 2
+    assert not any("bool" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("inspect-kernel de", ["demo"]),
+        ("inspect-kernel {cache} tw", ["twice"]),
+        ("inspect-kernel {cache}", []),
+    ],
+)
+def test_commands_and_names_are_completed_and_directories_left_to_the_shell(
+    cache: Path, words: str, offered: list[str]
+) -> None:
+    words = words.format(cache=cache)
+    asked = {
+        "_INSPECT_KERNEL_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    result = CliRunner().invoke(cli.app, [], prog_name="inspect-kernel", env=asked)
+    assert result.stdout.split() == offered
+
+
 def test_the_command_starts_without_what_only_some_answers_need() -> None:
     code = (
         "import sys, artifact_inspector.cli;"
