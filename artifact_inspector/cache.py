@@ -123,7 +123,7 @@ def default_directory() -> Path:
     return Path(home, ".triton", "cache")
 
 
-def open_cache(path: Path | None = None) -> Cache:
+def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
     """Everything under a cache directory, at most six levels down.
 
     Args:
@@ -133,7 +133,7 @@ def open_cache(path: Path | None = None) -> Cache:
         CacheError: it is missing, no directory, or may not be read. Whatever is wrong further down
             is a problem of the result instead.
     """
-    root = default_directory() if path is None else path
+    root = default_directory() if path is None else Path(path)
     try:
         root = root.expanduser()
         os.scandir(root).close()

@@ -227,10 +227,9 @@ class _Judgement:
     def _without_rounds(self) -> str:
         if self.placement.other:
             return "no-compute"
+        # Loads of other regions may stand here: what a loop of the program loads, the program says.
         has_loads = any(self.code.function.instructions[i].kind in LOADS for i in self.indices)
-        if not has_loads or (self.region.reference is not None and self.region.loop is None):
-            return "no-loads"
-        return "no-compute"
+        return "no-compute" if has_loads and self.region.reference is None else "no-loads"
 
     def _incomplete(self, rounds: list[LocatedRound]) -> str:
         whole = self.code.indices(self.region.whole)
@@ -294,9 +293,8 @@ class _Judgement:
         ahead: list[LocatedStatement] = []
         same: list[LocatedStatement] = []
         distances: list[int] = []
-        # A peeled iteration takes one off for every load, whichever round shows it.
-        consumed = max((self._consumed_in_front(item) for item in rounds), default=0)
-        for item in rounds:
+        consumed = [self._consumed_in_front(item) for item in rounds]
+        for item, own in zip(rounds, consumed, strict=True):
             for found in item.statements:
                 if not found.loads:
                     if found.front:
@@ -304,7 +302,7 @@ class _Judgement:
                             f"the load of {self._name(found.statement)} was hoisted out of the loop"
                         )
                     continue
-                distance = self._distance(found, consumed)
+                distance = self._distance(found, own, max(consumed))
                 self.distances[id(found)] = distance
                 if found.statement.is_index:
                     continue
@@ -324,7 +322,12 @@ class _Judgement:
         self.notes.append(f"loaded in the iteration that uses it: {names}")
         return "partly pipelined"
 
-    def _distance(self, found: LocatedStatement, consumed: int) -> int:
+    def _distance(self, found: LocatedStatement, own: int, most: int) -> int:
+        """Iterations ahead, given what its own round and any round consumes in front of the loop.
+
+        A back end that peels an iteration may blur the computes of one round; then the distance that
+        the stage before knew tells that a peeled iteration takes one off for every load.
+        """
         known = 0 if self.before is None else self.before.distances.get(found.statement.index, 0)
         if known > found.statement.distance and not found.front:
             self.notes.append(
@@ -332,7 +335,9 @@ class _Judgement:
                 "its distance is that of the stage before"
             )
             return known
-        return found.statement.distance + max(0, self._copies_in_front(found) - consumed)
+        copies = self._copies_in_front(found)
+        distance, peeled = (found.statement.distance + max(0, copies - n) for n in (own, most))
+        return peeled if known and distance != known == peeled else distance
 
     def _copies_in_front(self, found: LocatedStatement) -> int:
         each = len(found.loads) / self.unrolled_by

@@ -27,7 +27,8 @@ def test_one_kernel_for_both_vendors_lands_in_one_cache(tmp_path):
     nvidia, amd = (result.directory for result in results)
     assert {nvidia.parent, amd.parent} == {tmp_path}
     assert re.search(r"^\.target sm_80$", (nvidia / "softmax_kernel.ptx").read_text(), re.M)
-    assert "amdhsa--gfx90a" in (amd / "softmax_kernel.amdgcn").read_text()
+    # Triton 3.9 writes a triple of another form
+    assert re.search(r"^\s*\.amdgcn_target .*gfx90a", (amd / "softmax_kernel.amdgcn").read_text(), re.M)
 
 
 @needs_triton
