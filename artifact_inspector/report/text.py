@@ -236,6 +236,10 @@ def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
     grid.add_column(overflow="fold")
     for verdict in sorted({region.verdict for region in regions}):
         grid.add_row(verdict, describe_verdict(verdict))
+    if any(region.unrolled_by > 1 for region in regions):
+        grid.add_row(
+            "×u", "the compiler unrolled the loop u times; distances are in iterations of the source"
+        )
     floats = (
         "; float: scalar instructions in their place" if any("float" in mma_count(k) for k in kernels) else ""
     )

@@ -339,6 +339,15 @@ def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch
     assert "of no consequence" not in text
 
 
+def test_the_table_explains_the_signs_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for times, said in ((1, False), (2, True)):
+        kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial", unrolled_by=times)))
+        text = printed(CacheReport(a_cache(kernel), [kernel], narrowed=False), 120, monkeypatch)
+        assert ("\n×u " in text) is said
+        assert "\nserial  " in text
+        assert "clustered" not in text
+
+
 def test_copies_of_one_entry_are_told_apart_by_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = [a_kernel(a_stage(Stage.PTX, a_region("L1")), directory=where) for where in ("here", "there")]
     rows = printed(CacheReport(a_cache(*kernels), kernels, narrowed=False), 120, monkeypatch).splitlines()
