@@ -37,6 +37,15 @@ COUNTED = tuple(
 
 
 _PLAIN = re.compile(r"[^\w$]")
+_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 MATRIX_WAITS = ("wgmma.", "tcgen05.", "ttng.warp_group_dot", "triton_nvidia_gpu.")
 
 
@@ -164,7 +173,7 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
             facts = _stage_facts(file, module, language, references, memories, exact=exact)
             stages[stage] = facts
             measure = facts if exact or measure is None else measure
-        except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as fault:
+        except _FAULTS as fault:
             # A fault of ours on one file must not cost the reader the rest of the report.
             problem = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
             problems.append(Problem(artifact.relative(stage.value), problem))
@@ -177,7 +186,8 @@ def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Mo
     try:
         text = read_stage(artifact, stage.value)
     except CacheError as error:
-        problems.append(Problem(artifact.relative(stage.value), error.message))
+        path = artifact.relative(stage.value)
+        problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
         return None
     if text.problem is not None:
         problems.append(text.problem)
@@ -217,6 +227,7 @@ def _stage_facts(
     regions: list[RegionFacts] = []
     waits: list[WaitFacts] = []
     total = 0
+    earlier = dict(memories)
     for function in module.functions:
         original = _original(function, module, references)
         several = len(module.functions) > 1 or len(references) > 1
@@ -228,7 +239,10 @@ def _stage_facts(
         region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
         for region in found:
             name = prefix + region.id
-            facts, memories[name] = judge(code, region, memories.get(name), exact=exact)
+            before = earlier.get(name)
+            if before is None and region.reference is not None:
+                before = earlier.get(prefix + region.reference.id)  # of a loop whose parts are apart now
+            facts, memories[name] = judge(code, region, before, exact=exact)
             regions.append(_prefixed(facts, prefix))
         for index, instruction in enumerate(function.instructions):
             if instruction.kind is EventKind.WAIT:

@@ -156,7 +156,7 @@ class _Locator:
         ]
         if not missing:
             return
-        self._take_unplaced(missing)
+        self._take_unplaced(missing, everything)
         by_order = sorted(everything, key=lambda found: found.statement.index)
         for place, found in enumerate(by_order):
             if found.loads or found.front:
@@ -197,7 +197,7 @@ class _Locator:
         ]
         return ends[:surplus]
 
-    def _take_unplaced(self, missing: list[LocatedStatement]) -> None:
+    def _take_unplaced(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> None:
         """Loads that lost their line (at none, or at the function's own) belong to what is missing."""
         unplaced = [
             index
@@ -207,7 +207,7 @@ class _Locator:
         ]
         unplaced = sorted({*unplaced, *self.orphans}, key=lambda index: self.position[index])
         if len(unplaced) < len(missing):
-            unplaced = self._strays(missing)
+            unplaced = self._strays(missing) or self._surplus(missing, located)
         if len(unplaced) < len(missing):
             return
         missing = sorted(missing, key=lambda found: found.statement.index)
@@ -232,6 +232,22 @@ class _Locator:
         ]
         due = sum(self.before.loads.get(found.statement.index, 0) for found in missing)
         return strays if len(strays) == due else []
+
+    def _surplus(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> list[int]:
+        """Loads that others have too many, if as many are missing: a pass gave several one line."""
+        if self.before is None:
+            return []
+        due = self.before.loads
+        surplus: list[int] = []
+        for found in located:
+            extra = len(found.loads) - due.get(found.statement.index, len(found.loads))
+            if found.loads and extra > 0:
+                surplus += found.loads[-extra:]
+        if not surplus or len(surplus) != sum(due.get(m.statement.index, 0) for m in missing):
+            return []
+        for found in located:
+            found.loads = [index for index in found.loads if index not in surplus]
+        return sorted(surplus, key=lambda index: self.position[index])
 
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
         # Only what comes from one pointer can be one wider load.

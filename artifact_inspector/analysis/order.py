@@ -5,6 +5,7 @@ The definitions are those of docs/verdicts.md; this module holds nothing but the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from artifact_inspector.model import EventKind, Instruction
 
 __all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
 
+_FUSED = re.compile(r"fma(?!x)|fmuladd|v_mac_|v_mad_f|v_dot")
 ORDER_VERDICTS = frozenset({"interleaved", "clustered", "grouped", "mixed"})
 """Verdicts that speak of the order of rounds; only a change between two of these is a change of order."""
 
@@ -77,6 +79,8 @@ class RegionFacts:
     rounds: tuple[RoundFacts, ...]
     other: tuple[str, ...]
     matrix: int
+    fused: int
+    """Fused multiply-adds: what a dot becomes where no matrix operation does it."""
     unrolled_by: int
     groups: str
     """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
@@ -164,6 +168,9 @@ class _Judgement:
             rounds=tuple(self._round(item) for item in self.placement.rounds),
             other=tuple(self.placement.other),
             matrix=sum(1 for x in instructions if x.kind is EventKind.MATRIX),
+            fused=sum(
+                1 for x in instructions if x.kind is EventKind.FLOAT and _FUSED.search(x.opcode) is not None
+            ),
             unrolled_by=self.unrolled_by,
             groups=self.groups,
             copies_stand=self.copies_stand,
@@ -212,11 +219,11 @@ class _Judgement:
 
     def _without_loop(self) -> str:
         kinds = {self.code.function.instructions[i].kind for i in self.indices}
+        if not self.code.is_whole:
+            self.notes.append("the file is cut off, and no loop in what is there is this one")
+            return "unknown"
         if kinds & (LOADS | COMPUTES) or not (self.code.flow.loops or self.code.longest):
             return "unrolled"
-        if not self.code.is_whole:
-            self.notes.append("the file is cut off, and what is there holds nothing of it")
-            return "unknown"
         if not self.code.longest:
             self.notes.append(
                 "no loop here was matched to this one, and there are no lines to look for it by"

@@ -119,6 +119,7 @@ def _region(region: RegionFacts) -> Document:
         "rounds": [_round(x) for x in region.rounds],
         "other": list(region.other),
         "matrix": region.matrix,
+        "fused": region.fused,
         "notes": list(region.notes),
     }
 

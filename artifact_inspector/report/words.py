@@ -72,8 +72,8 @@ def _cut(runs: list[str], head: int, tail: int) -> str:
 def mma_count(kernel: KernelFacts) -> str:
     """Matrix instructions of the principal region, and of the whole file where those are more.
 
-    Where a dot was lowered to scalar arithmetic, the float instructions of the region (of the
-    file, if it has no such region left) stand beside the zero.
+    Where a dot was lowered to scalar arithmetic, the fused multiply-adds of all regions stand beside
+    the zero.
     """
     last, region = kernel.last, kernel.principal_region
     if last is None:
@@ -81,10 +81,7 @@ def mma_count(kernel: KernelFacts) -> str:
     total = last.counts[EventKind.MATRIX.count_name]
     here = last.region(kernel.principal or "")
     if not total and any(facts.counts[EventKind.MATRIX.count_name] for facts in kernel.stages.values()):
-        floats = (
-            last.counts[EventKind.FLOAT.count_name] if here is None else letter_counts(here.signature)["F"]
-        )
-        return f"0, float {floats}"
+        return f"0, FMA {sum(found.fused for found in last.regions)}"
     inside = 0 if region is None else region.matrix
     return str(total) if here is None or inside == total else f"{inside} of {total}"
 

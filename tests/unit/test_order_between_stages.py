@@ -223,3 +223,11 @@ def test_a_loop_without_loads_has_none_though_an_inner_loop_begins_in_it() -> No
     assert facts(looped(*inner))["loop@9"].verdict == "no-loads"
     found = facts(looped(*inner), looped(*pipelined))
     assert (found["loop@9"].verdict, found["loop@8"].phrase) == ("no-loads", "pipelined(1)")
+
+
+def test_a_copy_that_bears_the_line_of_another_operation_is_taken_for_the_one_that_is_missing() -> None:
+    # A pass that lowers `b.T` may put the copy of b at the line of the transposition.
+    both, turned = f"%x = tt.dot %a, %t, %z : {T} @4", f"%t = tt.trans %b : {T} @5"
+    program = looped(LOAD_A, LOAD_B, turned, both)
+    found = loop(program, looped(LOAD_A, LOAD_B.replace("@3", "@5"), both.replace("%t", "%b")))
+    assert (found.verdict, found.rounds[0].loads) == ("serial", 2)

@@ -47,7 +47,8 @@ def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> Re
     known: dict[str, object] = {
         "id": "loop@9", "kind": "loop", "depth": 1, "parent": "straight", "lines": (10, 20),
         "signature": signature, "readable": "", "verdict": verdict, "distance": None, "basis": "source",
-        "pairs": (), "rounds": (), "other": (), "matrix": signature.count("M"), "unrolled_by": 1, "groups": "",
+        "pairs": (), "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
+        "unrolled_by": 1, "groups": "",
         "copies_stand": None, "notes": (), "in_program": True,
     }  # fmt: skip
     return RegionFacts(**{**known, **fields})  # type: ignore[arg-type]
@@ -182,9 +183,10 @@ def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations()
     assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M4", matrix=4), counts=counts))) == "4 of 16"
     assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M16", matrix=16), counts=counts))) == "16"
     above = a_stage(Stage.TTGIR, a_region("M1"), counts={"matrix": 1, "float": 0})
-    below = a_stage(Stage.PTX, a_region("F900 L2 F24", matrix=0), counts={"matrix": 0, "float": 1248})
-    assert mma_count(a_kernel(above, below)) == "0, float 924"
-    assert mma_count(a_kernel(above, a_stage(Stage.PTX, counts=below.counts))) == "0, float 1248"
+    below = a_stage(
+        Stage.PTX, a_region("F900 L2 F24", matrix=0, fused=512), counts={"matrix": 0, "float": 924}
+    )
+    assert mma_count(a_kernel(above, below)) == "0, FMA 512"
 
 
 def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
