@@ -166,7 +166,7 @@ def inspect_artifact(artifact: Artifact) -> KernelFacts:
                 continue
             language = format_of(stage)
             # A file that is cut off may lack the very loop that the kernel is about.
-            exact = not references and language.access is not None and not module.problems
+            exact = not references and language.access is not None and module.is_whole
             if exact:
                 references = _references(module, language)
             file = artifact.relative(stage.value)
@@ -234,7 +234,7 @@ def _stage_facts(
         prefix = f"{original or function.name}/" if several else ""
         total += len(function.instructions)
         counts.update([x.kind for x in function.instructions])
-        code = Code(function, find_control_flow(function), language.access, is_whole=not module.problems)
+        code = Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
         found = find_regions(code, references.get(original, ()), exact=exact)
         region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
         for region in found:

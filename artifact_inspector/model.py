@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 __all__ = [
+    "UNCLOSED",
     "Access",
     "BasicBlock",
     "EventKind",
@@ -46,6 +47,9 @@ class Stage(Enum):
         """The compiler component whose output this stage is."""
         return _STAGE_MAKER[self]
 
+
+UNCLOSED = "is not closed"
+"""How every format says of a function that the file ends, or another begins, inside it."""
 
 _STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3}
 _STAGE_MAKER = {
@@ -233,3 +237,8 @@ class Module:
     """What the file says of itself: target, num_warps, version … (keys are the format's own)."""
     problems: tuple[str, ...] = ()
     """What could not be read and was passed over, each with its line."""
+
+    @property
+    def is_whole(self) -> bool:
+        """False for a file that is cut off: what is not there may have been."""
+        return not any(UNCLOSED in problem for problem in self.problems)

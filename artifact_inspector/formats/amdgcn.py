@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, loads_in_flight
 from artifact_inspector.model import (
+    UNCLOSED,
     BasicBlock,
     EventKind,
     Frame,
@@ -282,7 +283,7 @@ def _read(
                 append, location, in_asm = body.instructions.append, None, False
                 known.clear()
     if body is not None:
-        problems.append(f"line {body.line}: function {body.name} is not closed")
+        problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
         functions.append(body.close(problems))
     return functions, problems
 

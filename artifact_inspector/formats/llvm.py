@@ -19,6 +19,7 @@ from typing import NamedTuple
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._scan import Format, OpcodeTable, loads_in_flight
 from artifact_inspector.model import (
+    UNCLOSED,
     BasicBlock,
     EventKind,
     Frame,
@@ -480,7 +481,7 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
             continue
         append(new(Instruction, (at, opcode, kind, location, None, text, decode)))
     if not closed:
-        problems.append(f"line {number}: the function {name} is not closed")
+        problems.append(f"line {number}: the function {name} {UNCLOSED}")
     subprogram = _HEADER_SUBPROGRAM.search(header.string)
     blocks = tuple(_blocks(number, labels, [*starts, len(instructions)], exits, instructions, problems))
     where = None if subprogram is None else locations.subprogram(subprogram[1])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._scan import Format, OpcodeTable
 from artifact_inspector.model import (
+    UNCLOSED,
     Access,
     BasicBlock,
     EventKind,
@@ -94,14 +95,15 @@ OPCODES = OpcodeTable(
             tt.experimental_descriptor_reduce
         """,
         EventKind.BRANCH: """
-            scf. cf. tt.return tt.call ttg.warp_specialize ttg.warp_yield ttg.warp_return func.
+            scf. cf. func. return$ call$ br$ cond_br$ tt.return tt.call ttg.warp_specialize
+            ttg.warp_yield ttg.warp_return
         """,
         EventKind.INTEGER: """
             arith. tt.addptr tt.advance tt.make_range tt.mulhiui tt.umulhi ttg.cmpi index.
             math.absi math.ctpop math.ctlz math.cttz math.ipowi tt.dot_op$ amdg.arrive_barrier
         """,
         EventKind.MOVE: """
-            arith.constant arith.select arith.extf arith.truncf arith.extsi arith.extui
+            arith.constant arith.select select$ arith.extf arith.truncf arith.extsi arith.extui
             arith.trunci arith.sitofp arith.uitofp arith.fptosi arith.fptoui arith.bitcast
             arith.index_cast arith.scaling_extf arith.scaling_truncf ttg.select tt.splat
             tt.unsplat tt.broadcast tt.expand_dims tt.reshape tt.view tt.trans tt.cat tt.join
@@ -136,8 +138,9 @@ _CALLED_FLOAT = re.compile(
     r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d"
 )
 
-_OPERATION = re.compile(r'((?:%[^\s,=()]+(?:, )?)+)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)+)"?')
-_FUNCTION = re.compile(r'tt\.func\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
+_OPERATION = re.compile(r'((?:%[^\s,=()]+(?:, )?)+)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)*)"?')
+# Triton 2.0 prints MLIR's own `func`, `return` and `select` without their dialect.
+_FUNCTION = re.compile(r'(?:tt\.func|func\.func|func)\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
 _ARGUMENT = re.compile(r"(%[\w$.-]+):")
 _VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _PAIR = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
@@ -155,7 +158,11 @@ _NUMBER = re.compile(r"(?:num|pendings|num_inst|num_groups|num_ops|numOps|num_lo
 def sniff(text: str) -> bool:
     """True for an MLIR module that holds a Triton function."""
     head = text[:65536]
-    return "tt.func" in head or ("module" in head and ("ttg." in head or "triton_gpu." in head))
+    return (
+        "tt.func" in head
+        or "func public @" in head
+        or ("module" in head and ("ttg." in head or "triton_gpu." in head))
+    )
 
 
 def parse(source: SourceText, stage: Stage) -> Module:
@@ -270,7 +277,7 @@ class _Reader:
             self._close(line, number)
         elif first == "^":
             self._label(line)
-        elif line.startswith("tt.func"):
+        elif line.startswith(("tt.func", "func ", "func.func")):
             self._function(line, number)
         elif not self._open:
             return
@@ -283,7 +290,7 @@ class _Reader:
         """The functions read; one that is still open is kept as far as it goes."""
         if self._open:
             self.problems.append(
-                f"line {self._line}: function {self._name} is not closed: the file is truncated"
+                f"line {self._line}: function {self._name} {UNCLOSED}: the file is truncated"
             )
             self._open.clear()
             self._end_function(None)
@@ -294,7 +301,7 @@ class _Reader:
         if found is None or not line.endswith("{"):
             return  # a declaration
         if self._open:
-            self.problems.append(f"line {number}: function {self._name} is not closed before the next begins")
+            self.problems.append(f"line {number}: function {self._name} {UNCLOSED} before the next begins")
             self._open.clear()
             self._end_function(None)
         arguments = tuple(_ARGUMENT.findall(line, found.end()))
@@ -303,10 +310,9 @@ class _Reader:
 
     def _operation(self, line: str, number: int) -> None:
         found = _OPERATION.match(line)
-        if found is None:
-            if line.startswith(("attributes", "->", ":")):
-                return  # a custom form that breaks over lines
-            self.problems.append(f"line {number}: not understood: {line[:60]}")
+        if found is None or line.startswith("attributes"):
+            if not line.startswith(("attributes", "->", ":")):  # a custom form that breaks over lines
+                self.problems.append(f"line {number}: not understood: {line[:60]}")
             return
         text, location = self._split_location(line)
         opcode = found[2]

@@ -16,6 +16,7 @@ from itertools import pairwise
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers
 from artifact_inspector.model import (
+    UNCLOSED,
     BasicBlock,
     EventKind,
     Frame,
@@ -239,7 +240,7 @@ def _read(lines: list[str], files: Mapping[int, str]) -> tuple[list[Function], d
     if body is not None:
         if pending:
             problems.append(f"line {pending_line}: statement without an end")
-        problems.append(f"line {body.line}: function {body.name} is not closed")
+        problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
         functions.append(body.close(problems))
     return functions, attributes, problems
 

@@ -455,3 +455,26 @@ def test_every_row_of_the_table_is_an_operation_of_a_dialect() -> None:
         "cf",
     }
     assert OPCODES.kind("tt.load") is EventKind.GLOBAL_LOAD
+
+
+def test_triton_2_0_leaves_out_the_dialect_of_functions_returns_and_selections() -> None:
+    text = """module attributes {"triton_gpu.num-warps" = 4 : i32} {
+  func public @matmul_0d1d2c(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %arg1: i32) {
+    %9 = "triton_gpu.cmpi"(%arg1, %arg1) {predicate = 2 : i64} : (i32, i32) -> i1
+    %10 = select %9, %arg1, %arg1 : i32
+    %11 = tt.reduce %12 {axis = 0 : i32, redOp = 2 : i32} : tensor<64x256xf32> -> tensor<256xf32>
+    return
+  }
+}
+"""
+    found = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
+    (function,) = found.functions
+    assert found.problems == ()
+    assert FORMAT.sniff(text)
+    assert (function.name, function.arguments) == ("matmul_0d1d2c", ("%arg0", "%arg1"))
+    assert [(x.opcode, x.kind) for x in function.instructions] == [
+        ("triton_gpu.cmpi", EventKind.INTEGER),
+        ("select", EventKind.MOVE),
+        ("tt.reduce", EventKind.FLOAT),
+        ("return", EventKind.BRANCH),
+    ]
