@@ -381,6 +381,11 @@ class _Judgement:
 
         LLVM unrolls after the rounds were read: the events, told apart by round, repeat as a whole.
         """
+        if self.before is not None:
+            # A back end that mixes copies, or the loads and computes of one, leaves the number of loads.
+            present = [s for item in rounds for s in item.statements if s.loads]
+            if all(len(s.loads) == self.before.loads.get(s.statement.index) for s in present):
+                return self.before.unrolled_by
         labels: dict[int, str] = {}
         for number, item in enumerate(rounds):
             for place, found in enumerate(item.statements):
@@ -394,11 +399,6 @@ class _Judgement:
         for period in range(max(2, statements), len(runs) // 2 + 1):
             if len(runs) % period == 0 and runs == runs[:period] * (len(runs) // period):
                 return len(runs) // period
-        if self.before is not None and self.before.unrolled_by > 1:
-            # A back end that mixes the copies leaves their number of loads.
-            present = [s for item in rounds for s in item.statements if s.loads]
-            if all(len(s.loads) == self.before.loads.get(s.statement.index) for s in present):
-                return self.before.unrolled_by
         return 1
 
     def _is_hoisted(self, item: LocatedRound) -> bool:

@@ -80,7 +80,7 @@ OPCODES = OpcodeTable(
         EventKind.LOCAL_LOAD: "scratch_load",
         EventKind.LOCAL_STORE: "scratch_store",
         EventKind.SHUFFLE: "ds_bpermute ds_permute ds_swizzle v_permlane",
-        EventKind.BRANCH: "s_branch s_cbranch s_setpc s_swappc s_call s_endpgm s_rfe",
+        EventKind.BRANCH: "s_branch s_cbranch s_setpc s_set_pc s_swappc s_swap_pc s_call s_endpgm s_rfe",
         EventKind.INTEGER: """
             v_add_u v_add_i v_add_co v_add_nc v_add3 v_add_lshl v_addc v_sub_u v_sub_i v_sub_co v_sub_nc
             v_subb v_subbrev v_subrev_u v_subrev_i v_subrev_co v_subrev_nc v_subrevb v_mul_i v_mul_u
@@ -131,7 +131,7 @@ _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
 
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
-_ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc")
+_ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc")
 _ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
 _NO_RESULT = re.compile(
     r".*_store_|.*_to_lds|.*_from_lds|global_load_lds|buffer_load_lds|.*prefetch|ds_write|ds_store(?!xchg)"
