@@ -17,7 +17,7 @@ from artifact_inspector.analysis.placement import (
 )
 from artifact_inspector.analysis.reference import Chain, ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.regions import Code, Region, is_homeless
-from artifact_inspector.analysis.rounds import LOADS
+from artifact_inspector.analysis.rounds import LOADS, bits_of
 from artifact_inspector.analysis.taint import find_first_computes
 
 __all__ = ["locate"]
@@ -85,7 +85,9 @@ class _Locator:
             for chain in compute.chains[0]
         }
         self.notes: list[str] = []
-        self.flowing: dict[int, int] | None = None
+        self.taking: list[list[int]] | None = None
+        self.inside: dict[Chain, list[int]] = {}
+        """Computes of the region at a place, as far as they were asked for."""
         self.orphans: list[int] = []
         """Loads that stand at the line of another statement only because they share its clause."""
 
@@ -264,8 +266,9 @@ class _Locator:
         for chain, rounds in owners.items():
             indices = self._computes_at(chain)
             front = [i for i in self._table(chain) if self._is_front(i)]
-            for number in rounds:
-                located[number].front_computes += front
+            if front:
+                for number in rounds:
+                    located[number].front_computes += front
             shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
             for number, share in zip(rounds, shares, strict=True):
                 located[number].computes += share
@@ -278,7 +281,7 @@ class _Locator:
         if not item.loads:
             return
         if level < 0:
-            item.computes = [i for i, groups in self._flowing(located).items() if groups >> number & 1]
+            item.computes = self._taking(located)[number]
             if item.computes:
                 self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
             return
@@ -286,12 +289,8 @@ class _Locator:
         known = 0 if self.before is None else self.before.computes.get(number, 0)
         if level == 0 and (len(item.computes) >= known or len(located) == 1):
             return
-        taking = [
-            index
-            for chain in self._chains(number, 0, None)
-            for index in self._computes_at(chain)
-            if self._flowing(located).get(index, 0) >> number & 1
-        ]
+        places = set(self._chains(number, 0, None))
+        taking = [i for i in self._taking(located)[number] if self.code.chains.get(i) in places]
         if level == 0:
             item.contracted = bool(set(taking) - set(item.computes))
             item.computes += taking
@@ -326,31 +325,30 @@ class _Locator:
     def _computes_at(self, chain: Chain | None) -> list[int]:
         if chain is None:
             return []
-        return [index for index in self._table(chain) if self._in_whole(index)]
+        if chain not in self.inside:
+            self.inside[chain] = [index for index in self._table(chain) if self._in_whole(index)]
+        return self.inside[chain]
 
     def _table(self, chain: Chain) -> list[int]:
         found = self.code.computes_at.get(chain, [])
         return found or self.code.integers_at.get(chain, []) if chain in self.integer_places else found
 
-    def _flowing(self, located: list[LocatedRound]) -> dict[int, int]:
-        """Computes that take loaded data first, each with its rounds as a bit set; made once."""
-        if self.flowing is not None:
-            return self.flowing
-        groups: dict[int, int] = {}
-        for number, item in enumerate(located):
-            for load in item.loads:
-                groups[load] = number
-        run = [(i, self.code.function.instructions[i]) for i in self.code.indices(self.region.whole)]
-        self.flowing = find_first_computes(run, groups, 1 if self.region.loop is None else 2)
-        return self.flowing
+    def _taking(self, located: list[LocatedRound]) -> list[list[int]]:
+        """For each round, the computes that take its data first, by dataflow; found once."""
+        if self.taking is None:
+            groups = {load: number for number, item in enumerate(located) for load in item.loads}
+            run = [(i, self.code.function.instructions[i]) for i in self.code.indices(self.region.whole)]
+            self.taking = [[] for _ in located]
+            for index, bits in find_first_computes(run, groups, 1 if self.region.loop is None else 2).items():
+                for number in bits_of(bits):
+                    self.taking[number].append(index)
+        return self.taking
 
     def _apart(self, indices: list[int], rounds: list[int], located: list[LocatedRound]) -> list[list[int]]:
         """Tell the computes at one place apart: by the loads they take, else in equal runs."""
-        flowing = self._flowing(located)
-        shares = [[i for i in indices if flowing.get(i, 0) >> number & 1] for number in rounds]
-        if all(shares):
-            return shares
-        return equal_runs(indices, len(rounds))
+        here, taking = set(indices), self._taking(located)
+        shares = [[i for i in taking[number] if i in here] for number in rounds]
+        return shares if all(shares) else equal_runs(indices, len(rounds))
 
 
 def _label(found: LocatedStatement) -> str:

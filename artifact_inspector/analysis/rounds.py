@@ -14,7 +14,7 @@ from artifact_inspector.analysis.cfg import ControlFlow
 from artifact_inspector.analysis.values import Values, number_values
 from artifact_inspector.model import Access, EventKind, Function, Instruction
 
-__all__ = ["Round", "RoundsOf", "Statement", "find_rounds"]
+__all__ = ["Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
 
 LOADS = frozenset({EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY})
 COMPUTES = frozenset({EventKind.MATRIX, EventKind.FLOAT})
@@ -175,7 +175,7 @@ class _Search:
             role = self.roles[index]
             data = self._joined([reads[name] for name in role.value if name in reads])
             self._reached(data, self.sinks, index)
-            for compute in _bits(data.through):
+            for compute in bits_of(data.through):
                 self.serves.setdefault(compute, set()).add(index)
         elif kind in COMPUTES:
             self._compute(index, self._joined(list(reads.values())), results)
@@ -214,7 +214,7 @@ class _Search:
         role = self.roles[index]
         number = self.number[index]
         address = self._joined([reads[name] for name in role.address if name in reads])
-        for other in {bit // FARTHEST for bit in _bits(address.reach)}:
+        for other in {bit // FARTHEST for bit in bits_of(address.reach)}:
             if other != number:
                 self.addressed.setdefault(other, set()).add(number)
         loaded = self._joined([reads[name] for name in role.value if name in reads])
@@ -232,11 +232,11 @@ class _Search:
         own = 1 << index
         if data.fresh:
             self.direct[index] = self.direct.get(index, 0) | data.fresh
-        for earlier in _bits(data.last):
+        for earlier in bits_of(data.last):
             self.consumers.setdefault(earlier, set()).add(index)
         if self._is_anchor(index):
             self._reached(data, self.anchors, index)
-            for compute in _bits(data.through | own):
+            for compute in bits_of(data.through | own):
                 self.serves.setdefault(compute, set()).add(index)
             self._define(results, _Tags(last=own))
         else:
@@ -251,16 +251,16 @@ class _Search:
         )
 
     def _reached(self, data: _Tags, where: dict[int, set[tuple[int, int]]], index: int) -> None:
-        for bit in _bits(data.reach):
+        for bit in bits_of(data.reach):
             number, distance = divmod(bit, FARTHEST)
             where.setdefault(number, set()).add((distance, index))
 
     def _next_iteration(self, tags: _Tags, owner: int, index: int) -> _Tags:
         loop = self.owner_loop.get(owner) if owner >= 0 else self.flow.loop_of[-1 - owner]
         moved = _Tags(0, 0, tags.through, tags.last)
-        for bit in _bits(tags.reach):
+        for bit in bits_of(tags.reach):
             moved.reach |= self._shifted(bit, loop)
-        for bit in _bits(tags.fresh):
+        for bit in bits_of(tags.fresh):
             moved.fresh |= self._shifted(bit, loop)
         return moved
 
@@ -276,11 +276,12 @@ class _Search:
     def _collect(self) -> RoundsOf:
         position = self.flow.position
         chosen: dict[int, tuple[int, int]] = {}
+        computed: set[int] = set()
+        for fresh in self.direct.values():
+            computed.update(bit // FARTHEST for bit in bits_of(fresh))
         for number in range(len(self.loads)):
             reached = self.anchors.get(number)
-            if not reached and any(
-                fresh >> (number * FARTHEST) & ((1 << FARTHEST) - 1) for fresh in self.direct.values()
-            ):
+            if not reached and number in computed:
                 reached = self.sinks.get(number)
             if reached:
                 chosen[number] = min(reached, key=lambda found: (found[0], position[found[1]]))
@@ -301,8 +302,12 @@ class _Search:
                 # What they address is loaded in another region; here they compute nothing.
                 other += grouped.pop(key)
         other.sort(key=lambda statement: statement.index)
+        serving: dict[int, list[int]] = {}
+        for compute in self.direct:
+            for anchor in self.serves.get(compute, ()):
+                serving.setdefault(anchor, []).append(compute)
         rounds = [
-            Round(loop, anchor, tuple(statements), self._computes_of(anchor, statements))
+            Round(loop, anchor, tuple(statements), self._computes_of(serving.get(anchor, []), statements))
             for (loop, anchor), statements in grouped.items()
         ]
         rounds.sort(key=lambda found: (position[found.anchor], position[found.statements[0].index]))
@@ -329,19 +334,16 @@ class _Search:
                     changed = True
         return indices
 
-    def _computes_of(self, anchor: int, statements: list[Statement]) -> tuple[int, ...]:
+    def _computes_of(self, serving: list[int], statements: list[Statement]) -> tuple[int, ...]:
         mask = 0
         for statement in statements:
             mask |= ((1 << FARTHEST) - 1) << (self.number[statement.index] * FARTHEST)
-        found = [
-            compute
-            for compute, fresh in self.direct.items()
-            if fresh & mask and anchor in self.serves.get(compute, ())
-        ]
+        found = [compute for compute in serving if self.direct[compute] & mask]
         return tuple(sorted(found, key=lambda index: self.flow.position[index]))
 
 
-def _bits(mask: int) -> list[int]:
+def bits_of(mask: int) -> list[int]:
+    """Places of the bits that are set, lowest first."""
     found = []
     while mask:
         low = mask & -mask
