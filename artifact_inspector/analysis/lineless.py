@@ -160,10 +160,8 @@ def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
     start = min(code.flow.position[i] for i in code.indices(region.whole))
     return [
         i
-        for i, x in enumerate(code.function.instructions)
-        if x.kind in kinds
-        and code.flow.loop_of[code.flow.block_of[i]] is None
-        and code.flow.position[i] < start
+        for i in code.loads_outside_loops
+        if code.function.instructions[i].kind in kinds and code.flow.position[i] < start
     ]
 
 

@@ -33,6 +33,7 @@ class Code:
         self.function = function
         self.flow = flow
         self._access = access
+        self._rank = {block: place for place, block in enumerate(flow.order)}
         self.chains: dict[int, Chain] = {}
         """Place of every load, compute and branch that has one."""
         self.loads_at: dict[Chain, list[int]] = {}
@@ -72,6 +73,16 @@ class Code:
         """Rounds read off this stage itself, where it is in tensor-level SSA form."""
         return None if self._access is None else find_rounds(self.function, self.flow, self._access)
 
+    @cached_property
+    def loads_outside_loops(self) -> list[int]:
+        """Loads that no loop holds, in text order."""
+        flow = self.flow
+        return [
+            index
+            for index, instruction in enumerate(self.function.instructions)
+            if instruction.kind in LOADS and flow.loop_of[flow.block_of[index]] is None
+        ]
+
     def in_order(self) -> Iterator[int]:
         """Instruction indices in execution order."""
         for block in self.flow.order:
@@ -81,8 +92,7 @@ class Code:
         """Instructions of some blocks, in execution order."""
         return [
             index
-            for block in self.flow.order
-            if block in blocks
+            for block in sorted(blocks, key=self._rank.__getitem__)
             for index in range(self.function.blocks[block].start, self.function.blocks[block].stop)
         ]
 
