@@ -40,6 +40,10 @@ class ControlFlow:
     block_of: tuple[int, ...]
     """Block of every instruction."""
 
+    def loop_at(self, instruction: int) -> int | None:
+        """Innermost loop that holds an instruction, by its index."""
+        return self.loop_of[self.block_of[instruction]]
+
     def encloses(self, outer: int | None, inner: int | None) -> bool:
         """True when `inner` is `outer` or lies in it; None stands for the whole function."""
         while inner is not None and inner != outer:

@@ -148,7 +148,7 @@ def find_reference(
         parent = None if loop is None else flow.loops[loop].parent
         kinds = {function.instructions[i].kind for i in inside}
         own = [item for item in rounds if item.loop == loop]
-        lent = [item for item in rounds if item.loop != loop and _loop_at(flow, item.anchor) == loop]
+        lent = [item for item in rounds if item.loop != loop and flow.loop_at(item.anchor) == loop]
         regions.append(
             ReferenceRegion(
                 id="straight" if loop is None else names[loop],
@@ -212,7 +212,7 @@ def _prologues(function: Function, flow: ControlFlow, found: RoundsOf) -> dict[i
         ahead = [
             s.index
             for other in found.rounds
-            if other.anchor == item.anchor and other.loop != item.loop == _loop_at(flow, item.anchor)
+            if other.anchor == item.anchor and other.loop != item.loop == flow.loop_at(item.anchor)
             for s in other.statements
         ]
         for statement in own:
@@ -237,10 +237,6 @@ def equal_runs(indices: list[int], count: int) -> list[list[int]]:
     return [indices[n * total // count : (n + 1) * total // count] for n in range(count)]
 
 
-def _loop_at(flow: ControlFlow, index: int) -> int | None:
-    return flow.loop_of[flow.block_of[index]]
-
-
 def _round(
     function: Function,
     flow: ControlFlow,
@@ -249,7 +245,7 @@ def _round(
     item: Round,
     prologues: dict[int, list[int]],
 ) -> ReferenceRound:
-    anchored = _loop_at(flow, item.anchor)
+    anchored = flow.loop_at(item.anchor)
     statements = [_statement(function, statement) for statement in item.statements]
     statements = [replace(s, prologue=tuple(prologues.get(s.index, ()))) for s in statements]
     return ReferenceRound(

@@ -80,7 +80,7 @@ class Code:
         return [
             index
             for index, instruction in enumerate(self.function.instructions)
-            if instruction.kind in LOADS and flow.loop_of[flow.block_of[index]] is None
+            if instruction.kind in LOADS and flow.loop_at(index) is None
         ]
 
     def in_order(self) -> Iterator[int]:
@@ -375,7 +375,7 @@ def _split_regions(
         for index in code.indices(code.flow.loops[loop].blocks):
             chain = code.chains.get(index)
             kind = code.function.instructions[index].kind
-            if kind in LOADS and code.flow.loop_of[code.flow.block_of[index]] == loop:
+            if kind in LOADS and code.flow.loop_at(index) == loop:
                 has_load = has_load or chain in loads or (chain not in known and is_homeless(code, chain))
             elif kind in COMPUTES and chain is not None:
                 has_compute = has_compute or chain in computes

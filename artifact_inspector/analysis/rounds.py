@@ -14,7 +14,7 @@ from artifact_inspector.analysis.cfg import ControlFlow
 from artifact_inspector.analysis.values import Values, number_values
 from artifact_inspector.model import Access, EventKind, Function, Instruction
 
-__all__ = ["Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
+__all__ = ["COMPUTES", "LOADS", "SINKS", "Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
 
 LOADS = frozenset({EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY})
 COMPUTES = frozenset({EventKind.MATRIX, EventKind.FLOAT})
@@ -266,7 +266,7 @@ class _Search:
 
     def _shifted(self, bit: int, loop: int | None) -> int:
         number, distance = divmod(bit, FARTHEST)
-        own = self.flow.loop_of[self.flow.block_of[self.loads[number]]]
+        own = self.flow.loop_at(self.loads[number])
         if own != loop:
             return 1 << bit
         return 1 << (bit + 1) if distance + 1 < FARTHEST else 0
@@ -289,7 +289,7 @@ class _Search:
         grouped: dict[tuple[int | None, int], list[Statement]] = {}
         other: list[Statement] = []
         for number, index in enumerate(self.loads):
-            loop = self.flow.loop_of[self.flow.block_of[index]]
+            loop = self.flow.loop_at(index)
             if number not in chosen:
                 other.append(Statement(index, loop, 0, False, False, self._base(index)))
                 continue
