@@ -18,7 +18,7 @@ from artifact_inspector.analysis.placement import (
 from artifact_inspector.analysis.reference import LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.regions import Code, Region
 from artifact_inspector.analysis.rounds import LOADS
-from artifact_inspector.analysis.taint import find_first_computes
+from artifact_inspector.analysis.taint import find_computes_taking, find_first_computes
 from artifact_inspector.model import EventKind
 
 __all__ = ["locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
@@ -31,13 +31,13 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
     """
     if code.rounds is None:
         return None
-    loop_at = [code.flow.loop_of[code.flow.block_of[item.anchor]] for item in code.rounds.rounds]
+    loop_at = [code.flow.loop_at(item.anchor) for item in code.rounds.rounds]
     here = [item for item, at in zip(code.rounds.rounds, loop_at, strict=True) if item.loop == region.loop]
     if region.loop is None:
         # Loads whose data goes into a loop are its prologue unless the program has such loads.
         inner = [item for item in reference.rounds if item.anchored_in != "straight"]
         if not inner:
-            here = [item for item in here if code.flow.loop_of[code.flow.block_of[item.anchor]] is None]
+            here = [item for item in here if code.flow.loop_at(item.anchor) is None]
     if len(here) != len(reference.rounds):
         return None
     rounds: list[LocatedRound] = []
@@ -91,17 +91,20 @@ def locate_by_dataflow(
         if region.loop is not None:
             notes += _assume_prologue(code, region, rounds, own, front, before)
     uncertain = bool(notes)
-    groups = {load: number for number, item in enumerate(rounds) for load in item.loads}
-    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    flowing = find_first_computes(run, groups, 1 if region.loop is None else 2)
+    flowing = find_computes_taking(code, region, [item.loads for item in rounds])
     for number, item in enumerate(rounds):
         # What takes data of several rounds (a shared operand's too) belongs to the last of them.
         item.computes = [index for index, bits in flowing.items() if bits.bit_length() - 1 == number]
     if any(statement.shared for statement in reference.statements):
         _stop_at_next_round(code, rounds)
     if region.loop is not None and len(rounds) == 1 and not rounds[0].computes:
-        rounds[0].computes = [i for i, x in run if x.kind is EventKind.MATRIX]
+        rounds[0].computes = _matrix_operations(code, region)
     return Placement(rounds, sources_of(reference.other), "dataflow", notes, uncertain)
+
+
+def _matrix_operations(code: Code, region: Region) -> list[int]:
+    """Matrix operations of a region and what it encloses, in execution order."""
+    return [i for i in code.indices(region.whole) if code.function.instructions[i].kind is EventKind.MATRIX]
 
 
 def _stop_at_next_round(code: Code, rounds: list[LocatedRound]) -> None:
@@ -142,8 +145,7 @@ def _assume_prologue(
 
 def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
     """Iterations whose matrix operations stand in front of the loop."""
-    kinds = code.function.instructions
-    inside = sum(kinds[i].kind is EventKind.MATRIX for i in code.indices(region.whole))
+    inside = len(_matrix_operations(code, region))
     start = min((code.flow.position[i] for i in code.indices(region.whole)), default=0)
     ahead = sum(
         x.kind is EventKind.MATRIX and code.flow.position[i] < start
@@ -168,7 +170,7 @@ def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
 def _without_prologues(code: Code, own: list[int]) -> list[int]:
     # Asynchronous copies outside a loop that also holds some are the loop's prologue.
     inside = any(
-        x.kind is EventKind.ASYNC_COPY and code.flow.loop_of[code.flow.block_of[i]] is not None
+        x.kind is EventKind.ASYNC_COPY and code.flow.loop_at(i) is not None
         for i, x in enumerate(code.function.instructions)
     )
     if not inside:
@@ -216,16 +218,14 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
     """Rounds from the code alone: runs of loads, each with the computes that take its data."""
     own = [i for i in code.indices(region.blocks) if code.function.instructions[i].kind in LOADS]
     runs = _runs(code, region, own)
-    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    groups = {load: number for number, loads in enumerate(runs) for load in loads}
-    flowing = find_first_computes(run, groups, 1 if region.loop is None else 2)
+    flowing = find_computes_taking(code, region, runs)
     rounds: list[LocatedRound] = []
     for number, loads in enumerate(runs):
         computes = [index for index, bits in flowing.items() if bits >> number & 1]
         if computes:
             statement = LoadStatement(loads[0], None, None, "", 0, False, False, None)
             rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
-    matrix = [index for index, x in run if x.kind is EventKind.MATRIX]
+    matrix = _matrix_operations(code, region)
     if own and matrix and not rounds:
         # Matrix operations may read shared memory by descriptor, which no register shows.
         statement = LoadStatement(own[0], None, None, "", 0, False, False, None)

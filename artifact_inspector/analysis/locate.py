@@ -18,7 +18,7 @@ from artifact_inspector.analysis.placement import (
 from artifact_inspector.analysis.reference import Chain, ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.regions import Code, Region, is_homeless
 from artifact_inspector.analysis.rounds import LOADS, bits_of
-from artifact_inspector.analysis.taint import find_first_computes
+from artifact_inspector.analysis.taint import find_computes_taking
 
 __all__ = ["locate"]
 
@@ -147,7 +147,7 @@ class _Locator:
         return (
             self.region.loop is not None
             and not self._in_whole(index)
-            and flow.loop_of[flow.block_of[index]] in self.ancestors
+            and flow.loop_at(index) in self.ancestors
             and self.position[index] < self.start
         )
 
@@ -285,18 +285,18 @@ class _Locator:
             if item.computes:
                 self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
             return
-        item.contracted = level > 0
+        contracted = level > 0
         known = 0 if self.before is None else self.before.computes.get(number, 0)
         if level == 0 and (len(item.computes) >= known or len(located) == 1):
             return
         places = set(self._chains(number, 0, None))
         taking = [i for i in self._taking(located)[number] if self.code.chains.get(i) in places]
         if level == 0:
-            item.contracted = bool(set(taking) - set(item.computes))
+            contracted = bool(set(taking) - set(item.computes))
             item.computes += taking
         elif taking:
             item.computes = taking
-        if item.contracted:
+        if contracted:
             self.notes.append(f"round {number + 1}: computes were contracted into their consumers")
 
     def _chains(self, number: int, first: int, stop: int | None) -> list[Chain]:
@@ -336,10 +336,9 @@ class _Locator:
     def _taking(self, located: list[LocatedRound]) -> list[list[int]]:
         """For each round, the computes that take its data first, by dataflow; found once."""
         if self.taking is None:
-            groups = {load: number for number, item in enumerate(located) for load in item.loads}
-            run = [(i, self.code.function.instructions[i]) for i in self.code.indices(self.region.whole)]
+            taking = find_computes_taking(self.code, self.region, [item.loads for item in located])
             self.taking = [[] for _ in located]
-            for index, bits in find_first_computes(run, groups, 1 if self.region.loop is None else 2).items():
+            for index, bits in taking.items():
                 for number in bits_of(bits):
                     self.taking[number].append(index)
         return self.taking

@@ -42,7 +42,6 @@ class LocatedRound:
     statements: list[LocatedStatement]
     computes: list[int] = field(default_factory=list)
     front_computes: list[int] = field(default_factory=list)
-    contracted: bool = False
 
     @property
     def loads(self) -> list[int]:

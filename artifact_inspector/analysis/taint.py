@@ -6,14 +6,24 @@ uses it. Shared memory is one place: what is stored becomes readable at the next
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS
 from artifact_inspector.model import EventKind, Instruction
 
-__all__ = ["find_first_computes"]
+__all__ = ["find_computes_taking", "find_first_computes"]
 
-_COMPUTES = (EventKind.FLOAT, EventKind.MATRIX)
-_LOADS = (EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY)
+
+def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[int]]) -> dict[int, int]:
+    """The computes of a region that take the loads of its rounds first, each with the rounds as a bit set.
+
+    Args:
+        rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
+    """
+    run = ((i, code.function.instructions[i]) for i in code.indices(region.whole))
+    groups = {load: number for number, loads in enumerate(rounds) for load in loads}
+    return find_first_computes(run, groups, 1 if region.loop is None else 2)
 
 
 def find_first_computes(
@@ -42,12 +52,12 @@ def find_first_computes(
             data = 0
             for name in reads:
                 data |= registers.get(name, 0)
-            if kind in _LOADS:
+            if kind in LOADS:
                 bit = 1 << groups[index] if index in groups else 0
                 if kind is EventKind.ASYNC_COPY:
                     readable |= bit
                 data = bit
-            elif kind in _COMPUTES:
+            elif kind in COMPUTES:
                 if data:
                     found[index] = found.get(index, 0) | data
                 data = 0
