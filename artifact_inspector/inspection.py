@@ -46,6 +46,8 @@ _FAULTS = (
     TypeError,
     ValueError,
 )
+MOST_PROBLEMS = 20
+"""Problems of one file that are named one by one; the rest is counted."""
 MATRIX_WAITS = ("wgmma.", "tcgen05.", "ttng.warp_group_dot", "triton_nvidia_gpu.")
 
 
@@ -198,7 +200,10 @@ def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Mo
     except ParseError as error:
         problems.append(Problem(artifact.relative(stage.value), error.message))
         return None
-    problems += [Problem(artifact.relative(stage.value), problem) for problem in module.problems]
+    said = list(module.problems)
+    if len(said) > MOST_PROBLEMS:
+        said[MOST_PROBLEMS:] = [f"… and {len(said) - MOST_PROBLEMS} more"]
+    problems += [Problem(artifact.relative(stage.value), problem) for problem in said]
     return module
 
 

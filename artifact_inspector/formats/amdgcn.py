@@ -151,7 +151,6 @@ _READS_RESULT = re.compile(
     r"|s_(?:fmac|addk|mulk|cmovk?_|bitset|cmov)|.*_d16(?:_hi)?(?:_|$)"
 )
 _COMPARE_MASK = re.compile(r"v_cmpx_")
-_MOST_PROBLEMS = 20
 
 
 def sniff(text: str) -> bool:
@@ -184,8 +183,6 @@ def parse(source: SourceText, stage: Stage) -> Module:
     numbers: dict[str, str] = {}
     for key, value in _NUMBERS.findall(text):
         numbers.setdefault(key.removeprefix("amdhsa_"), value)
-    if len(problems) > _MOST_PROBLEMS:
-        problems[_MOST_PROBLEMS:] = [f"… and {len(problems) - _MOST_PROBLEMS} more"]
     return Module(stage, source.name, tuple(functions), target | numbers, tuple(problems))
 
 

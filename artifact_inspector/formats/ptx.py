@@ -104,7 +104,6 @@ _LAST_NUMBER = re.compile(r"(0x[\da-fA-F]+|\d+)\s*$")
 _LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
 _CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
 _NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
-_MOST_PROBLEMS = 20
 
 
 def sniff(text: str) -> bool:
@@ -133,8 +132,6 @@ def parse(source: SourceText, stage: Stage) -> Module:
         found = pattern.search(text)
         if found is not None:
             attributes[key] = found[1]
-    if len(problems) > _MOST_PROBLEMS:
-        problems[_MOST_PROBLEMS:] = [f"… and {len(problems) - _MOST_PROBLEMS} more"]
     return Module(stage, source.name, tuple(functions), attributes, tuple(problems))
 
 

@@ -319,6 +319,10 @@ def test_a_cut_off_file_keeps_what_stands_in_it() -> None:
     )
 
 
+def test_a_cut_off_file_is_not_whole_however_much_else_is_wrong() -> None:
+    assert not module("\t!garbage\n" * 100, tail="").is_whole
+
+
 @pytest.mark.parametrize("text", ["", "\x00\x01\ufffd\n", '\t.amdgcn_target "amdgcn--gfx942"\n'])
 def test_a_text_without_a_function_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(ParseError, match="no AMDGCN function") as caught:

@@ -353,6 +353,10 @@ def test_a_cut_off_file_keeps_what_stands_in_it() -> None:
     )
 
 
+def test_a_cut_off_file_is_not_whole_however_much_else_is_wrong() -> None:
+    assert not module("\t+;\n" * 100, tail="").is_whole
+
+
 def test_a_branch_to_nowhere_is_a_problem_and_no_edge() -> None:
     found = module("\tbra.uni \t$L__BB0_9;")
     assert found.functions[0].blocks[0].successors == ()
