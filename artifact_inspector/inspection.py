@@ -282,7 +282,7 @@ def _original(function: Function, module: Module, references: dict[str, tuple[Re
 
 
 def _waits(instruction: Instruction, language: Format, module: Module, region: str) -> list[WaitFacts]:
-    found = language.wait(instruction, module.attributes)
+    found = language.wait(instruction, module)
     return [] if found is None else [WaitFacts(instruction.line, found.op, found.depth, region)]
 
 

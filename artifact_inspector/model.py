@@ -5,10 +5,10 @@ From here on nothing knows which language an instruction came from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 __all__ = [
     "UNCLOSED",
@@ -19,11 +19,16 @@ __all__ = [
     "Frame",
     "Function",
     "Instruction",
+    "Language",
     "Location",
+    "MatrixOp",
     "Module",
     "Operands",
     "Partition",
+    "Queue",
     "Stage",
+    "TensorType",
+    "Transfer",
     "Wait",
 ]
 
@@ -161,14 +166,110 @@ class Access(NamedTuple):
     """Data stored, combined, or taken where the mask is off."""
 
 
+class Queue(Enum):
+    """What tells that an operation in flight is complete; what a wait waits for."""
+
+    USE = "first use"
+    """A register: the first instruction that reads it waits."""
+    GROUP = "groups of copies"
+    """Committed groups of copies, in order (`cp.async`, AMD's asyncmark)."""
+    PHASE = "barrier phase"
+    """A barrier in shared memory that counts bytes and arrivals (mbarrier)."""
+    LOADS = "vector-memory loads"
+    """AMD's vmcnt or loadcnt, in order; up to gfx9 stores count too."""
+    COPIES = "copies"
+    """AMD's asynccnt, in order."""
+    TENSORS = "tensor copies"
+    """AMD's tensorcnt, in order."""
+    MATRIX = "groups of matrix operations"
+    """Committed groups of asynchronous matrix operations (wgmma, tcgen05)."""
+    STORES = "groups of stores"
+    """Committed groups of bulk stores; AMD's vscnt or storecnt."""
+
+    __hash__ = object.__hash__
+
+
 class Wait(NamedTuple):
     """What a wait instruction asks for."""
 
     op: str
     """The opcode as people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`, `ttg.async_wait`."""
     depth: int | None
-    """How many younger groups (loads on AMD) may still be in flight; None where the wait names
+    """How many younger members of its queue may still be in flight; None where the wait names
     none (a barrier phase)."""
+    queue: Queue
+    barrier: str | None = None
+    """The value that names the barrier, for a wait for a phase."""
+
+
+class Transfer(NamedTuple):
+    """What a global load, store, atomic or asynchronous copy moves, as its text says."""
+
+    bytes: int | None
+    """Bytes per thread, or per block where `of_block`; None where the text does not say."""
+    queue: Queue | None
+    """What tells that it is complete; None for a store that no wait counts."""
+    cache: tuple[str, ...] = ()
+    """Cache modifiers and eviction policies as written: `cg`, `L1::evict_last`, `nt`, `sc0` …"""
+    of_block: bool = False
+    """True for a copy that moves a tile for the whole block (TMA), and for tensor-level IR."""
+    barrier: str | None = None
+    """The value that names the barrier it arrives at."""
+
+
+class MatrixOp(NamedTuple):
+    """What one issue of a matrix instruction does."""
+
+    op: str
+    """As people write it, without shape and types: `mma.sync`, `wgmma.mma_async`, `v_mfma`, `tt.dot`."""
+    family: str
+    """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`, as `Limits.matrix_unit` has it; `dot` in tensor-level IR."""
+    m: int
+    n: int
+    k: int
+    blocks: int
+    """Products that one issue computes side by side (`v_mfma_f32_4x4x4_16b_f16` has 16)."""
+    types: str
+    """Element types of a, b and the result: `f16×f16→f32`."""
+    issuer: str
+    """Who issues it together: `warp`, `warpgroup`, `CTA`, `wavefront`; `block` in tensor-level IR."""
+
+    @property
+    def shape(self) -> str:
+        """`m16n8k16`, with the number of products where one issue computes several."""
+        return f"m{self.m}n{self.n}k{self.k}" + (f"×{self.blocks}" if self.blocks > 1 else "")
+
+    @property
+    def flop(self) -> int:
+        """Floating-point (or integer) operations of one issue: two for each multiply-add."""
+        return 2 * self.m * self.n * self.k * self.blocks
+
+
+class TensorType(NamedTuple):
+    """A tensor or a view of shared memory, in tensor-level IR."""
+
+    shape: tuple[int, ...]
+    element: str
+    """`f16`, `i32`, `!tt.ptr<f16>` …"""
+    bits: int
+    """Bits of one element; of what it points at for a pointer."""
+    layout: str
+    """The layout attribute with its alias resolved, empty where there is none."""
+    is_memory: bool
+    """True for memory (`!ttg.memdesc`), False for registers."""
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def size(self) -> int:
+        """Bytes of all elements, without padding."""
+        return (self.elements * self.bits + 7) // 8
 
 
 class Flow(NamedTuple):
@@ -237,8 +338,34 @@ class Module:
     """What the file says of itself: target, num_warps, version … (keys are the format's own)."""
     problems: tuple[str, ...] = ()
     """What could not be read and was passed over, each with its line."""
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    """Aliases of layout attributes (`#blocked`), resolved; tensor-level IR only."""
 
     @property
     def is_whole(self) -> bool:
         """False for a file that is cut off: what is not there may have been."""
         return not any(UNCLOSED in problem for problem in self.problems)
+
+
+class Language(Protocol):
+    """What analysis asks a format about single instructions; None where they are of another kind."""
+
+    @property
+    def transfer(self) -> Callable[[Instruction, Module], Transfer | None]:
+        """What a memory operation moves."""
+
+    @property
+    def wait(self) -> Callable[[Instruction, Module], Wait | None]:
+        """What a wait waits for."""
+
+    @property
+    def commit(self) -> Callable[[Instruction], Queue | None]:
+        """The queue in which a commit closes a group."""
+
+    @property
+    def matrix(self) -> Callable[[Instruction, Module], MatrixOp | None]:
+        """What a matrix operation computes."""
+
+    @property
+    def types(self) -> Callable[[Instruction, Module], tuple[TensorType, ...]]:
+        """Tensor types in the text of an operation, in order; empty below tensor-level IR."""

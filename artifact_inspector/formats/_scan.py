@@ -6,13 +6,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.model import Access, EventKind, Frame, Instruction, Module, Stage, Wait
+from artifact_inspector.model import (
+    Access,
+    EventKind,
+    Frame,
+    Instruction,
+    MatrixOp,
+    Module,
+    Queue,
+    Stage,
+    TensorType,
+    Transfer,
+    Wait,
+)
 from artifact_inspector.source import SourceText
 
-__all__ = ["Format", "OpcodeTable", "frames_of_callers", "loads_in_flight"]
+__all__ = ["Format", "OpcodeTable", "frames_of_callers", "no_types"]
 
 _CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
-_GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 
 
 class OpcodeTable:
@@ -65,17 +76,29 @@ class OpcodeTable:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One language: how to recognise it, parse it and read its waits."""
+    """One language: how to recognise it, parse it and read what single instructions do.
+
+    The readers give None for an instruction of another kind; `model.Language` is what analysis
+    sees of them.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     parse: Callable[[SourceText, Stage], Module]
     sniff: Callable[[str], bool]
     """True when a text looks like this language; used for files of unknown name."""
-    wait: Callable[[Instruction, Mapping[str, str]], Wait | None]
-    """What a WAIT instruction waits for, given the module's attributes; None for other kinds."""
+    wait: Callable[[Instruction, Module], Wait | None]
+    """What a WAIT instruction waits for."""
     cannot_read: tuple[str, ...]
     """What the parser is known not to understand, one sentence each; printed in the docs."""
+    transfer: Callable[[Instruction, Module], Transfer | None]
+    """What a global load, store, atomic or asynchronous copy moves."""
+    commit: Callable[[Instruction], Queue | None]
+    """The queue in which a COMMIT instruction closes a group."""
+    matrix: Callable[[Instruction, Module], MatrixOp | None]
+    """What one issue of a MATRIX instruction computes."""
+    types: Callable[[Instruction, Module], tuple[TensorType, ...]]
+    """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
     access: Callable[[Instruction], Access] | None = None
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
 
@@ -93,18 +116,6 @@ def frames_of_callers(comment: str, files: Mapping[int, str]) -> Iterator[Frame]
             yield Frame(paths.pop() if len(paths) == 1 else name, int(found[2]), int(found[3] or 0))
 
 
-def loads_in_flight(immediate: int, target: str) -> int | None:
-    """Vector-memory operations that an `s_waitcnt` lets fly on, None when it waits for none.
-
-    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
-    gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
-    """
-    found = _GENERATION.search(target)
-    generation = 9 if found is None else int(found[1])
-    if generation >= 11:
-        count, most = immediate >> 10 & 63, 63
-    elif generation >= 9:
-        count, most = immediate & 15 | (immediate >> 14 & 3) << 4, 63
-    else:
-        count, most = immediate & 15, 15
-    return None if count == most else count
+def no_types(_instruction: Instruction, _module: Module) -> tuple[TensorType, ...]:
+    """The tensor types of a language that has none."""
+    return ()

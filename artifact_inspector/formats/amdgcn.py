@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, loads_in_flight
+from artifact_inspector.formats import _amd
+from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -23,9 +24,12 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
+    MatrixOp,
     Module,
     Operands,
+    Queue,
     Stage,
+    Transfer,
     Wait,
 )
 from artifact_inspector.source import SourceText
@@ -127,8 +131,6 @@ _RENAMED = re.compile(r"[^\s,]+ /\*([^*]*)\*/")
 _REGISTER = re.compile(
     r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d+)\b|\[(\d+):(\d+)\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
 )
-_NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
-_VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
 
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc")
@@ -365,21 +367,12 @@ def _kind(opcode: str) -> EventKind:
 def _kind_in_place(opcode: str, text: str, comment: str, target: str) -> EventKind:
     kind = _kind(opcode)
     if opcode == "s_waitcnt":
-        return EventKind.OTHER if _vmcnt(text, target) is None else EventKind.WAIT
+        return EventKind.OTHER if _amd.wait_of(opcode, text, target) is None else EventKind.WAIT
     if kind is EventKind.GLOBAL_LOAD:
         if "Folded Reload" in comment:
             return EventKind.LOCAL_LOAD
         return EventKind.ASYNC_COPY if "lds" in text.split() else kind
     return EventKind.LOCAL_STORE if kind is EventKind.GLOBAL_STORE and "Folded Spill" in comment else kind
-
-
-def _vmcnt(text: str, target: str) -> int | None:
-    """Loads that may still be in flight after `s_waitcnt`, None when it waits for none."""
-    named = _VMCNT.search(text)
-    if named is not None:
-        return int(named[1], 0)
-    operand = text.removeprefix("s_waitcnt").strip()
-    return loads_in_flight(int(operand, 0), target) if _NUMBER.fullmatch(operand) is not None else None
 
 
 def _decode(text: str) -> Operands:
@@ -426,17 +419,22 @@ def _registers(operand: str) -> list[str]:
     return names
 
 
-def _wait(instruction: Instruction, attributes: Mapping[str, str]) -> Wait | None:
+def _wait(instruction: Instruction, module: Module) -> Wait | None:
     if instruction.kind is not EventKind.WAIT:
         return None
-    opcode, text = instruction.opcode, instruction.text
-    if opcode == "s_waitcnt":
-        return Wait("s_waitcnt vmcnt", _vmcnt(text, attributes.get("target", "")))
-    numbers = _NUMBER.findall(text.partition(" ")[2])
-    depth = int(numbers[-1], 0) if numbers else None
-    if opcode == "s_wait_loadcnt_dscnt" and depth is not None:
-        depth = depth >> 8 & 63
-    return Wait(opcode, depth)
+    return _amd.wait_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
+
+
+def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
+    return None
+
+
+def _commit(_instruction: Instruction) -> Queue | None:
+    return None  # AMD's counters count single operations
+
+
+def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    return None
 
 
 FORMAT = Format(
@@ -445,6 +443,10 @@ FORMAT = Format(
     parse=parse,
     sniff=sniff,
     wait=_wait,
+    transfer=_transfer,
+    commit=_commit,
+    matrix=_matrix,
+    types=no_types,
     cannot_read=(
         "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
         "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",

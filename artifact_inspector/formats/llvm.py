@@ -11,13 +11,15 @@ statements, statements over several lines other than `switch`, `invoke` and `cal
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable, loads_in_flight
+from artifact_inspector.formats import _amd, _nvidia
+from artifact_inspector.formats._amd import loads_in_flight
+from artifact_inspector.formats._scan import Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -26,9 +28,12 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
+    MatrixOp,
     Module,
     Operands,
+    Queue,
     Stage,
+    Transfer,
     Wait,
 )
 from artifact_inspector.source import SourceText
@@ -245,20 +250,19 @@ _ASM_LOADS = {
     "const": EventKind.OTHER,
 }
 _WAIT_NAMES = {
-    "llvm.nvvm.cp.async.wait.group": "cp.async.wait_group",
-    "llvm.nvvm.cp.async.wait.all": "cp.async.wait_all",
-    "llvm.nvvm.cp.async.bulk.wait.group": "cp.async.bulk.wait_group",
-    "llvm.nvvm.cp.async.bulk.wait.group.read": "cp.async.bulk.wait_group.read",
-    "llvm.nvvm.mbarrier.try.wait": "mbarrier.try_wait",
-    "llvm.nvvm.mbarrier.test.wait": "mbarrier.test_wait",
-    "llvm.nvvm.wgmma.wait_group": "wgmma.wait_group",
-    "llvm.nvvm.tcgen05.wait": "tcgen05.wait",
-    "llvm.amdgcn.wait.asyncmark": "wait.asyncmark",
-    "llvm.amdgcn.s.waitcnt": "s_waitcnt vmcnt",
-    "llvm.amdgcn.s.wait.loadcnt": "s_wait_loadcnt",
-    "llvm.amdgcn.s.wait.asynccnt": "s_wait_asynccnt",
-    "llvm.amdgcn.s.wait.tensorcnt": "s_wait_tensorcnt",
-    "s_waitcnt": "s_waitcnt vmcnt",
+    "llvm.nvvm.cp.async.wait.group": ("cp.async.wait_group", Queue.GROUP),
+    "llvm.nvvm.cp.async.wait.all": ("cp.async.wait_all", Queue.GROUP),
+    "llvm.nvvm.cp.async.bulk.wait.group": ("cp.async.bulk.wait_group", Queue.STORES),
+    "llvm.nvvm.cp.async.bulk.wait.group.read": ("cp.async.bulk.wait_group.read", Queue.STORES),
+    "llvm.nvvm.mbarrier.try.wait": ("mbarrier.try_wait", Queue.PHASE),
+    "llvm.nvvm.mbarrier.test.wait": ("mbarrier.test_wait", Queue.PHASE),
+    "llvm.nvvm.wgmma.wait_group": ("wgmma.wait_group", Queue.MATRIX),
+    "llvm.nvvm.tcgen05.wait": ("tcgen05.wait", Queue.MATRIX),
+    "llvm.amdgcn.wait.asyncmark": ("wait.asyncmark", Queue.GROUP),
+    "llvm.amdgcn.s.waitcnt": ("s_waitcnt vmcnt", Queue.LOADS),
+    "llvm.amdgcn.s.wait.loadcnt": ("s_wait_loadcnt", Queue.LOADS),
+    "llvm.amdgcn.s.wait.asynccnt": ("s_wait_asynccnt", Queue.COPIES),
+    "llvm.amdgcn.s.wait.tensorcnt": ("s_wait_tensorcnt", Queue.TENSORS),
 }
 _ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, EventKind.INTEGER)
 """What a call with no event inside is, first come; MOVE only when every statement moves."""
@@ -652,22 +656,39 @@ def decode(text: str) -> Operands:
     return Operands((result,) if result else (), tuple(name for name in found if name))
 
 
-def wait(instruction: Instruction, attributes: Mapping[str, str]) -> Wait | None:
-    """What a WAIT instruction waits for; `attributes["target"]` tells how `s.waitcnt` is coded."""
+def wait(instruction: Instruction, module: Module) -> Wait | None:
+    """What a WAIT instruction waits for; the module's target tells how `s.waitcnt` is coded."""
     if instruction.kind is not EventKind.WAIT:
         return None
     opcode, text = instruction.opcode, instruction.text
-    names = [name for name in _WAIT_NAMES if opcode.startswith(name)]
-    op = _WAIT_NAMES[max(names, key=len)] if names else re.split(r"\.(?:sync|parity|shared)\b|::", opcode)[0]
+    target = module.attributes.get("target", "")
+    if not opcode.startswith("llvm."):
+        return _nvidia.wait_of(opcode, text) or _amd.wait_of(opcode, text, target)
+    name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
+    op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
     if opcode == "llvm.amdgcn.s.waitcnt":
-        return Wait(op, _vmcnt(text, attributes.get("target", "")))
-    if opcode == "s_waitcnt":
-        depth = re.search(r"vmcnt\((\d+)\)", text)
-    elif op == "cp.async.wait_all":
-        return Wait(op, 0)
-    else:
-        depth = re.search(rf"{re.escape(opcode)}(?:\(i\d+ |\s+)(0x[0-9a-fA-F]+|\d+)", text)
-    return Wait(op, None if depth is None else int(depth[1], 0))
+        return Wait(op, _vmcnt(text, target), queue)
+    if queue is Queue.PHASE:
+        return Wait(op, None, queue)
+    if op == "cp.async.wait_all":
+        return Wait(op, 0, queue)
+    depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
+    return Wait(op, None if depth is None else int(depth[1]), queue)
+
+
+def transfer(instruction: Instruction, _module: Module) -> Transfer | None:
+    """What a global load, store, atomic or asynchronous copy moves."""
+    return None
+
+
+def commit(instruction: Instruction) -> Queue | None:
+    """The queue in which a COMMIT instruction closes a group."""
+    return None
+
+
+def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    """What one issue of a MATRIX instruction computes."""
+    return None
 
 
 FORMAT = Format(
@@ -676,6 +697,10 @@ FORMAT = Format(
     parse=parse,
     sniff=sniff,
     wait=wait,
+    transfer=transfer,
+    commit=commit,
+    matrix=matrix,
+    types=no_types,
     cannot_read=(
         "Loads and stores through a generic pointer count as global.",
         "Without a target in the file (Triton names one from 3.9 on), `s.waitcnt` is read as gfx9 codes it.",

@@ -10,11 +10,11 @@ elements combine: its operations are kept as OTHER and are no computes of their 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.formats._types import parse_layouts, parse_types
 from artifact_inspector.model import (
     UNCLOSED,
     Access,
@@ -25,10 +25,14 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
+    MatrixOp,
     Module,
     Operands,
     Partition,
+    Queue,
     Stage,
+    TensorType,
+    Transfer,
     Wait,
 )
 from artifact_inspector.source import SourceText
@@ -190,7 +194,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
             source.span(0),
             "The file may be truncated or of another kind.",
         )
-    return Module(stage, source.name, functions, header, tuple(reader.problems))
+    return Module(stage, source.name, functions, header, tuple(reader.problems), parse_layouts(text))
 
 
 @dataclass
@@ -429,7 +433,7 @@ class _Reader:
             kind = instruction.kind
             if kind is EventKind.FLOAT:
                 kind = _kind(instruction.opcode, text)
-            self._instructions[operation] = instruction._replace(location=location, kind=kind)
+            self._instructions[operation] = instruction._replace(location=location, kind=kind, text=text)
         elif self._instructions[operation].kind is EventKind.FLOAT:
             instruction = self._instructions[operation]
             kind = _kind(instruction.opcode, instruction.text + line)
@@ -563,12 +567,50 @@ def access(instruction: Instruction) -> Access:
     return Access(reads, (), ())
 
 
-def wait(instruction: Instruction, _attributes: Mapping[str, str]) -> Wait | None:
+def wait(instruction: Instruction, _module: Module) -> Wait | None:
     """What a wait leaves pending: `num` of `async_wait`, `pendings` of a dot or store wait."""
     if instruction.kind is not EventKind.WAIT:
         return None
+    name = _modern(instruction.opcode).rpartition(".")[2]
+    queue = next((queue for word, queue in _WAIT_QUEUES.items() if word in name), Queue.PHASE)
+    if _modern(instruction.opcode) == "amdg.async_wait":
+        queue = Queue.COPIES
+    if queue is Queue.PHASE:
+        reads = instruction.operands.reads
+        return Wait(instruction.opcode, None, queue, reads[0] if reads else None)
     found = _NUMBER.search(instruction.text)
-    return Wait(instruction.opcode, int(found[1]) if found is not None else None)
+    return Wait(instruction.opcode, int(found[1]) if found is not None else None, queue)
+
+
+_WAIT_QUEUES = {
+    "store": Queue.STORES,
+    "bulk": Queue.STORES,
+    "tdm": Queue.TENSORS,
+    "dot_wait": Queue.MATRIX,
+    "async_wait": Queue.GROUP,
+    "waitcnt": Queue.LOADS,
+    "memory_counter": Queue.LOADS,
+}
+
+
+def transfer(instruction: Instruction, _module: Module) -> Transfer | None:
+    """What a load, store, atomic or asynchronous copy moves, for the whole block."""
+    return None
+
+
+def commit(instruction: Instruction) -> Queue | None:
+    """The queue in which a COMMIT operation closes a group."""
+    return None
+
+
+def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    """What a dot computes."""
+    return None
+
+
+def types(instruction: Instruction, module: Module) -> tuple[TensorType, ...]:
+    """Tensor types in the text of an operation, in order; the last one is as a rule the result's."""
+    return parse_types(instruction.text, module.layouts)
 
 
 def _kind(opcode: str, text: str) -> EventKind:
@@ -643,6 +685,10 @@ FORMAT = Format(
     parse=parse,
     sniff=sniff,
     wait=wait,
+    transfer=transfer,
+    commit=commit,
+    matrix=matrix,
+    types=types,
     access=access,
     cannot_read=(
         "Operations in MLIR's generic form other than those that Triton prints so are kept with their kind, "

@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers
+from artifact_inspector.formats import _nvidia
+from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -23,9 +24,12 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
+    MatrixOp,
     Module,
     Operands,
+    Queue,
     Stage,
+    Transfer,
     Wait,
 )
 from artifact_inspector.source import SourceText
@@ -99,7 +103,6 @@ _LIMITS = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg)\s+(\d+(?:\s*,\s*
 _LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
 _STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*")
 _NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*")
-_LAST_NUMBER = re.compile(r"(0x[\da-fA-F]+|\d+)\s*$")
 
 _LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
 _CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
@@ -409,18 +412,23 @@ def _names(operand: str) -> list[str]:
     return [name for name in _NAME.findall(operand) if name != "_"]
 
 
-def _wait(instruction: Instruction, attributes: Mapping[str, str]) -> Wait | None:
+def _wait(instruction: Instruction, _module: Module) -> Wait | None:
     if instruction.kind is not EventKind.WAIT:
         return None
-    opcode = instruction.opcode
-    op = next(op for op in _WAITS if opcode.startswith(op))
-    if op == "cp.async.wait_all":
-        return Wait(op, 0)
-    number = _LAST_NUMBER.search(instruction.text) if op.endswith("wait_group") else None
-    return Wait(op, None if number is None else int(number[1], 0))
+    return _nvidia.wait_of(instruction.opcode, instruction.text)
 
 
-_WAITS = tuple(word for word, kind in OPCODES.rows.items() if kind is EventKind.WAIT)
+def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
+    return None
+
+
+def _commit(instruction: Instruction) -> Queue | None:
+    return _nvidia.commit_queue(instruction.opcode) if instruction.kind is EventKind.COMMIT else None
+
+
+def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    return None
+
 
 FORMAT = Format(
     name="PTX",
@@ -428,6 +436,10 @@ FORMAT = Format(
     parse=parse,
     sniff=sniff,
     wait=_wait,
+    transfer=_transfer,
+    commit=_commit,
+    matrix=_matrix,
+    types=no_types,
     cannot_read=(
         "A load or store without a state space is counted as global: a generic address tells no more.",
         "Branches and labels inside inline asm make no blocks and no edges.",

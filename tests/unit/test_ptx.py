@@ -127,7 +127,7 @@ def test_operands_name_what_is_written_and_what_is_read(statement: str, results:
     ],
 )
 def test_a_wait_tells_how_much_may_stay_in_flight(statement: str, wait: Wait | None) -> None:
-    assert FORMAT.wait(one(statement), {}) == wait
+    assert FORMAT.wait(one(statement), NOTHING) == wait
 
 
 def test_the_location_of_inline_asm_is_the_one_in_front_of_it() -> None:

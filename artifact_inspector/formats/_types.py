@@ -1,0 +1,87 @@
+"""Tensor and memory types of Triton's dialects, and the layouts they carry.
+
+Source: the printed forms of RankedTensorType (MLIR Language Reference, Builtin Dialect) and of
+MemDescType (`!tt.memdesc` in Triton 3.0 and 3.1, `!triton_gpu.memdesc` in 3.2, `!ttg.memdesc` since).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from artifact_inspector.model import TensorType
+
+__all__ = ["parse_layouts", "parse_types"]
+
+_ALIAS = re.compile(r"^(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
+_START = re.compile(r"(!(?:tt|ttg|triton_gpu)\.memdesc|tensor)<((?:\d+x)+)|(?<=[ :>(])<((?:\d+x)+)(?=[fi!b])")
+_USED = re.compile(r"#\w+(?![\w.])")
+_BITS = re.compile(r"b?f(\d+)|[su]?i(\d+)|tf(32)|f8\w*|(index)")
+_OPEN, _CLOSE = "<[({", ">])}"
+
+
+def parse_layouts(text: str) -> dict[str, str]:
+    """The aliases at the head of a module, those inside others resolved: `#blocked` → its attribute."""
+    found = dict(_ALIAS.findall(text))
+    # An alias may use those above it only.
+    for name, layout in found.items():
+        found[name] = _USED.sub(lambda used: found.get(used[0], used[0]), layout)
+    return found
+
+
+def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
+    """Every tensor and memory type in a text, in order.
+
+    Operations on memory may leave the dialect out (`-> <128x32xf16, #shared, #smem, mutable>`).
+
+    Example:
+        >>> parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.blocked<{}>"})[0]
+        TensorType(shape=(64, 32), element='!tt.ptr<f16>', bits=16, layout='#ttg.blocked<{}>', is_memory=False)
+    """
+    types: list[TensorType] = []
+    for found in _START.finditer(text):
+        parts = _parameters(text, found.end())
+        if not parts:
+            continue
+        element = parts[0]
+        # A tensor's encoding is its only parameter; of memory's, the first is the layout.
+        layout = parts[1] if len(parts) > 1 else ""
+        extents = found[2] or found[3]
+        types.append(
+            TensorType(
+                tuple(int(extent) for extent in extents.rstrip("x").split("x")),
+                element,
+                _bits(element),
+                _USED.sub(lambda used: layouts.get(used[0], used[0]), layout),
+                found[1] != "tensor",
+            )
+        )
+    return tuple(types)
+
+
+def _parameters(text: str, at: int) -> list[str]:
+    """The parts between commas up to the bracket that closes around them; empty where none does."""
+    parts: list[str] = []
+    depth, start = 0, at
+    while at < len(text):
+        char = text[at]
+        if char in _OPEN:
+            depth += 1
+        elif char in _CLOSE and not (char == ">" and text[at - 1] == "-"):
+            depth -= 1
+            if depth < 0:
+                return [*parts, text[start:at].strip()]
+        elif char == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+        at += 1
+    return []
+
+
+def _bits(element: str) -> int:
+    inner = element[element.find("<") + 1 :].rstrip(">") if "<" in element else element
+    found = _BITS.match(inner.partition(",")[0].strip())
+    if found is None:
+        return 0
+    written = found[1] or found[2] or found[3]
+    return 64 if found[4] else int(written) if written is not None else 8
