@@ -40,7 +40,11 @@ def compile_entry(reference: Reference, target: Target) -> Path:
     compiled = triton.compile(
         _source(reference, pointer_range=target.backend == "hip"),
         target=gpu_target(target),
-        options={"num_warps": reference.num_warps, "num_stages": reference.num_stages},
+        options={
+            "num_warps": reference.num_warps,
+            "num_stages": reference.num_stages,
+            **reference.options,
+        },
     )
     return entry_directory(compiled)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +36,8 @@ class Reference:
     constexprs: Mapping[str, Any]
     num_warps: int = 4
     num_stages: int = 3
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further options as Triton spells them (`maxnreg`, `waves_per_eu`); a back end ignores the other's."""
 
     @property
     def types(self) -> dict[str, str]:

@@ -120,6 +120,12 @@ def test_the_rounds_of_attention_are_k_and_v_on_both_vendors(kernel: Saved) -> N
 
 # kernel: {region: verdicts from TTIR to the last stage}
 READ = {
+    "3.6.0/sm_80/cache_policy": {"straight": ["single"] * 4},
+    "3.6.0/gfx942/cache_policy": {"straight": ["single"] * 4},
+    "3.6.0/sm_80/register_spill": {"straight": ["single"] * 4},
+    "3.6.0/gfx942/register_spill": {"straight": ["single"] * 4},
+    "3.6.0/sm_80/unaligned_columns": {"loop@13": ["serial"] * 4},
+    "3.6.0/gfx942/unaligned_columns": {"loop@13": ["serial"] * 4},
     "3.6.0/sm_80/atomic_cas": {"straight": ["single"] * 4},
     "3.6.0/gfx942/atomic_cas": {"straight": ["single"] * 4},
     "3.6.0/sm_80/bias_after_loop": {"straight": ["single"] * 4, "loop@20": ["serial", *["pipelined(2)"] * 3]},
