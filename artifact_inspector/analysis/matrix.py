@@ -1,0 +1,207 @@
+"""The matrix work of a region: which instructions do it, how much each does, and who issues them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.model import EventKind, Instruction, Language, MatrixOp, Module
+
+__all__ = ["MatrixWork", "Tiling", "find_matrix_work", "warps_of"]
+
+WARPS_PER_WARPGROUP = 4
+"""PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
+_WARPS = re.compile(r"warpsPerCTA = \[([\d, ]+)\]")
+_WARP_BASES = re.compile(r"\bwarp = (\[(?:\[[\d, ]*\](?:, )?)*\])")
+_BASIS = re.compile(r"\[([\d, ]+)\]")
+_INSTRUCTION = re.compile(r"instrShape = \[([\d, ]+)\]")
+_MATRIX_LAYOUT = re.compile(r"#\w+\.(\w*mma|\w*mfma|tensor_memory_encoding)\b")
+_CTAS = re.compile(r'num-ctas"?$')
+_PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
+# Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
+_PRECISIONS = {"0": "tf32", "1": "tf32x3", "2": "ieee", "3": "bf16x3", "4": "bf16x6"}
+
+
+class Tiling(NamedTuple):
+    """How a tensor-level layout cuts the result of a dot into instructions."""
+
+    unit: str
+    """The layout as Triton names it: `nvidia_mma`, `amd_mfma`, `blocked` …; empty where there is none."""
+    warps: tuple[int, ...]
+    """Warps along each dimension; empty where the layout does not say (tensor memory)."""
+    instruction: tuple[int, ...]
+    """Extents that one warp's instruction covers, as far as written; without K in older versions."""
+    ctas: int
+    """Blocks of a cluster that share the tile."""
+
+    @property
+    def is_matrix(self) -> bool:
+        """True for the layout of a matrix unit, False for that of plain multiply-adds."""
+        return _MATRIX_LAYOUT.match(f"#t.{self.unit}") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWork:
+    """The matrix operations of one region that are of one opcode, shape and types."""
+
+    matrix: MatrixOp
+    count: int
+    """Static instructions; of tensor-level IR, dots."""
+    along_path: int
+    """Most of them that stand on one path through the region: fewer where they are alternatives."""
+    issuers: int | None
+    """Warps, warpgroups or CTAs of a block that each issue it; None where the warps are unknown."""
+    lines: tuple[int, int]
+    """First and last line in the stage's file."""
+    sources: tuple[str, ...]
+    """Lines of the user's code, `file:line`, innermost frame, each once."""
+    tiling: Tiling | None = None
+    """Tensor-level IR only."""
+    precision: str | None = None
+    """Tensor-level IR only, where it says: `tf32`, `tf32x3`, `ieee` …"""
+
+    @property
+    def flop(self) -> int | None:
+        """Operations of one pass through the region by the whole block; None for unknown issuers."""
+        return None if self.issuers is None else self.count * self.matrix.flop * self.issuers
+
+
+def find_matrix_work(
+    code: Code, region: Region, module: Module, language: Language, warps: int | None
+) -> tuple[MatrixWork, ...]:
+    """The matrix operations that stand directly in a region, most work first.
+
+    Args:
+        warps: of the block, or of the partition that runs the region where `warps_of` says so.
+    """
+    indices = code.indices(region.blocks) if region.remains is None else region.remains
+    found: dict[tuple[MatrixOp, Tiling | None, str | None], list[int]] = {}
+    instructions = code.function.instructions
+    for index in indices:
+        instruction = instructions[index]
+        if instruction.kind is not EventKind.MATRIX:
+            continue
+        matrix = language.matrix(instruction, module)
+        if matrix is None:
+            continue
+        tiling = precision = None
+        if matrix.issuer == "block":
+            tiling = _tiling(instruction, module, language)
+            precision = _precision(instruction.text)
+        found.setdefault((matrix, tiling, precision), []).append(index)
+    works = [
+        MatrixWork(
+            matrix,
+            len(places),
+            len(places) if region.remains is not None else _along_path(code, places),
+            _issuers(matrix, warps),
+            (min(instructions[i].line for i in places), max(instructions[i].line for i in places)),
+            _sources(instructions[i] for i in places),
+            tiling,
+            precision,
+        )
+        for (matrix, tiling, precision), places in found.items()
+    ]
+    return tuple(sorted(works, key=lambda work: -work.count * work.matrix.flop))
+
+
+def warps_of(works: Iterable[MatrixWork], block: int | None) -> int | None:
+    """Warps that run a region's dots, from their tensor-level layouts; else those of the block.
+
+    A partition of a warp-specialised kernel has warps of its own, and `num_warps` in the metadata
+    of such a kernel is the sum over all partitions.
+    """
+    for work in works:
+        if work.tiling is not None and work.tiling.warps:
+            return _product(work.tiling.warps)
+    return block
+
+
+def _issuers(matrix: MatrixOp, warps: int | None) -> int | None:
+    if matrix.issuer in ("warp", "wavefront"):
+        return warps
+    if matrix.issuer == "warpgroup":
+        return None if warps is None else max(1, warps // WARPS_PER_WARPGROUP)
+    return 1
+
+
+def _tiling(instruction: Instruction, module: Module, language: Language) -> Tiling | None:
+    types = language.types(instruction, module)
+    # The accumulator has the layout: the last tensor, or the tensor memory it is added up in.
+    layouts = [found.layout for found in types if found.layout]
+    layout = next((found for found in reversed(layouts) if "tensor_memory" in found), None)
+    if layout is None:
+        layout = layouts[-1] if layouts else ""
+    ctas = next((int(value.split()[0]) for key, value in module.attributes.items() if _CTAS.search(key)), 1)
+    warps, shape = _WARPS.search(layout), _INSTRUCTION.search(layout)
+    bases = _WARP_BASES.search(layout)
+    name = layout.partition("<")[0].rpartition(".")[2]
+    if not name:
+        return None
+    return Tiling(
+        name,
+        _numbers(warps[1]) if warps else _extents(bases[1]) if bases else (),
+        _numbers(shape[1]) if shape else (),
+        ctas,
+    )
+
+
+def _extents(bases: str) -> tuple[int, ...]:
+    """Warps along each dimension of a linear layout: each basis vector doubles them along its own.
+
+    A vector of zeros is a copy: those warps are counted along the first dimension.
+    """
+    extents: list[int] = []
+    for basis in _BASIS.finditer(bases):
+        vector = _numbers(basis[1])
+        extents += [1] * (len(vector) - len(extents))
+        extents[next((place for place, step in enumerate(vector) if step), 0)] *= 2
+    return tuple(extents)
+
+
+def _precision(text: str) -> str | None:
+    found = _PRECISION.search(text)
+    if found is None or not (found[1] or found[2]):
+        return None
+    return "tf32" if found[2] else _PRECISIONS.get(found[1], found[1].lower())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+def _product(numbers: Iterable[int]) -> int:
+    product = 1
+    for number in numbers:
+        product *= number
+    return product
+
+
+def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for instruction in instructions:
+        if instruction.location:
+            frame = instruction.location[0]
+            found[f"{frame.file.rpartition('/')[2]}:{frame.line}"] = None
+    return tuple(found)
+
+
+def _along_path(code: Code, places: list[int]) -> int:
+    """Most of some instructions on one path from the function's entry that follows no back edge."""
+    in_block: dict[int, int] = {}
+    for index in places:
+        block = code.flow.block_of[index]
+        in_block[block] = in_block.get(block, 0) + 1
+    if len(in_block) == 1:
+        return len(places)
+    rank = {block: place for place, block in enumerate(code.flow.order)}
+    most = [0] * len(rank)
+    for block in code.flow.order:
+        most[block] += in_block.get(block, 0)
+        for successor in code.function.blocks[block].successors:
+            if rank[successor] > rank[block]:
+                most[successor] = max(most[successor], most[block])
+    return max(most)
