@@ -6,14 +6,27 @@ Source: AMD's ISA manuals of CDNA and RDNA; LLVM's AMDGPU back end where it is n
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from artifact_inspector.model import Queue, Wait
+from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
 
-__all__ = ["loads_in_flight", "wait_of"]
+__all__ = ["formats_of", "loads_in_flight", "matrix_of", "result_registers", "transfer_of", "wait_of"]
 
 _GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
+_WIDTH = re.compile(r"_(?:dword(?:x(\d))?|[us]?(byte|short)|(pk_\w+_)?(?:[biu]|b?f)(\d+))(?=_|$)")
+_FORMATTED = re.compile(r"_format_(d16_)?([xyzw]+)$")
+_CACHE = re.compile(r"(?<=[\s,])(glc|slc|dlc|scc|sc[01]|nt|th:\w+|scope:\w+)\b")
+_RETURNS = re.compile(r"\b(?:glc|sc0)\b|ATOMIC_RETURN")
+_MATRIX = re.compile(
+    r"(s?mfmac?|swmmac|wmma)((?:_scale(?:16)?)?)_([a-z]+\d+(?:[a-z]+\d+)*)_(\d+)x(\d+)x(\d+)(_?)(?:(\d+)b_)?"
+    r"((?:(?:f8f6f4|xf32|b?fp?\d+|iu?\d+|u\d+)(?:_|$))+)"
+)
+_FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
+_FORMAT_OF_A = re.compile(r"\bcbsz:(\d)|matrix_a_fmt:MATRIX_FMT_(\w+)")
+_FORMAT_OF_B = re.compile(r"\bblgp:(\d)|matrix_b_fmt:MATRIX_FMT_(\w+)")
+_RESULT = re.compile(r"\s[av](?:\d+\b|\[(\d+):(\d+)\])")
 _QUEUES = {"s_wait_asynccnt": Queue.COPIES, "s_wait_tensorcnt": Queue.TENSORS}
 
 
@@ -39,12 +52,110 @@ def loads_in_flight(immediate: int, target: str) -> int | None:
     Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
     gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
     """
-    found = _GENERATION.search(target)
-    generation = 9 if found is None else int(found[1])
-    if generation >= 11:
+    major = _generation(target)
+    if major >= 11:
         count, most = immediate >> 10 & 63, 63
-    elif generation >= 9:
+    elif major >= 9:
         count, most = immediate & 15 | (immediate >> 14 & 3) << 4, 63
     else:
         count, most = immediate & 15, 15
     return None if count == most else count
+
+
+def _generation(target: str) -> int:
+    """The 9 of `gfx942`, the 11 of `gfx1100`; an unknown target is read as gfx9."""
+    found = _GENERATION.search(target)
+    return 9 if found is None else int(found[1])
+
+
+def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
+    """What a vector-memory instruction moves; None for one that goes to LDS only (`ds_add`).
+
+    Up to gfx9 vmcnt counts every one of them; from gfx10 on, stores and atomics that return nothing have
+    a counter of their own, but a load that writes LDS stays with the loads.
+    **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data
+    dependency resolution".
+    """
+    if opcode.startswith(("ds_", "s_")):
+        return None
+    operands = text[text.find(opcode) + len(opcode) :]
+    cache: tuple[str, ...] = tuple(_CACHE.findall(operands))
+    if opcode.startswith("tensor_"):
+        return Transfer(None, Queue.TENSORS, cache, of_block=True)
+    if "_async_" in opcode:
+        return Transfer(_width(opcode), Queue.COPIES, cache)
+    stores = "_store" in opcode
+    if "_atomic_" in opcode:
+        # This flag asks for the old value, and says nothing of caches.
+        stores = _RETURNS.search(operands) is None
+        cache = tuple(word for word in cache if _RETURNS.search(word) is None)
+    queue = Queue.STORES if stores and _generation(target) >= 10 else Queue.LOADS
+    return Transfer(_width(opcode), queue, cache)
+
+
+@lru_cache(maxsize=1024)
+def _width(opcode: str) -> int | None:
+    """Bytes per thread; None for images, whose channels a mask selects, and for `…_block`."""
+    formatted = _FORMATTED.search(opcode)
+    if formatted is not None:
+        return len(formatted[2]) * (2 if formatted[1] else 4)
+    found = _WIDTH.search(opcode)
+    if found is not None:
+        if found[2]:
+            return 1 if found[2] == "byte" else 2
+        # Packed: two halves in one register.
+        return int(found[4]) * (2 if found[3] else 1) // 8 if found[4] else 4 * int(found[1] or 1)
+    if "_atomic_" in opcode and not opcode.startswith("image"):
+        return 8 if opcode.endswith("_x2") else 4
+    return None
+
+
+def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0)) -> MatrixOp | None:
+    """What one issue computes, from the name with `_` or `.` between its parts.
+
+    Names of gfx908 and gfx90a leave out how many products MFMA computes side by side, but the result
+    of all 64 lanes holds them all. A sparse product counts as the dense one that its shape names.
+    **Source** CDNA3 ISA, "Matrix Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
+
+    Args:
+        registers: 32-bit registers per lane that the result takes, where known.
+        formats: how an `f8f6f4` product reads a and b.
+    """
+    found = _MATRIX.search(name.replace(".", "_"))
+    if found is None:
+        return None
+    unit, scale, result, m, n, k = found[1], found[2], found[3], int(found[4]), int(found[5]), int(found[6])
+    types = found[9].strip("_").split("_")
+    a, b = types[0], types[1] if len(types) > 1 else types[0]
+    if a == "f8f6f4":
+        a, b = (_FORMATS[code] if code < len(_FORMATS) else a for code in formats)
+    family = "wmma" if "wmma" in unit else "mfma"
+    blocks: int | None = int(found[8] or 1)
+    if family == "mfma" and not found[7]:
+        bits = int(re.findall(r"\d+", result)[0])
+        blocks = None if registers is None else registers * 32 * 64 // (m * n * bits)
+    if not blocks:
+        return None
+    return MatrixOp(f"v_{unit}{scale}", family, m, n, k, blocks, f"{a}×{b}→{result}", "wavefront")
+
+
+def result_registers(text: str) -> int | None:
+    """Registers of the first operand."""
+    found = _RESULT.search(text)
+    if found is None:
+        return None
+    return 1 if found[1] is None else int(found[2]) - int(found[1]) + 1
+
+
+def formats_of(text: str) -> tuple[int, int]:
+    """How an `f8f6f4` instruction reads a and b, as its modifiers say."""
+    a, b = (_format(pattern.search(text)) for pattern in (_FORMAT_OF_A, _FORMAT_OF_B))
+    return a, b
+
+
+def _format(found: re.Match[str] | None) -> int:
+    if found is None:
+        return 0
+    if found[1] is not None:
+        return int(found[1])
+    return _FORMATS.index(found[2].lower()) if found[2].lower() in _FORMATS else len(_FORMATS)

@@ -6,10 +6,11 @@ Every function takes the opcode with its modifiers and the text that holds its o
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from artifact_inspector.model import Queue, Wait
+from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
 
-__all__ = ["commit_queue", "wait_of"]
+__all__ = ["commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
 
 _WAITS = {
     "cp.async.wait_group": Queue.GROUP,
@@ -29,6 +30,32 @@ _COMMITS = {
     "tcgen05.commit": Queue.MATRIX,
 }
 _ADDRESS = re.compile(r"\[\s*([%$\w.]+)")
+_CACHE = re.compile(r"\.(c[agsv]|lu|w[bt]|nc|volatile|L[12]::[\w:]+)(?=\.|$)")
+_ELEMENT = re.compile(r"\.(?:(?:[bsuf]|bf)(\d+)|e\dm\d)(?:x(\d))?(?=\.|$)")
+_VECTOR = re.compile(r"\.v(\d)(?=\.|$)")
+_SIZE = re.compile(r"\]\s*,\s*(0x[\da-fA-F]+|\d+)")
+_LOADS = ("ld", "tex", "tld4", "suld", "atom", "wmma.load", "multimem.ld")
+
+_SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)(?=\.|$)")
+_TYPE = re.compile(r"\.(b?f16|f32|f64|tf32|[bsu]\d+|e\dm\d)(?=\.|$)")
+_MATRIX = re.compile(r"(mma|wgmma\.mma_async|wmma\.mma|tcgen05\.mma)(\.sp(?:::\w+)?|\.ws(?:\.sp)?)?(?:\.|$)")
+_KIND = re.compile(r"\.kind::(\w+)")
+_MATRIX_NAMES = {
+    "mma": ("mma.sync", "mma", "warp"),
+    "wmma.mma": ("wmma.mma", "mma", "warp"),
+    "wgmma.mma_async": ("wgmma.mma_async", "wgmma", "warpgroup"),
+}
+_FLOAT8 = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
+_TCGEN05_TYPES: dict[str, tuple[dict[int, str], dict[int, str], int]] = {
+    "tf32": ({2: "tf32"}, {1: "f32"}, 8),
+    "f16": ({0: "f16", 1: "bf16"}, {0: "f16", 1: "f32"}, 16),
+    "i8": ({0: "u8", 1: "s8"}, {2: "s32"}, 32),
+    "f8f6f4": (_FLOAT8, {0: "f16", 1: "f32"}, 32),
+    "mxf8f6f4": (_FLOAT8, {}, 32),
+    "mxf4": ({1: "e2m1"}, {}, 64),
+    "mxf4nvf4": ({1: "e2m1"}, {}, 64),
+}
+"""Types of a and b, types of d as the descriptor numbers them, and the k of a dense product, by kind."""
 
 
 def wait_of(opcode: str, text: str) -> Wait | None:
@@ -50,3 +77,96 @@ def wait_of(opcode: str, text: str) -> Wait | None:
 def commit_queue(opcode: str) -> Queue | None:
     """The queue in which a commit closes a group."""
     return next((queue for op, queue in _COMMITS.items() if opcode.startswith(op)), None)
+
+
+def transfer_of(opcode: str, text: str) -> Transfer | None:
+    """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
+    width, cache = _modifiers(opcode)
+    operands = text[text.find(opcode) + len(opcode) :].partition(";")[0]
+    if opcode.startswith("cp."):
+        size = None if ".tensor" in opcode else _SIZE.search(operands)
+        moved = None if size is None else int(size[1], 0)
+        if ".bulk" not in opcode:
+            return Transfer(moved, Queue.GROUP, cache)
+        if "mbarrier::complete_tx" not in opcode:
+            return Transfer(moved, Queue.STORES, cache, of_block=True)
+        return Transfer(moved, Queue.PHASE, cache, of_block=True, barrier=_address(operands, 2))
+    if ".async" in opcode:  # st.async, red.async
+        return Transfer(width, Queue.PHASE, cache, barrier=_address(operands, 1))
+    if ".shared" in opcode:
+        return None
+    return Transfer(width, Queue.USE if opcode.startswith(_LOADS) else None, cache)
+
+
+@lru_cache(maxsize=1024)
+def _modifiers(opcode: str) -> tuple[int | None, tuple[str, ...]]:
+    """Bytes per thread and cache words that an opcode names; a `wmma` fragment's size is not said."""
+    element, vector = _ELEMENT.search(opcode), _VECTOR.search(opcode)
+    cache = tuple(_CACHE.findall(opcode))
+    if element is None or opcode.startswith("wmma"):
+        return None, cache
+    bits = int(element[1] or 8) * int(element[2] or 1) * (1 if vector is None else int(vector[1]))
+    return (bits + 7) // 8, cache
+
+
+def _address(operands: str, place: int) -> str | None:
+    addresses = _ADDRESS.findall(operands)
+    return addresses[place] if place < len(addresses) else None
+
+
+def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
+    """What one issue computes; the shape of `tcgen05.mma` stands in its instruction descriptor.
+
+    A sparse product counts as the dense one that its shape names. `mma.m8n8k4` on half precision is
+    four products, one for each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
+    """
+    found = _MATRIX.match(opcode)
+    if found is None:
+        return None
+    variant = found[2] or ""
+    if found[1] == "tcgen05.mma":
+        return None if descriptor is None else _tcgen05(opcode, variant, descriptor)
+    shape, types = _SHAPE.search(opcode), _TYPE.findall(opcode)
+    if shape is None or not types:
+        return None
+    op, family, issuer = _MATRIX_NAMES[found[1]]
+    if variant:
+        op = found[1] + ".sp"
+    m, n, k = (int(extent) for extent in shape.groups())
+    # d, a, b and as a rule c; `wmma.mma` on half precision names d and c only.
+    result, a, b = types[:3] if len(types) > 2 else (types[0], "f16", "f16")
+    blocks = 4 if (m, n, k) == (8, 8, 4) and a == "f16" else 1
+    return MatrixOp(op, family, m, n, k, blocks, f"{a}×{b}→{result}", issuer)
+
+
+def descriptor_operand(opcode: str) -> int:
+    """The place of the instruction descriptor among the operands of `tcgen05.mma`."""
+    return 4 if ".sp" in opcode else 3
+
+
+def _tcgen05(opcode: str, variant: str, descriptor: int) -> MatrixOp | None:
+    """The product that a descriptor names; None for a kind or type that is not known.
+
+    **Source** PTX ISA 9.0, "Instruction descriptor" of the tcgen05 family, and its table of shapes by kind.
+    """
+    found = _KIND.search(opcode)
+    rules = None if found is None else _TCGEN05_TYPES.get(found[1])
+    if found is None or rules is None:
+        return None
+    inputs, results, k = rules
+    scaled = found[1].startswith("mx")
+    is_four_bit = found[1].startswith("mxf4")
+    a = inputs.get(descriptor >> 7 & 7)
+    b = inputs.get(descriptor >> 10 & (3 if is_four_bit else 7))
+    # Block-scaled kinds accumulate in f32 only, and have scales where the others have the type.
+    result = "f32" if scaled else results.get(descriptor >> 4 & 3)
+    m = (descriptor >> 27 & 3) * 128 if scaled else (descriptor >> 24 & 31) * 16
+    n = (descriptor >> 17 & 63) * 8
+    if is_four_bit and descriptor >> 31 & 1:
+        k = 96
+    if ".sp" in variant:
+        k *= 2
+    if a is None or b is None or result is None or not m or not n:
+        return None
+    issuer = "CTA pair" if ".cta_group::2" in opcode else "CTA"
+    return MatrixOp(f"tcgen05.mma{variant}", "tcgen05", m, n, k, 1, f"{a}×{b}→{result}", issuer)

@@ -21,7 +21,10 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.source import SourceText
 
-__all__ = ["Format", "OpcodeTable", "frames_of_callers", "no_types"]
+__all__ = ["TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "no_types"]
+
+TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
+"""Kinds that move something between global memory and the block."""
 
 _CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
 

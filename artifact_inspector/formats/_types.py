@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from artifact_inspector.model import TensorType
 
-__all__ = ["parse_layouts", "parse_types"]
+__all__ = ["element_bits", "parse_layouts", "parse_types"]
 
 _ALIAS = re.compile(r"^(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
 _START = re.compile(r"(!(?:tt|ttg|triton_gpu)\.memdesc|tensor)<((?:\d+x)+)|(?<=[ :>(])<((?:\d+x)+)(?=[fi!b])")
@@ -35,8 +35,8 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
     Operations on memory may leave the dialect out (`-> <128x32xf16, #shared, #smem, mutable>`).
 
     Example:
-        >>> parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.blocked<{}>"})[0]
-        TensorType(shape=(64, 32), element='!tt.ptr<f16>', bits=16, layout='#ttg.blocked<{}>', is_memory=False)
+        >>> parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
+        TensorType(shape=(64, 32), element='!tt.ptr<f16>', bits=16, layout='#ttg.linear<>', is_memory=False)
     """
     types: list[TensorType] = []
     for found in _START.finditer(text):
@@ -51,7 +51,7 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
             TensorType(
                 tuple(int(extent) for extent in extents.rstrip("x").split("x")),
                 element,
-                _bits(element),
+                element_bits(element),
                 _USED.sub(lambda used: layouts.get(used[0], used[0]), layout),
                 found[1] != "tensor",
             )
@@ -78,7 +78,8 @@ def _parameters(text: str, at: int) -> list[str]:
     return []
 
 
-def _bits(element: str) -> int:
+def element_bits(element: str) -> int:
+    """Bits of an element type, or of what a pointer points at; 0 for a type of no known size."""
     inner = element[element.find("<") + 1 :].rstrip(">") if "<" in element else element
     found = _BITS.match(inner.partition(",")[0].strip())
     if found is None:

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd
-from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, no_types
+from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, frames_of_callers, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -132,6 +132,7 @@ _REGISTER = re.compile(
     r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d+)\b|\[(\d+):(\d+)\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
 )
 
+_SCRATCH = (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc")
 _ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
@@ -425,8 +426,11 @@ def _wait(instruction: Instruction, module: Module) -> Wait | None:
     return _amd.wait_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
 
 
-def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    return None
+def _transfer(instruction: Instruction, module: Module) -> Transfer | None:
+    # Scratch traffic is counted by the same counters as global memory's.
+    if instruction.kind not in TRANSFERS and instruction.kind not in _SCRATCH:
+        return None
+    return _amd.transfer_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
 
 
 def _commit(_instruction: Instruction) -> Queue | None:
@@ -434,7 +438,10 @@ def _commit(_instruction: Instruction) -> Queue | None:
 
 
 def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    return None
+    if instruction.kind is not EventKind.MATRIX:
+        return None
+    text = instruction.text
+    return _amd.matrix_of(instruction.opcode, _amd.result_registers(text), _amd.formats_of(text))
 
 
 FORMAT = Format(

@@ -14,12 +14,21 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd, _nvidia
 from artifact_inspector.formats._amd import loads_in_flight
-from artifact_inspector.formats._scan import Format, OpcodeTable, no_types
+from artifact_inspector.formats._llvm import (
+    arguments_of,
+    asm_operand,
+    instruction_transfer,
+    intrinsic_transfer,
+    split,
+    type_bits,
+    value_of,
+)
+from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -280,7 +289,6 @@ _POINTER = re.compile(
 _CONSTANT_EXPRESSION = re.compile(r"[%@]|\b[a-z]\w* (?:\w+ )*\(")
 _ADDRESS_SPACE = re.compile(r"addrspace\((\d+)\)")
 _MANGLED_SPACE = re.compile(r"\.(?:v\d+)?p(\d+)")
-_BRACKET = re.compile(r'"[^"]*"|[(){}\[\]<>,]')
 _TARGET_LABEL = re.compile(rf"\blabel ({_NAME})")
 _OPERAND = re.compile(rf'\blabel {_NAME}|({_NAME})|"[^"]*"')
 _INCOMING = re.compile(rf"\[ ({_NAME}), %")
@@ -297,6 +305,8 @@ _SNIFF = re.compile(
 _TRIPLE = re.compile(r'^target triple = "([^"]*)"', re.MULTILINE)
 _TARGET_CPU = re.compile(r'"target-cpu"="([^"]*)"')
 _TRIPLE_GENERATION = re.compile(r"gfx[0-9a-f]+|(?<=amdgpu)\d+\.[0-9a-f]+")
+_INTEGER = re.compile(r"-?\d+")
+_RETURNED = re.compile(r"\bcall (?:fast |contract )*(<[^>]*>|\w+) @")
 _IMMEDIATE = re.compile(r"\(i\d+ (-?\d+)\)")
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ASM_PREFIX = re.compile(r"(?:[\s{}]|(?:[\w$%.]|\$\{:uid\})+:(?!:))*")
@@ -312,6 +322,9 @@ _CONTINUATIONS = frozenset(("to", "cleanup", "catch", "filter"))
 _TERMINATORS = frozenset(("br", "ret", "unreachable", "indirectbr", "resume", *_CONTINUED_UNTIL))
 _SPECIAL = _TERMINATORS | _CONTINUATIONS | {"load", "store", "call"}
 _DEBUG = ", !dbg !"
+_NONTEMPORAL = ", !nontemporal"
+
+_Waited = TypeVar("_Waited", Wait, Transfer)
 
 
 def sniff(text: str) -> bool:
@@ -459,8 +472,12 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
         if opcode not in _SPECIAL:
             kind = kind_of(opcode)
         elif opcode == "load":
+            if _NONTEMPORAL in line:
+                text += _NONTEMPORAL
             kind = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
         elif opcode == "store":
+            if _NONTEMPORAL in line:
+                text += _NONTEMPORAL
             load = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
             kind = _STORES.get(load, EventKind.OTHER)
         elif opcode == "call":
@@ -493,27 +510,10 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
 
 
 def _arguments(header: str, at: int) -> Iterator[str]:
-    for parameter in _split(header, at):
+    for parameter in split(header, at):
         named = re.search(rf"({_NAME})\s*$", parameter)
         if named is not None:
             yield named[1]
-
-
-def _split(text: str, at: int = 0) -> list[str]:
-    """The parts between the commas that stand in no bracket, up to the bracket that closes around them."""
-    parts: list[str] = []
-    depth = 0
-    for mark in _BRACKET.finditer(text, at):
-        if mark[0] == "," and depth == 0:
-            parts.append(text[at : mark.start()])
-            at = mark.end()
-        elif mark[0] in "([{<":
-            depth += 1
-        elif mark[0] in ")]}>":
-            depth -= 1
-            if depth < 0:
-                return [*parts, text[at : mark.start()]]
-    return [*parts, text[at:]]
 
 
 def _joined(line: str, rest: Iterable[tuple[int, str]], until: str) -> str:
@@ -532,7 +532,7 @@ def _pointer_space(text: str, line: str, at: int) -> str | None:
     opaque = _POINTER.match(line, at)
     if opaque is not None:
         return opaque[1]
-    operands = _split(text)
+    operands = split(text)
     if len(operands) < 2:
         return None
     # A typed pointer's own space stands last in its type: `half addrspace(1)* addrspace(3)* %p`.
@@ -663,32 +663,80 @@ def wait(instruction: Instruction, module: Module) -> Wait | None:
     opcode, text = instruction.opcode, instruction.text
     target = module.attributes.get("target", "")
     if not opcode.startswith("llvm."):
-        return _nvidia.wait_of(opcode, text) or _amd.wait_of(opcode, text, target)
+        found = _nvidia.wait_of(opcode, text)
+        return _amd.wait_of(opcode, text, target) if found is None else _with_barrier(found, text)
     name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
     op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
     if opcode == "llvm.amdgcn.s.waitcnt":
         return Wait(op, _vmcnt(text, target), queue)
     if queue is Queue.PHASE:
-        return Wait(op, None, queue)
+        arguments = arguments_of(text, opcode)
+        return Wait(op, None, queue, value_of(arguments[0]) if arguments else None)
     if op == "cp.async.wait_all":
         return Wait(op, 0, queue)
     depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
     return Wait(op, None if depth is None else int(depth[1]), queue)
 
 
-def transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    """What a global load, store, atomic or asynchronous copy moves."""
-    return None
+def transfer(instruction: Instruction, module: Module) -> Transfer | None:
+    """What a global load, store, atomic or asynchronous copy moves; None for an atomic on shared memory."""
+    if instruction.kind not in TRANSFERS:
+        return None
+    opcode, text = instruction.opcode, instruction.text
+    if opcode.startswith("llvm."):
+        return intrinsic_transfer(opcode, text, module.attributes.get("target", ""))
+    if "." not in opcode:
+        if "_" not in opcode:
+            return instruction_transfer(opcode, text)
+        return _amd.transfer_of(opcode, text, module.attributes.get("target", ""))
+    found = _nvidia.transfer_of(opcode, text)
+    return None if found is None else _with_barrier(found, text)
+
+
+def _with_barrier(found: _Waited, text: str) -> _Waited:
+    """The same, with the barrier's operand (`$5`) read as the value that is handed over there."""
+    return found if found.barrier is None else found._replace(barrier=asm_operand(found.barrier, text))
 
 
 def commit(instruction: Instruction) -> Queue | None:
     """The queue in which a COMMIT instruction closes a group."""
-    return None
+    if instruction.kind is not EventKind.COMMIT:
+        return None
+    if instruction.opcode.startswith("llvm.amdgcn."):
+        return Queue.GROUP  # asyncmark
+    # Intrinsics part with dots the words that PTX parts with an underscore.
+    return _nvidia.commit_queue(
+        instruction.opcode.removeprefix("llvm.nvvm.").replace("commit.group", "commit_group")
+    )
 
 
 def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
     """What one issue of a MATRIX instruction computes."""
-    return None
+    if instruction.kind is not EventKind.MATRIX:
+        return None
+    opcode, text = instruction.opcode, instruction.text
+    if opcode.startswith("llvm.amdgcn."):
+        arguments = arguments_of(text, opcode)
+        # The formats of a and b stand behind c in MFMA, and each before its matrix in WMMA.
+        places = (0, 2) if "wmma" in opcode else (3, 4)
+        formats = [_number_at(arguments, place) or 0 for place in places]
+        result = _RETURNED.search(text)
+        bits = None if result is None else type_bits(result[1])
+        return _amd.matrix_of(opcode, None if bits is None else bits // 32, (formats[0], formats[1]))
+    if opcode.startswith("v_"):
+        return _amd.matrix_of(opcode, None, _amd.formats_of(text))
+    descriptor = None
+    if opcode.startswith("tcgen05"):
+        operands = text[text.find(opcode) + len(opcode) :].partition(";")[0].split(",")
+        place = _nvidia.descriptor_operand(opcode)
+        written = asm_operand(operands[place].strip(), text) if place < len(operands) else ""
+        descriptor = int(written) if _INTEGER.fullmatch(written) is not None else None
+    return _nvidia.matrix_of(opcode.removeprefix("llvm.nvvm."), descriptor)
+
+
+def _number_at(arguments: list[str], place: int) -> int | None:
+    written = value_of(arguments[place]) if place < len(arguments) else ""
+    return int(written) if written.isdecimal() else None
 
 
 FORMAT = Format(

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass, field
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import Format, OpcodeTable
-from artifact_inspector.formats._types import parse_layouts, parse_types
+from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable
+from artifact_inspector.formats._types import element_bits, parse_layouts, parse_types
 from artifact_inspector.model import (
     UNCLOSED,
     Access,
@@ -593,19 +593,104 @@ _WAIT_QUEUES = {
 }
 
 
-def transfer(instruction: Instruction, _module: Module) -> Transfer | None:
+def transfer(instruction: Instruction, module: Module) -> Transfer | None:
     """What a load, store, atomic or asynchronous copy moves, for the whole block."""
-    return None
+    kind = instruction.kind
+    if kind not in TRANSFERS:
+        return None
+    text = instruction.text
+    opcode = _modern(instruction.opcode)
+    name = opcode.rpartition(".")[2]
+    moved = parse_types(text, module.layouts)
+    if not moved:
+        size = _scalar_size(text)
+    else:
+        # A slice of a buffer (2.x), a value or a pointer stands first; elsewhere the tile stands last.
+        size = (moved[0] if name in _TILE_FIRST or name.startswith("insert_slice") else moved[-1]).size
+    queue, barrier = Queue.USE, None
+    if "tdm" in name:
+        queue = Queue.TENSORS
+    elif kind is EventKind.ASYNC_COPY:
+        queue = Queue.PHASE if "tma" in name else Queue.GROUP
+        barrier = _barrier(name, text) if queue is Queue.PHASE else None
+    elif "tma" in name or name == "store_async":
+        queue = Queue.STORES
+    elif kind is EventKind.GLOBAL_STORE or name == "descriptor_reduce":
+        return Transfer(size, None, _cache_words(text), of_block=True)
+    return Transfer(size, queue, _cache_words(text), of_block=True, barrier=barrier)
+
+
+_TILE_FIRST = frozenset(("load", "store", "atomic_rmw", "atomic_cas"))
+# Until 2.3 the printer gives the numbers of these enumerations (TritonAttrDefs.td).
+_CACHE_MODIFIERS = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
+_EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
+_CACHE = re.compile(r"\b(?:cacheModifier|cache_modifier|evictionPolicy|eviction_policy) = (\w+)")
+_NUMBERED_CACHE = re.compile(r"\b(cache|evict) = (\d+) : i32")
+_SCALAR = re.compile(r"(?:!tt\.ptr<(\w+)|\b([iufb]\w*\d))")
+
+
+def _cache_words(text: str) -> tuple[str, ...]:
+    words = [word for word in _CACHE.findall(text) if word not in ("none", "evict_normal")]
+    for name, number in _NUMBERED_CACHE.findall(text):
+        names = _CACHE_MODIFIERS if name == "cache" else _EVICTION_POLICIES
+        if 1 < int(number) < len(names):
+            words.append(names[int(number)])
+    if "isVolatile = true" in text:
+        words.append("volatile")
+    return tuple(words)
+
+
+def _scalar_size(text: str) -> int | None:
+    """Bytes of the scalar that the types of an operation start with."""
+    found = _SCALAR.search(text, text.rfind(" : ") + 1)
+    bits = 0 if found is None else element_bits(found[1] or found[2])
+    return (bits + 7) // 8 or None
+
+
+def _barrier(name: str, text: str) -> str | None:
+    """The barrier of a copy by TMA: behind the destination, which stands behind the coordinates."""
+    operands = text.partition(" : ")[0]
+    values = _VALUE.findall(operands, operands.rfind("]") + 1)
+    place = 3 if name.startswith("insert_slice") else 1
+    return values[place] if len(values) > place else None
 
 
 def commit(instruction: Instruction) -> Queue | None:
     """The queue in which a COMMIT operation closes a group."""
-    return None
+    if instruction.kind is not EventKind.COMMIT:
+        return None
+    name = _modern(instruction.opcode).rpartition(".")[2]
+    if name == "async_commit_group":
+        return Queue.GROUP
+    return Queue.MATRIX if name == "tc_gen5_commit" else Queue.PHASE
 
 
-def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    """What a dot computes."""
-    return None
+def matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
+    """What a dot computes; for operands of four bits, which are stored by twos, k is that of the values."""
+    if instruction.kind is not EventKind.MATRIX:
+        return None
+    text = instruction.text
+    found = [one for one in parse_types(text, module.layouts) if len(one.shape) > 1]
+    if len(found) < 3:
+        return None
+    opcode = instruction.opcode
+    if "tc_gen5_mma" in opcode:
+        a, b, d = found[:3]
+    else:
+        # Scales stand behind their operands.
+        second = len(parse_types(text.partition(" * ")[0], module.layouts))
+        a, b, d = found[0], found[min(second, len(found) - 2)], found[-1]
+    formats = dict(_OPERAND_FORMAT.findall(text))
+    m, n = d.shape[-2:]
+    blocks = d.elements // (m * n)
+    left, right = (formats.get("lhs", a.element), formats.get("rhs", b.element))
+    k, rest = divmod(a.elements * (2 if left == "e2m1" and a.bits == 8 else 1), m * blocks)
+    if rest or not k or k * n * blocks != b.elements * (2 if right == "e2m1" and b.bits == 8 else 1):
+        return None
+    return MatrixOp(opcode, "dot", m, n, k, blocks, f"{left}×{right}→{d.element}", "block")
+
+
+_OPERAND_FORMAT = re.compile(r"\b(lhs|rhs) = (\w+)")
 
 
 def types(instruction: Instruction, module: Module) -> tuple[TensorType, ...]:

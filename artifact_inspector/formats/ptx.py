@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
-from artifact_inspector.formats._scan import Format, OpcodeTable, frames_of_callers, no_types
+from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, frames_of_callers, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -103,6 +103,10 @@ _LIMITS = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg)\s+(\d+(?:\s*,\s*
 _LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
 _STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*")
 _NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*")
+
+_MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
+_DECIMAL = re.compile(r"-?\d+")
+_MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")
 
 _LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
 _CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
@@ -419,16 +423,54 @@ def _wait(instruction: Instruction, _module: Module) -> Wait | None:
 
 
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    return None
+    if instruction.kind not in TRANSFERS:
+        return None
+    return _nvidia.transfer_of(instruction.opcode, instruction.text)
 
 
 def _commit(instruction: Instruction) -> Queue | None:
     return _nvidia.commit_queue(instruction.opcode) if instruction.kind is EventKind.COMMIT else None
 
 
-def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    return None
+def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
+    if instruction.kind is not EventKind.MATRIX:
+        return None
+    opcode, descriptor = instruction.opcode, None
+    if opcode.startswith("tcgen05"):
+        operands = _split(instruction.text[instruction.text.find(opcode) + len(opcode) :])
+        place = _nvidia.descriptor_operand(opcode)
+        descriptor = _IMMEDIATES.value(operands[place], module) if place < len(operands) else None
+    return _nvidia.matrix_of(opcode, descriptor)
 
+
+class _Immediates:
+    """Registers that hold one number wherever they are read, of the module last asked about."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Module | None, dict[str, int | None]] = (None, {})
+
+    def value(self, operand: str, module: Module) -> int | None:
+        """The number that an operand stands for, None where it is computed or differs from place to place."""
+        if _DECIMAL.fullmatch(operand) is not None:
+            return int(operand)
+        if self._known[0] is not module:
+            self._known = (module, self._read(module))
+        return self._known[1].get(operand)
+
+    @staticmethod
+    def _read(module: Module) -> dict[str, int | None]:
+        # LLVM keeps registers in single assignment but for the copies of a phi, which are `mov` too.
+        found: dict[str, int | None] = {}
+        for function in module.functions:
+            for instruction in function.instructions:
+                moved = _MOVED.match(instruction.text) if instruction.opcode in _MOVES else None
+                if moved is not None:
+                    number = int(moved[2]) if _DECIMAL.fullmatch(moved[2]) is not None else None
+                    found[moved[1]] = number if found.get(moved[1], number) == number else None
+        return found
+
+
+_IMMEDIATES = _Immediates()
 
 FORMAT = Format(
     name="PTX",
