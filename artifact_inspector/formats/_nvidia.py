@@ -15,6 +15,7 @@ __all__ = ["commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wa
 _WAITS = {
     "cp.async.wait_group": Queue.GROUP,
     "cp.async.wait_all": Queue.GROUP,
+    "cp.async.bulk.wait_group.read": Queue.STORES,
     "cp.async.bulk.wait_group": Queue.STORES,
     "wgmma.wait_group": Queue.MATRIX,
     "tcgen05.wait": Queue.MATRIX,
@@ -70,7 +71,7 @@ def wait_of(opcode: str, text: str) -> Wait | None:
         return Wait(op, None, queue, None if barrier is None else barrier[1])
     if op == "cp.async.wait_all":
         return Wait(op, 0, queue)
-    number = re.match(r"\s*(0x[\da-fA-F]+|\d+)", operands) if op.endswith("wait_group") else None
+    number = re.match(r"\s*(0x[\da-fA-F]+|\d+)", operands) if "wait_group" in op else None
     return Wait(op, None if number is None else int(number[1], 0), queue)
 
 

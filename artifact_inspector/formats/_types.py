@@ -14,9 +14,12 @@ from artifact_inspector.model import TensorType
 __all__ = ["element_bits", "parse_layouts", "parse_types"]
 
 _ALIAS = re.compile(r"^(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
-_START = re.compile(r"(!(?:tt|ttg|triton_gpu)\.memdesc|tensor)<((?:\d+x)+)|(?<=[ :>(])<((?:\d+x)+)(?=[fi!b])")
+# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.
+_START = re.compile(
+    r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
+)
 _USED = re.compile(r"#\w+(?![\w.])")
-_BITS = re.compile(r"b?f(\d+)|[su]?i(\d+)|tf(32)|f8\w*|(index)")
+_BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d+)|(index|!tt\.ptr)")
 _OPEN, _CLOSE = "<[({", ">])}"
 
 
@@ -32,7 +35,8 @@ def parse_layouts(text: str) -> dict[str, str]:
 def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
     """Every tensor and memory type in a text, in order.
 
-    Operations on memory may leave the dialect out (`-> <128x32xf16, #shared, #smem, mutable>`).
+    Operations on memory may leave the dialect out (`-> <128x32xf16, #shared, #smem, mutable>`). Until
+    Triton 2.3 memory is a tensor with a shared layout.
 
     Example:
         >>> parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
@@ -47,13 +51,14 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
         # A tensor's encoding is its only parameter; of memory's, the first is the layout.
         layout = parts[1] if len(parts) > 1 else ""
         extents = found[2] or found[3]
+        layout = _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
         types.append(
             TensorType(
                 tuple(int(extent) for extent in extents.rstrip("x").split("x")),
                 element,
                 element_bits(element),
-                _USED.sub(lambda used: layouts.get(used[0], used[0]), layout),
-                found[1] != "tensor",
+                layout,
+                found[1] != "tensor" or layout.startswith("#triton_gpu.shared<"),
             )
         )
     return tuple(types)
@@ -84,5 +89,4 @@ def element_bits(element: str) -> int:
     found = _BITS.match(inner.partition(",")[0].strip())
     if found is None:
         return 0
-    written = found[1] or found[2] or found[3]
-    return 64 if found[4] else int(written) if written is not None else 8
+    return 64 if found[2] else int(found[1])

@@ -423,21 +423,16 @@ class _Reader:
                     self._edges[end].append(join)
 
     def _locate(self, operation: int, line: str) -> None:
-        # An operation with regions carries its location behind the closing brace.
-        _, location = self._split_location(line)
-        if location is not None:
-            instruction = self._instructions[operation]
-            text = instruction.text
-            if text.endswith("({"):
-                text = text[:-2] + line[line.find(":") :]
-            kind = instruction.kind
-            if kind is EventKind.FLOAT:
-                kind = _kind(instruction.opcode, text)
-            self._instructions[operation] = instruction._replace(location=location, kind=kind, text=text)
-        elif self._instructions[operation].kind is EventKind.FLOAT:
-            instruction = self._instructions[operation]
-            kind = _kind(instruction.opcode, instruction.text + line)
-            self._instructions[operation] = instruction._replace(kind=kind)
+        # An operation with regions carries its types and its location behind the closing brace.
+        closing, location = self._split_location(line)
+        instruction = self._instructions[operation]
+        text, kind = instruction.text, instruction.kind
+        if text.endswith("({"):
+            text = text[:-2] + closing[closing.find(")") + 1 :].lstrip()
+            kind = _kind(instruction.opcode, text) if kind is EventKind.FLOAT else kind
+        self._instructions[operation] = instruction._replace(
+            location=location or instruction.location, kind=kind, text=text
+        )
 
     def _terminate(self, opcode: str, text: str, index: int) -> None:
         reads = decode(text).reads

@@ -8,8 +8,20 @@ import pytest
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats.llvm import FORMAT, OPCODES
-from artifact_inspector.model import EventKind, Frame, Function, Instruction, Module, Operands, Stage, Wait
+from artifact_inspector.model import (
+    EventKind,
+    Frame,
+    Function,
+    Instruction,
+    Module,
+    Operands,
+    Queue,
+    Stage,
+    Wait,
+)
 from artifact_inspector.source import SourceText
+
+NOTHING = Module(Stage.LLIR, "k.llir", (), {})
 
 # Metadata of a kernel whose `tl.sum` is inlined: standard.py:267 within standard.py:293 within k.py:20.
 METADATA = """
@@ -87,7 +99,12 @@ def test_a_barrier_wait_loop_is_one_wait_whatever_stands_around_it():
     wait = one(
         r'  tail call void asm sideeffect "\0A{\0A\09@!$2 bra.uni skipWait;\0A\09.reg .pred complete;\0A\09waitLoop:\0A\09mbarrier.try_wait.parity.shared::cta.b64 complete, [$0], $1;\0A\09@!complete bra.uni waitLoop;\0A\09skipWait:\0A}\0A", "r,r,b"(ptr addrspace(3) getelementptr (i8, ptr addrspace(3) @global_smem, i32 98304), i32 %9, i1 %67) #7'
     )
-    assert FORMAT.wait(wait, {}) == Wait("mbarrier.try_wait", None)
+    assert FORMAT.wait(wait, NOTHING) == Wait(
+        "mbarrier.try_wait",
+        None,
+        Queue.PHASE,
+        "getelementptr (i8, ptr addrspace(3) @global_smem, i32 98304)",
+    )
     assert wait.operands == Operands((), ("%9", "%67"))
 
 
@@ -95,7 +112,7 @@ def test_a_comment_inside_asm_is_no_statement():
     wait = one(
         r'  %3 = tail call { float, i32 } asm sideeffect "// wait for regs: $0,$1\0A\09wgmma.wait_group.sync.aligned 1;", "=f,=r,0,1"(float %1, i32 %2) #2'
     )
-    assert FORMAT.wait(wait, {}) == Wait("wgmma.wait_group", 1)
+    assert FORMAT.wait(wait, NOTHING) == Wait("wgmma.wait_group", 1, Queue.MATRIX)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +191,7 @@ def test_amd_asm_ends_statements_with_the_line_and_comments_with_a_semicolon():
         r'  call void asm sideeffect "global_load_dwordx4 $0, $1, off ; a; b\0As_waitcnt vmcnt(3)\0As_waitcnt lgkmcnt(0)\0Av_pk_mul_f32 $2, $3, $4\0Av_cvt_f32_f16 $2, $3", "v"(i32 %1)'
     )
     assert [i.opcode for i in found] == ["global_load_dwordx4", "s_waitcnt", "v_pk_mul_f32"]
-    assert FORMAT.wait(found[1], {}) == Wait("s_waitcnt vmcnt", 3)
+    assert FORMAT.wait(found[1], NOTHING) == Wait("s_waitcnt vmcnt", 3, Queue.LOADS)
 
 
 def test_a_buffer_load_to_lds_inside_asm_is_an_async_copy():
@@ -327,36 +344,48 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
 @pytest.mark.parametrize(
     ("line", "target", "expected"),
     [
-        ("  call void @llvm.nvvm.cp.async.wait.group(i32 2)", "", Wait("cp.async.wait_group", 2)),
-        ("  call void @llvm.nvvm.cp.async.wait.all()", "", Wait("cp.async.wait_all", 0)),
+        (
+            "  call void @llvm.nvvm.cp.async.wait.group(i32 2)",
+            "",
+            Wait("cp.async.wait_group", 2, Queue.GROUP),
+        ),
+        ("  call void @llvm.nvvm.cp.async.wait.all()", "", Wait("cp.async.wait_all", 0, Queue.GROUP)),
         (
             "  call void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 0)",
             "",
-            Wait("cp.async.bulk.wait_group.read", 0),
+            Wait("cp.async.bulk.wait_group.read", 0, Queue.STORES),
         ),
         (
             '  call void asm sideeffect "cp.async.wait_group 0x4;", ""() #3',
             "",
-            Wait("cp.async.wait_group", 4),
+            Wait("cp.async.wait_group", 4, Queue.GROUP),
         ),
-        ("  call void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 1)", "", Wait("wgmma.wait_group", 1)),
-        ("  call void @llvm.nvvm.tcgen05.wait.ld() #2", "", Wait("tcgen05.wait", None)),
+        (
+            "  call void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 1)",
+            "",
+            Wait("wgmma.wait_group", 1, Queue.MATRIX),
+        ),
+        ("  call void @llvm.nvvm.tcgen05.wait.ld() #2", "", Wait("tcgen05.wait", None, Queue.MATRIX)),
         (
             '  call void asm sideeffect "tcgen05.wait::st.sync.aligned;", ""() #4',
             "",
-            Wait("tcgen05.wait", None),
+            Wait("tcgen05.wait", None, Queue.MATRIX),
         ),
-        ("  call void @llvm.amdgcn.wait.asyncmark(i16 1)", "gfx950", Wait("wait.asyncmark", 1)),
-        ("  call void @llvm.amdgcn.s.wait.asynccnt(i16 3)", "gfx1250", Wait("s_wait_asynccnt", 3)),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", Wait("s_waitcnt vmcnt", 0)),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", Wait("s_waitcnt vmcnt", 16)),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 2039)", "gfx1100", Wait("s_waitcnt vmcnt", 1)),
+        ("  call void @llvm.amdgcn.wait.asyncmark(i16 1)", "gfx950", Wait("wait.asyncmark", 1, Queue.GROUP)),
+        (
+            "  call void @llvm.amdgcn.s.wait.asynccnt(i16 3)",
+            "gfx1250",
+            Wait("s_wait_asynccnt", 3, Queue.COPIES),
+        ),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", Wait("s_waitcnt vmcnt", 0, Queue.LOADS)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", Wait("s_waitcnt vmcnt", 16, Queue.LOADS)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 2039)", "gfx1100", Wait("s_waitcnt vmcnt", 1, Queue.LOADS)),
     ],
 )
 def test_waits_say_how_many_may_still_fly(line, target, expected):
     attributes = f'attributes #0 = {{ "target-cpu"="{target}" }}' if target else ""
     module = read(f"define void @k() {{\n{line}\n  ret void\n}}\n{attributes}")
-    assert FORMAT.wait(module.functions[0].instructions[0], module.attributes) == expected
+    assert FORMAT.wait(module.functions[0].instructions[0], module) == expected
 
 
 @pytest.mark.parametrize(("immediate", "target"), [(49279, "gfx942"), (64519, "gfx1100")])
@@ -366,7 +395,7 @@ def test_a_waitcnt_with_vmcnt_at_its_maximum_is_no_wait(immediate, target):
     )
     found = module.functions[0].instructions[0]
     assert found.kind is EventKind.OTHER
-    assert FORMAT.wait(found, module.attributes) is None
+    assert FORMAT.wait(found, module) is None
 
 
 LOOP = """\

@@ -16,10 +16,13 @@ from artifact_inspector.model import (
     Instruction,
     Module,
     Operands,
+    Queue,
     Stage,
     Wait,
 )
 from artifact_inspector.source import SourceText
+
+NOTHING = Module(Stage.TTGIR, "k.ttgir", (), {})
 
 
 def read(text: str) -> Module:
@@ -136,21 +139,28 @@ def test_reads_of_a_memory_operation_are_told_by_role(line: str, access: Access)
 
 
 @pytest.mark.parametrize(
-    ("line", "depth"),
+    ("line", "depth", "queue", "barrier"),
     [
-        ("triton_gpu.async_wait {num = 2 : i32}", 2),
-        ("%w = ttg.async_wait %a, %b {num = 0 : i32}", 0),
-        ("%d:3 = ttng.warp_group_dot_wait %x, %y, %z {pendings = 1 : i32} : f32", 1),
-        ("ttng.wait_barrier %bar, %phase : !ttg.memdesc<1xi64>", None),
+        ("triton_gpu.async_wait {num = 2 : i32}", 2, Queue.GROUP, None),
+        ("%w = ttg.async_wait %a, %b {num = 0 : i32}", 0, Queue.GROUP, None),
+        ("%d:3 = ttng.warp_group_dot_wait %x, %y, %z {pendings = 1 : i32} : f32", 1, Queue.MATRIX, None),
+        ("triton_nvidia_gpu.dot_wait %x {pendings = 1 : i32} : tensor<64x64xf32>", 1, Queue.MATRIX, None),
+        ("ttng.wait_barrier %bar, %phase : !ttg.memdesc<1xi64>", None, Queue.PHASE, "%bar"),
+        ("ttng.async_tma_store_wait {pendings = 3 : i32}", 3, Queue.STORES, None),
+        ("triton_gpu.async_bulk_wait {num = 1 : i32}", 1, Queue.STORES, None),
+        ("%x = amdg.async_tdm_wait %y {num = 2 : i32}", 2, Queue.TENSORS, None),
+        ("%x = amdg.async_wait %y {num_inst = 4 : i32}", 4, Queue.COPIES, None),
     ],
 )
-def test_a_wait_names_what_it_leaves_pending(line: str, depth: int | None) -> None:
+def test_a_wait_names_what_it_leaves_pending(
+    line: str, depth: int | None, queue: Queue, barrier: str | None
+) -> None:
     found = one(line)
-    assert FORMAT.wait(found, {}) == Wait(found.opcode, depth)
+    assert FORMAT.wait(found, NOTHING) == Wait(found.opcode, depth, queue, barrier)
 
 
 def test_no_other_operation_is_a_wait() -> None:
-    assert FORMAT.wait(one("%x = arith.addf %a, %b {num = 2 : i32} : f32"), {}) is None
+    assert FORMAT.wait(one("%x = arith.addf %a, %b {num = 2 : i32} : f32"), NOTHING) is None
 
 
 # -- reductions ----------------------------------------------------------------------------------

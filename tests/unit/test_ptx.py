@@ -8,8 +8,10 @@ import pytest
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats.ptx import FORMAT, OPCODES, parse
-from artifact_inspector.model import EventKind, Function, Instruction, Module, Stage, Wait
+from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, Wait
 from artifact_inspector.source import SourceText
+
+NOTHING = Module(Stage.PTX, "k.ptx", (), {})
 
 FILES = '\t.file\t1 "/home/user/src/kernels.py"\n\t.file\t2 "/venv/triton/language/standard.py"\n'
 
@@ -116,13 +118,17 @@ def test_operands_name_what_is_written_and_what_is_read(statement: str, results:
 @pytest.mark.parametrize(
     ("statement", "wait"),
     [
-        ("cp.async.wait_group 4", Wait("cp.async.wait_group", 4)),
-        ("cp.async.wait_group \t0x2", Wait("cp.async.wait_group", 2)),
-        ("cp.async.wait_all", Wait("cp.async.wait_all", 0)),
-        ("@%p3 cp.async.bulk.wait_group.read 1", Wait("cp.async.bulk.wait_group", 1)),
-        ("wgmma.wait_group.sync.aligned 3", Wait("wgmma.wait_group", 3)),
-        ("mbarrier.try_wait.parity.shared.b64 complete, [%r1], 1", Wait("mbarrier.try_wait", None)),
-        ("tcgen05.wait::ld.sync.aligned", Wait("tcgen05.wait", None)),
+        ("cp.async.wait_group 4", Wait("cp.async.wait_group", 4, Queue.GROUP)),
+        ("cp.async.wait_group \t0x2", Wait("cp.async.wait_group", 2, Queue.GROUP)),
+        ("cp.async.wait_all", Wait("cp.async.wait_all", 0, Queue.GROUP)),
+        ("@%p3 cp.async.bulk.wait_group 1", Wait("cp.async.bulk.wait_group", 1, Queue.STORES)),
+        ("cp.async.bulk.wait_group.read 0", Wait("cp.async.bulk.wait_group.read", 0, Queue.STORES)),
+        ("wgmma.wait_group.sync.aligned 3", Wait("wgmma.wait_group", 3, Queue.MATRIX)),
+        (
+            "mbarrier.try_wait.parity.shared.b64 complete, [%r1], 1",
+            Wait("mbarrier.try_wait", None, Queue.PHASE, "%r1"),
+        ),
+        ("tcgen05.wait::ld.sync.aligned", Wait("tcgen05.wait", None, Queue.MATRIX)),
         ("cp.async.commit_group", None),
     ],
 )
