@@ -1,0 +1,366 @@
+"""What the loops of one stage copy, commit and wait for, and the buffers that they copy into.
+
+Read alike at every stage; the buffers stand only in tensor-level IR behind the pipeliner (TTGIR).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from artifact_inspector.analysis.loop_form import LoopForm, find_loop_form
+from artifact_inspector.analysis.reference import Chain
+from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.model import (
+    BasicBlock,
+    EventKind,
+    Instruction,
+    Language,
+    Module,
+    Queue,
+    Stage,
+    TensorType,
+)
+
+__all__ = ["COPY_QUEUES", "Buffer", "CopyWait", "LoopBuffers", "find_loop_buffers"]
+
+COPY_QUEUES = frozenset({Queue.GROUP, Queue.PHASE, Queue.LOADS, Queue.COPIES, Queue.TENSORS})
+"""Queues that loads and copies complete in; a wait for another says nothing of them."""
+
+_TOUCHING = frozenset(
+    {
+        EventKind.ASYNC_COPY,
+        EventKind.SHARED_LOAD,
+        EventKind.SHARED_STORE,
+        EventKind.MATRIX,
+    }
+)
+_VIEW = re.compile(r"memdesc|extract_slice")
+_PER_THREAD = re.compile(r"blocked<\{sizePerThread = \[([\d, ]+)\].*?order = \[(\d+)")
+
+
+class CopyWait(NamedTuple):
+    """A wait, as the loop has it."""
+
+    line: int
+    op: str
+    depth: int | None
+    """How many younger members of its queue may stay in flight; None for a barrier phase."""
+    queue: Queue
+
+
+class Buffer(NamedTuple):
+    """An allocation of shared memory that a loop's copies pass through."""
+
+    line: int
+    name: str
+    """The SSA value."""
+    tiles: int
+    """How many it holds: its leading extent where it is indexed, else 1."""
+    bytes: int
+    """Of one tile, without padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBuffers:
+    """What one loop does at one stage; lines are those of the stage's file."""
+
+    form: LoopForm | None
+    """In tensor-level IR only."""
+    buffers: tuple[Buffer, ...]
+    copies: tuple[int, ...]
+    """Lines of the asynchronous copies in the loop."""
+    loads: tuple[int, ...]
+    """Lines of the loads into registers in the loop."""
+    stores: tuple[int, ...]
+    """Lines of the stores to shared memory in the loop."""
+    matrix: tuple[int, ...]
+    """Lines of the matrix operations in the loop."""
+    commits: dict[Queue, int]
+    """Groups that one trip through the body closes; phases that it arms."""
+    waits: tuple[CopyWait, ...]
+    """In the loop, in execution order."""
+    front: tuple[int, ...]
+    """Lines of the copies and stores into its buffers in front of the loop."""
+    drain: int | None
+    """Line of the wait behind the loop that leaves nothing in flight."""
+    widths: dict[Chain, tuple[int, int]]
+    """Of each load into registers, by place: bits that one thread holds side by side, so that no
+    access of it is wider, and the line."""
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue that its loads or copies complete in, as its commits and waits tell."""
+        if self.copies:
+            for queue in (Queue.GROUP, Queue.PHASE):
+                if self.commits.get(queue):
+                    return queue
+        found = [wait.queue for wait in self.waits if wait.queue in COPY_QUEUES]
+        return next((queue for queue in found if queue is not Queue.PHASE), found[0] if found else None)
+
+    @property
+    def copy_waits(self) -> tuple[CopyWait, ...]:
+        """The waits for its loads or copies."""
+        queue = self.queue
+        return tuple(wait for wait in self.waits if wait.queue is queue)
+
+
+def find_loop_buffers(
+    code: Code, regions: Sequence[Region], module: Module, language: Language, *, exact: bool
+) -> dict[str, LoopBuffers]:
+    """What each loop of a function copies and waits for, by the region's id.
+
+    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program
+    around it and has no entry of its own.
+
+    Args:
+        exact: the stage is the one that the reference was read from.
+    """
+    loops = {region.loop: region for region in regions if region.loop is not None}
+    if not loops:
+        return {}
+    home = {loop: _home(code, loops, loop) for loop in loops}
+    found = {loop: _Events() for loop in loops if home[loop] == loop}
+    for block in code.flow.order:
+        loop = code.flow.loop_of[block]
+        if loop is not None:
+            found[home[loop]].gather(code, code.function.blocks[block], module, language)
+    memory = _Memory(code, module, language) if module.stage is Stage.TTGIR else None
+    tensors = module.stage.order <= Stage.TTGIR.order
+    described: dict[str, LoopBuffers] = {}
+    for loop, events in found.items():
+        region = loops[loop]
+        form = find_loop_form(code, region, exact=exact) if tensors else None
+        described[region.id] = events.describe(code, region, form, memory, module, language)
+    return described
+
+
+def _home(code: Code, loops: dict[int, Region], loop: int) -> int:
+    """The loop of the program that a loop belongs to, itself where there is none."""
+    outer: int | None = loop
+    while outer is not None:
+        if loops[outer].reference is not None:
+            return outer
+        outer = code.flow.loops[outer].parent
+    return loop
+
+
+@dataclass(slots=True)
+class _Events:
+    """The instructions of one loop that matter here, by index."""
+
+    copies: list[int] = field(default_factory=list)
+    loads: list[int] = field(default_factory=list)
+    stores: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
+    matrix: list[int] = field(default_factory=list)
+    commits: Counter[Queue] = field(default_factory=Counter)
+    waits: list[CopyWait] = field(default_factory=list)
+
+    def gather(self, code: Code, block: BasicBlock, module: Module, language: Language) -> None:
+        lists = {
+            EventKind.ASYNC_COPY: self.copies,
+            EventKind.GLOBAL_LOAD: self.loads,
+            EventKind.SHARED_STORE: self.stores,
+            EventKind.SHARED_LOAD: self.reads,
+            EventKind.MATRIX: self.matrix,
+        }
+        instructions = code.function.instructions
+        for index in range(block.start, block.stop):
+            kind = instructions[index].kind
+            if kind in lists:
+                lists[kind].append(index)
+            elif kind is EventKind.COMMIT:
+                queue = language.commit(instructions[index])
+                if queue is not None:
+                    self.commits[queue] += 1
+            elif kind is EventKind.WAIT:
+                wait = _wait(instructions[index], module, language)
+                if wait is not None:
+                    self.waits.append(wait)
+
+    def describe(
+        self,
+        code: Code,
+        region: Region,
+        form: LoopForm | None,
+        memory: _Memory | None,
+        module: Module,
+        language: Language,
+    ) -> LoopBuffers:
+        instructions = code.function.instructions
+        buffers: tuple[Buffer, ...] = ()
+        front: tuple[int, ...] = ()
+        widths: dict[Chain, tuple[int, int]] = {}
+        if memory is not None:
+            assert region.loop is not None
+            used = memory.buffers_of(region.loop, [*self.copies, *self.stores, *self.reads, *self.matrix])
+            buffers = tuple(used.values())
+            front = tuple(instructions[i].line for i in memory.writes_in_front(region.loop, used.keys()))
+            widths = {
+                code.chains[index]: (width, instructions[index].line)
+                for index in self.loads
+                if index in code.chains
+                and (width := _bits_per_thread(language.types(instructions[index], module)))
+            }
+
+        def lines(indices: list[int]) -> tuple[int, ...]:
+            return tuple(instructions[index].line for index in indices)
+
+        return LoopBuffers(
+            form,
+            buffers,
+            lines(self.copies),
+            lines(self.loads),
+            lines(self.stores),
+            lines(self.matrix),
+            dict(self.commits),
+            tuple(self.waits),
+            front,
+            _find_drain(code, region, module, language),
+            widths,
+        )
+
+
+def _wait(instruction: Instruction, module: Module, language: Language) -> CopyWait | None:
+    found = language.wait(instruction, module)
+    return None if found is None else CopyWait(instruction.line, found.op, found.depth, found.queue)
+
+
+def _find_drain(code: Code, region: Region, module: Module, language: Language) -> int | None:
+    """The first wait of depth 0 behind a loop, before anything is copied for another."""
+    assert region.loop is not None
+    flow, instructions = code.flow, code.function.instructions
+    loop = flow.loops[region.loop]
+    past = False
+    for block in flow.order:
+        if block in loop.blocks:
+            past = True
+            continue
+        if not past:
+            continue
+        for index in range(code.function.blocks[block].start, code.function.blocks[block].stop):
+            kind = instructions[index].kind
+            if kind is EventKind.ASYNC_COPY:
+                return None
+            if kind is EventKind.WAIT:
+                wait = _wait(instructions[index], module, language)
+                if wait is not None and wait.queue in COPY_QUEUES and wait.depth == 0:
+                    return wait.line
+        if flow.loop_of[block] != loop.parent:
+            return None  # another loop begins
+    return None
+
+
+def _bits_per_thread(types: Sequence[TensorType]) -> int:
+    """Bits side by side in one thread, along the fastest axis of a blocked layout; 0 if unknown."""
+    for found in types:
+        layout = _PER_THREAD.search(found.layout)
+        if layout is not None and not found.is_memory and found.bits:
+            per_thread = layout[1].split(",")
+            return int(per_thread[int(layout[2])]) * found.bits
+    return 0
+
+
+class _Memory:
+    """The shared-memory allocations of a function, and which of them each operation touches."""
+
+    def __init__(self, code: Code, module: Module, language: Language) -> None:
+        self.code = code
+        self.module = module
+        self.language = language
+        self.tiles: dict[int, TensorType] = {}
+        """Allocated type, by the allocation's instruction; barriers are left out."""
+        self.names: dict[int, str] = {}
+        self.indexed: set[int] = set()
+        """Allocations of several tiles, of which one is taken by a number."""
+        self.touched: dict[int, tuple[int, ...]] = {}
+        """The allocations that a copy, a matrix operation or a load or store of shared memory uses."""
+        self._root: dict[str, int] = {}
+        self._read()
+
+    def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
+        """The allocations that data passes through between the operations of a loop.
+
+        A tile that is only read there and was written before (attention's queries) is none.
+        """
+        instructions, flow = self.code.function.instructions, self.code.flow
+        found: dict[int, Buffer] = {}
+        for index in indices:
+            written = instructions[index].kind in (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
+            for root in self.touched.get(index, ()):
+                if written or root in self.indexed or flow.encloses(loop, flow.loop_at(root)):
+                    tile = self.tiles[root]
+                    count = tile.shape[0] if root in self.indexed else 1
+                    found[root] = Buffer(
+                        instructions[root].line, self.names[root], count, tile.size // max(1, count)
+                    )
+        return dict(sorted(found.items()))
+
+    def writes_in_front(self, loop: int, roots: Set[int]) -> Iterator[int]:
+        """Copies and stores into some allocations that stand right in front of a loop."""
+        instructions, flow = self.code.function.instructions, self.code.flow
+        start = self.code.function.blocks[flow.loops[loop].header].start
+        for index, touched in self.touched.items():
+            if (
+                index < start
+                and instructions[index].kind in (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
+                and not roots.isdisjoint(touched)
+                and flow.loop_at(index) == flow.loops[loop].parent
+            ):
+                yield index
+
+    def _read(self) -> None:
+        # One pass in text order: a name that a sibling region uses again is simply overwritten.
+        function = self.code.function
+        flows = iter(function.flows)
+        flow = next(flows, None)
+        for index, instruction in enumerate(function.instructions):
+            if instruction.opcode.endswith(("local_alloc", "alloc_tensor")):
+                self._allocate(index, instruction)
+            elif instruction.kind in _TOUCHING:
+                self._touch(index, instruction)
+            elif instruction.kind is EventKind.MOVE and _VIEW.search(instruction.text) is not None:
+                self._view(instruction)
+            while flow is not None and flow.at <= index:
+                if flow.source in self._root and not flow.back:
+                    self._root[flow.target] = self._root[flow.source]
+                flow = next(flows, None)
+
+    def _allocate(self, index: int, instruction: Instruction) -> None:
+        types = self.language.types(instruction, self.module)
+        results = instruction.operands.results
+        if not results or not types:
+            return
+        if types[-1].bits == 64 and types[-1].shape[-1] == 1:
+            self._root.pop(results[0], None)
+            return
+        self._root[results[0]] = index
+        self.tiles[index] = types[-1]
+        self.names[index] = results[0]
+
+    def _touch(self, index: int, instruction: Instruction) -> None:
+        operands = instruction.operands
+        roots = tuple(dict.fromkeys(self._root[name] for name in operands.reads if name in self._root))
+        if not roots:
+            return
+        # Only a matrix operation reads several; a copy's destination stands in front of its barrier.
+        self.touched[index] = roots if instruction.kind is EventKind.MATRIX else roots[:1]
+        if "insert_slice" in instruction.opcode and operands.results:
+            self._root[operands.results[0]] = roots[0]  # until 2.3 the buffer is a value
+            self.indexed.add(roots[0])
+
+    def _view(self, instruction: Instruction) -> None:
+        results, reads = instruction.operands
+        root = next((self._root[name] for name in reads if name in self._root), None)
+        if root is None or not results:
+            return
+        self._root[results[0]] = root
+        types = self.language.types(instruction, self.module)
+        if not types or "reshape" in instruction.opcode:
+            return
+        if len(types[-1].shape) < len(self.tiles[root].shape):
+            self.indexed.add(root)
