@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from artifact_inspector.analysis.matrix import MatrixWork
+from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, MatrixWork
+from artifact_inspector.analysis.regions import Code, Region
 from artifact_inspector.targets import Target
 
-__all__ = ["Generation", "describe_generation"]
+__all__ = ["Generation", "count_packed_dots", "describe_generation"]
 
 NAMES = {
     "mma": "mma.sync",
@@ -42,8 +45,13 @@ _MULTIPLIES = {
         "f32": 0x1250,
     },
 }
-LEAST_ROWS = {"wgmma": 64, "tcgen05": 64}
-"""Rows of the smallest instruction. Source: PTX ISA, Matrix Shape of wgmma and tcgen05.mma."""
+_KNOWN = frozenset(element for rows in _MULTIPLIES.values() for element in rows)
+_NEVER = frozenset({"i16", "i32", "i64"})
+_PACKED = re.compile(r"v_dot\d|\.[fsu]u?dot\d|^dp[24]a")
+LEAST_ROWS = 64
+"""Of one wgmma or tcgen05.mma. Source: PTX ISA, Matrix Shape of both."""
+OLDEST_LAID_OUT = 80
+"""Compute capability from which every version of Triton lays dots out for matrix instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ def describe_generation(
     fused: int,
     *,
     dots: Sequence[MatrixWork] = (),
+    asked: Sequence[MatrixWork] = (),
     packed: int = 0,
 ) -> Generation:
     """The generation that matrix instructions are of.
@@ -84,82 +93,95 @@ def describe_generation(
     Args:
         works: of the last stage.
         fused: fused multiply-adds there, counted as instructions.
-        dots: tensor-level matrix work of the same regions, for the reason.
+        dots: tensor-level matrix work of the same regions (TTGIR), for the reason.
+        asked: the same as the program has it (TTIR): operands may have been widened since.
         packed: those of `fused` that add up two or more products (`v_dot2`, `dp4a`).
     """
     newest = target.limits.matrix_unit
-    used = tuple(dict.fromkeys(work.matrix.family for work in works))
-    if not used:
+    used = tuple(dict.fromkeys(work.matrix.family for work in works if work.matrix is not None))
+    if not works:
         if not dots:
             return Generation((), newest, fused, "")
         words = f"MMA 0, FMA {fused}" + (f", {packed} of them dot products" if packed else "")
-        return Generation((), newest, fused, words, _why_scalar(target, newest, dots))
-    words = " and ".join(NAMES.get(family, family) for family in used)
+        return Generation((), newest, fused, words, _why_scalar(target, newest, dots, asked))
+    words = " and ".join(NAMES.get(family, family) for family in used) or works[0].op
     reason = ""
-    if newest is not None and newest not in used:
+    if newest is not None and used and newest not in used:
         words += f", where {target.arch} has {NAMES.get(newest, newest)}"
-        reason = _why_older(newest, used, dots)
+        reason = _why_older(newest, dots)
     lines = (min(work.lines[0] for work in works), max(work.lines[1] for work in works))
     return Generation(used, newest, fused, words, reason, lines)
 
 
-def _why_scalar(target: Target, newest: str | None, dots: Sequence[MatrixWork]) -> str:
+def count_packed_dots(code: Code, region: Region) -> int:
+    """Instructions of a region that add up two or more products per lane."""
+    indices = code.indices(region.blocks) if region.remains is None else region.remains
+    return sum(_PACKED.search(code.function.instructions[index].opcode) is not None for index in indices)
+
+
+def _why_scalar(
+    target: Target, newest: str | None, dots: Sequence[MatrixWork], asked: Sequence[MatrixWork]
+) -> str:
     """Why dots became multiply-adds of single lanes.
 
-    Source: Triton, AccelerateMatmul.cpp (compute capability below 80 falls back to multiply-adds) and
-    supportMMA in Analysis/Utility.cpp (32-bit floats need `inputPrecision` tf32).
+    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions leave dots to
+    multiply-adds; operands of these are widened to the type of the result), and supportMMA in
+    Analysis/Utility.cpp (32-bit floats need `inputPrecision` tf32).
     """
     if newest == "none":
         return f"{target.arch} has no matrix instructions"
-    if newest is None:
-        return ""
-    if any(dot.tiling is not None and dot.tiling.is_matrix for dot in dots):
-        return ""  # the dots were laid out for matrix instructions: they are lost, not refused
-    if target.arch in ("sm_70", "sm_75"):
-        return f"this Triton lays no dot out for the {NAMES[newest]} of {target.arch}"
-    elements = sorted({_element(dot) for dot in dots})
-    if target.backend == "cuda":
-        if "f32" in elements and not any((dot.precision or "").startswith("tf32") for dot in dots):
-            return "mma takes 32-bit floats as tf32 only, and the dot asks for full precision"
-        missing = [name for name in elements if not _multiplies(target, "mma", name)]
-    else:
-        missing = [name for name in elements if not _multiplies(target, newest, name)]
+    if newest is None or any(dot.tiling is not None and dot.tiling.is_matrix for dot in dots):
+        return ""  # laid out for matrix instructions, the dots are lost and not refused
+    unit = "mma" if target.backend == "cuda" else newest
+    elements = _elements(asked or dots)
+    missing = [name for name in elements if not _multiplies(target, unit, name)]
     if missing:
-        return f"{NAMES[newest]} of {target.arch} does not multiply {', '.join(missing)}"
-    return _too_small(dots, 16, 8 if target.backend == "cuda" else 16)
-
-
-def _why_older(newest: str, used: Iterable[str], dots: Sequence[MatrixWork]) -> str:
-    """Why the newest unit is not used, where its smallest shape or its types rule it out."""
-    rows = LEAST_ROWS.get(newest)
-    if rows is None:
-        return ""
-    short = [dot for dot in dots if dot.matrix.m < rows]
-    if short and len(short) == len(dots):
-        return f"{NAMES[newest]} takes {rows} rows, the tile has {_sizes(dot.matrix.m for dot in short)}"
-    if dots and all(_element(dot) == "f64" for dot in dots):
-        return f"{NAMES[newest]} does not multiply f64"
+        return f"{NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
+    if unit == "mma" and _number(target) < OLDEST_LAID_OUT:
+        return f"this version of Triton leaves the dots of {target.arch} to FMA"
+    if unit == "mma" and "f32" in elements and not any(_is_tf32(dot) for dot in asked or dots):
+        return "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
     return ""
 
 
-def _too_small(dots: Sequence[MatrixWork], rows: int, columns: int) -> str:
-    small = [dot for dot in dots if dot.matrix.m < rows or dot.matrix.n < columns]
-    if len(small) < len(dots):
+def _why_older(newest: str, dots: Sequence[MatrixWork]) -> str:
+    """Why the newest unit is not used, where its smallest shape or its types rule it out."""
+    if not dots or newest not in ("wgmma", "tcgen05"):
         return ""
-    tiles = ", ".join(dict.fromkeys(f"{dot.matrix.m}×{dot.matrix.n}" for dot in small))
-    return f"the tile of {tiles} is smaller than an instruction"
+    name = NAMES[newest]
+    rows = sorted({dot.matrix.m for dot in dots if dot.matrix is not None})
+    if rows and rows[-1] < LEAST_ROWS:
+        return f"{name} takes {LEAST_ROWS} rows or more, the tile has {', '.join(map(str, rows))}"
+    warps = {prod(dot.tiling.warps) for dot in dots if dot.tiling is not None and dot.tiling.warps}
+    if warps and max(warps) < WARPS_PER_WARPGROUP:
+        return f"{name} takes {WARPS_PER_WARPGROUP} warps, the dot runs on {max(warps)}"
+    if _elements(dots) == ["f64"]:
+        return f"{name} does not multiply f64"
+    return ""
 
 
 def _multiplies(target: Target, unit: str, element: str) -> bool:
-    """False only where the table knows the unit and has no row for the type."""
-    since = _MULTIPLIES[unit].get("tf32" if element == "f32" and unit == "mma" else element)
-    number = target.arch.removeprefix("sm_").removeprefix("gfx")
-    return since is not None and int(number, 10 if target.backend == "cuda" else 16) >= since
+    """False where a type is known and the unit of the target does not multiply it."""
+    rows = _MULTIPLIES[unit]
+    if element in _NEVER:
+        return False
+    if element not in _KNOWN:
+        return True
+    since = rows.get("tf32" if element == "f32" and unit == "mma" else element)
+    return since is not None and _number(target) >= since
 
 
-def _element(dot: MatrixWork) -> str:
-    return dot.matrix.types.partition("×")[0]
+def _number(target: Target) -> int:
+    """Of `sm_80` 80, of `gfx942` 0x942: both grow with the generation."""
+    if target.backend == "cuda":
+        return int(target.arch.removeprefix("sm_"))
+    return int(target.arch.removeprefix("gfx"), 16)
 
 
-def _sizes(numbers: Iterable[int]) -> str:
-    return ", ".join(str(number) for number in sorted(set(numbers)))
+def _is_tf32(dot: MatrixWork) -> bool:
+    return dot.precision is not None and dot.precision.startswith("tf32")
+
+
+def _elements(dots: Sequence[MatrixWork]) -> list[str]:
+    """Types of the left operands."""
+    return sorted({dot.matrix.types.partition("×")[0] for dot in dots if dot.matrix is not None})

@@ -11,14 +11,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
-from math import isqrt
+from math import isqrt, prod
+from typing import NamedTuple
 
-from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, MatrixWork
+from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, MatrixWork, Tiling
+from artifact_inspector.model import MatrixOp
 
 __all__ = ["Identity", "Reason", "check_identity"]
 
-Works = tuple[MatrixWork, ...]
-
+CTA_PAIR = "CTA pair"
+MOST_TOGETHER = 3
+"""Loops whose iterations are looked for side by side in one region."""
 MOST_PEELED = 7
 """Iterations that LLVM peels off a loop at most. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count."""
 # Triton, F32DotTC.cpp: the products of the parts that a value is split into.
@@ -66,9 +69,39 @@ class Identity:
         return self.reason in (Reason.EXACT, Reason.UNROLLED)
 
     @property
+    def is_explained(self) -> bool:
+        """False where the two sides differ and nothing in the files says why."""
+        return self.reason not in (Reason.UNEXPLAINED, Reason.UNKNOWN)
+
+    @property
     def ratio(self) -> float | None:
         """Found ÷ expected."""
         return None if self.found is None or not self.expected else self.found / self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Equal operations of a region, all of whose factors are known."""
+
+    op: MatrixOp
+    count: int
+    along_path: int
+    issuers: int
+    """In all blocks that share the tile."""
+    tiling: Tiling | None
+    precision: str | None
+
+    @property
+    def flop(self) -> int:
+        return self.count * self.op.flop * self.issuers
+
+    @property
+    def flop_along_path(self) -> int:
+        return self.along_path * self.op.flop * self.issuers
+
+    @property
+    def warps_together(self) -> int:
+        return WARPS_PER_WARPGROUP if self.op.issuer == "warpgroup" else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,38 +109,31 @@ class _Side:
     """A region at both stages."""
 
     name: str
-    dots: Works
-    works: Works
+    dots: tuple[_Part, ...]
+    works: tuple[_Part, ...]
+    unread: str
+    """Why the work is not known, empty when it is."""
     unrolled_by: int
     is_left_over: bool
+    sources: frozenset[str]
+    ctas: int
 
     @property
     def expected(self) -> int:
-        return sum(dot.flop or 0 for dot in self.dots)
+        return sum(dot.flop for dot in self.dots)
 
     @property
     def covered(self) -> int:
         """The same, as the layouts cut it up: whole instructions by all warps."""
-        return sum(_covered(dot, self.works) for dot in self.dots)
-
-    @property
-    def found(self) -> int:
-        return sum((work.flop or 0) * _blocks(self.dots, work) for work in self.works)
-
-    @property
-    def along_path(self) -> int:
-        return sum(
-            work.along_path * work.matrix.flop * (work.issuers or 0) * _blocks(self.dots, work)
-            for work in self.works
-        )
+        return sum(_covered(dot, self.works) * dot.count for dot in self.dots)
 
     @property
     def covered_along_path(self) -> int:
-        return sum(_covered(dot, self.works) * dot.along_path // dot.count for dot in self.dots)
+        return sum(_covered(dot, self.works) * dot.along_path for dot in self.dots)
 
     @property
-    def sources(self) -> set[str]:
-        return {source for work in (*self.dots, *self.works) for source in work.sources}
+    def found(self) -> int:
+        return sum(work.flop for work in self.works)
 
     @property
     def iteration(self) -> int:
@@ -116,8 +142,8 @@ class _Side:
 
 
 def check_identity(
-    dots: Mapping[str, Works],
-    works: Mapping[str, Works],
+    dots: Mapping[str, tuple[MatrixWork, ...]],
+    works: Mapping[str, tuple[MatrixWork, ...]],
     *,
     unrolled: Mapping[str, int] | None = None,
     left_over: Collection[str] = (),
@@ -130,23 +156,62 @@ def check_identity(
         dots: tensor-level matrix work by region.
         works: that of a later stage.
         unrolled: iterations of the program in one of the loop at the later stage, where not 1.
-        left_over: loops of the program that are no loops there; their works are also part of the
-            region that they were dissolved into.
+        left_over: loops of the program that are no loops there (`Region.remains`); their works are
+            also part of the region that they were dissolved into.
     """
     sides = [
-        _Side(name, dots.get(name, ()), works.get(name, ()), (unrolled or {}).get(name, 1), name in left_over)
+        _side(name, dots.get(name, ()), works.get(name, ()), (unrolled or {}).get(name, 1), name in left_over)
         for name in dict.fromkeys((*dots, *works))
     ]
-    return {side.name: _judge(side, sides) for side in sides if side.dots or side.works}
+    return {side.name: _judge(side, sides) for side in sides if side.dots or side.works or side.unread}
+
+
+def _side(
+    name: str,
+    dots: tuple[MatrixWork, ...],
+    works: tuple[MatrixWork, ...],
+    unrolled_by: int,
+    is_left_over: bool,
+) -> _Side:
+    unread = [f"{work.op} ×{work.count}" for work in (*dots, *works) if work.matrix is None]
+    said = f"what {', '.join(unread)} computes is not known" if unread else ""
+    if not unread and any(work.issuers is None for work in works):
+        said = "how many warps issue them is not known"
+    ctas = max((dot.tiling.ctas for dot in dots if dot.tiling is not None), default=1)
+    return _Side(
+        name,
+        _parts(dots, 1),
+        _parts(works, ctas),
+        said,
+        unrolled_by,
+        is_left_over,
+        frozenset(source for work in (*dots, *works) for source in work.sources),
+        ctas,
+    )
+
+
+def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[_Part, ...]:
+    return tuple(
+        _Part(
+            work.matrix,
+            work.count,
+            work.along_path,
+            work.issuers * (max(1, ctas // 2) if work.matrix.issuer == CTA_PAIR else ctas),
+            work.tiling,
+            work.precision,
+        )
+        for work in works
+        if work.matrix is not None and work.issuers is not None
+    )
 
 
 def _judge(side: _Side, sides: list[_Side]) -> Identity:
     expected, found = side.expected * side.unrolled_by, side.found
-    if any(work.issuers is None for work in side.works):
-        return Identity(expected, None, Reason.UNKNOWN, "the number of warps that issue them is not known")
+    if side.unread:
+        return Identity(expected, None, Reason.UNKNOWN, side.unread)
     if found == expected:
         if side.unrolled_by > 1:
-            words = f"{_equation(side)}, {side.unrolled_by} iterations in one"
+            words = f"{_equation(side)}, in each of {side.unrolled_by} iterations"
             return Identity(expected, found, Reason.UNROLLED, words)
         return Identity(expected, found, Reason.EXACT, _equation(side))
     reason, words = _explain(side, sides)
@@ -155,60 +220,67 @@ def _judge(side: _Side, sides: list[_Side]) -> Identity:
 
 def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
     found, covered = side.found, side.covered * side.unrolled_by
-    if side.dots and not side.works:
+    if not side.works and not any(dot.tiling is None or dot.tiling.is_matrix for dot in side.dots):
         units = sorted({dot.tiling.unit for dot in side.dots if dot.tiling is not None})
-        if not any(dot.tiling is None or dot.tiling.is_matrix for dot in side.dots):
-            return Reason.SCALAR, f"no matrix instruction: the dot's layout is {', '.join(units)}"
-    redundancy = _redundancy(side) if covered != side.expected * side.unrolled_by else ""
+        return Reason.SCALAR, f"no matrix instruction: the layout of the dot is {', '.join(units)}"
+    redundancy = _redundancy(side)
+    also = f"; {redundancy}" if redundancy else ""
     if found == covered:
         return Reason.REDUNDANT, redundancy
     for dot in side.dots:
         factor = _PRODUCTS.get(dot.precision or "", 1)
         if factor > 1 and found == covered * factor:
-            return Reason.EMULATED, f"{dot.precision} takes {factor} products for one" + _also(redundancy)
-    if side.dots and side.along_path == side.covered_along_path * side.unrolled_by:
-        return Reason.ALTERNATIVES, "copies stand on paths of which only one is taken" + _also(redundancy)
-    if side.is_left_over and side.dots and found and found % covered == 0:
-        return Reason.UNROLLED, f"the loop is gone: {found // covered} iterations in a row" + _also(
-            redundancy
-        )
+            return Reason.EMULATED, f"{dot.precision} takes {factor} products for one{also}"
+    if side.dots and (
+        sum(work.flop_along_path for work in side.works) == side.covered_along_path * side.unrolled_by
+    ):
+        return Reason.ALTERNATIVES, f"copies stand on paths of which only one is taken{also}"
+    if side.is_left_over and found and covered and found % covered == 0:
+        return Reason.UNROLLED, f"the loop is gone: {found // covered} iterations in a row{also}"
     others = [other for other in sides if other is not side and _same_lines(side, other)]
-    if found > covered:
-        moved = _made_of(found - covered, others)
-        if moved:
-            return Reason.PEELED, f"{moved} stand{'' if ' and ' in moved else 's'} here too" + _also(
-                redundancy
-            )
+    moved = _made_of(found - covered, others) if found > covered else ""
+    if moved:
+        return Reason.PEELED, f"{moved} stand here too{also}"
     for other in others:
         if found + other.found == covered + other.covered * other.unrolled_by:
-            at = f"{other.name}" if found < covered else f"here, of {other.name}"
-            return Reason.ELSEWHERE, f"some of the work stands {'in ' if found < covered else ''}{at}"
-    ratio = found / (side.expected * side.unrolled_by) if side.expected else None
-    if ratio is None:
-        return Reason.UNEXPLAINED, "matrix instructions without a dot of this region"
-    return Reason.UNEXPLAINED, f"unexplained ×{ratio:.3g}"
+            where = f"in {other.name}" if found < covered else f"here of {other.name}"
+            return Reason.ELSEWHERE, f"work stands {where}{also}"
+    if not side.expected:
+        return Reason.UNEXPLAINED, "matrix instructions, and no dot in this region"
+    return Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}{also}"
 
 
 def _made_of(excess: int, others: list[_Side]) -> str:
     """Which iterations of other regions an excess is made of, empty when of none."""
     parts = [(other, other.found if other.is_left_over else other.iteration) for other in others]
-    parts = [(other, work) for other, work in parts if work > 0]
-    for size in range(1, len(parts) + 1):
-        for chosen in combinations(parts[:8], size):
+    parts = sorted((part for part in parts if part[1] > 0), key=lambda part: not part[0].is_left_over)
+    for size in range(1, min(len(parts), MOST_TOGETHER) + 1):
+        for chosen in combinations(parts, size):
             if sum(work for _, work in chosen) == excess:
                 return " and ".join(_copies(other, 1) for other, _ in chosen)
     for other, work in parts:
         copies = excess // work
         if excess % work == 0 and copies <= max(MOST_PEELED, other.unrolled_by - 1):
             return _copies(other, copies)
+    for other, _ in parts:
+        if _is_made_of(excess, [_covered(dot, other.works) * dot.count for dot in other.dots]):
+            return f"parts of iterations of {other.name} (peeled off)"
     return ""
+
+
+def _is_made_of(excess: int, dots: list[int]) -> bool:
+    """True when some of the dots of an iteration, each at most as often as LLVM peels, add up to it."""
+    sums = {0}
+    for work in set(dots):
+        sums |= {known + copies * work for known in sums for copies in range(1, MOST_PEELED + 1)}
+    return excess in sums
 
 
 def _copies(other: _Side, copies: int) -> str:
     if other.is_left_over:
-        return f"what is left of {other.name}, no loop at this stage,"
-    times = "one iteration" if copies == 1 else f"{copies} iterations"
-    return f"{times} of {other.name}, {'left over by unrolling,' if other.unrolled_by > 1 else 'peeled off,'}"
+        return f"the iterations of {other.name} (no loop any more)"
+    why = "left over by unrolling" if other.unrolled_by > 1 else "peeled off"
+    return f"{copies} iteration{'s' if copies > 1 else ''} of {other.name} ({why})"
 
 
 def _same_lines(side: _Side, other: _Side) -> bool:
@@ -216,92 +288,70 @@ def _same_lines(side: _Side, other: _Side) -> bool:
     return not side.sources or not other.sources or bool(side.sources & other.sources)
 
 
-def _also(redundancy: str) -> str:
-    return f"; {redundancy}" if redundancy else ""
-
-
 def _equation(side: _Side) -> str:
-    def times(count: int, rest: str) -> str:
-        return rest if count == 1 else f"{count} × {rest}"
-
     made = [
-        f"{work.count} × {work.matrix.flop} × {work.issuers} {work.matrix.issuer}"
-        + ("s" if work.issuers != 1 else "")
-        + (f" × {blocks} CTAs" if (blocks := _blocks(side.dots, work)) > 1 else "")
+        f"{work.count} × {work.op.flop} × {work.issuers} {work.op.issuer}{'s' if work.issuers != 1 else ''}"
+        + (f" of {side.ctas} CTAs" if side.ctas > 1 else "")
         for work in side.works
     ]
-    asked = [times(dot.count * dot.matrix.blocks, _product(dot)) for dot in side.dots]
+    asked = []
+    for dot in side.dots:
+        copies = dot.count * dot.op.blocks * side.unrolled_by
+        asked.append(("" if copies == 1 else f"{copies} × ") + f"2·{dot.op.m}·{dot.op.n}·{dot.op.k}")
     return f"{' + '.join(made)} = {' + '.join(asked)}"
-
-
-def _product(dot: MatrixWork) -> str:
-    return f"2·{dot.matrix.m}·{dot.matrix.n}·{dot.matrix.k}"
-
-
-def _blocks(dots: Works, work: MatrixWork) -> int:
-    """Blocks of a cluster that each issue an instruction; a pair of them issues one together."""
-    ctas = max((dot.tiling.ctas for dot in dots if dot.tiling is not None), default=1)
-    return max(1, ctas // 2) if work.matrix.issuer == "CTA pair" else ctas
 
 
 # -- what a layout covers ----------------------------------------------------------------
 
 
-def _covered(dot: MatrixWork, works: Works) -> int:
-    """Operations of some dots when each warp does whole instructions and no warp is left out."""
-    cut = _cut(dot, works)
-    if cut is None:
-        return dot.flop or 0
-    m, n, k, batch = cut
-    return 2 * m * n * k * batch * dot.count
+class _Cut(NamedTuple):
+    """How a dot is cut into instructions: extents of M, N, K and the batch."""
+
+    instruction: tuple[int, int, int]
+    warps: tuple[int, ...]
+    covered: tuple[int, int, int, int]
+    copies: int
+    """Times that the layout's warps fit into those that run it: all of them do the work."""
 
 
-def _cut(dot: MatrixWork, works: Works) -> tuple[int, int, int, int] | None:
-    """What the layout covers of M, N, K and the batch; None where nothing tells."""
-    tiling, op = dot.tiling, dot.matrix
+def _cut(dot: _Part, works: tuple[_Part, ...]) -> _Cut | None:
+    """What a layout makes of one dot; None where nothing tells."""
     work = _instruction_of(dot, works)
-    if tiling is None or work is None or tiling.ctas > 1:
+    if dot.tiling is None or work is None or dot.tiling.ctas > 1:
         return None
-    m, n, k = _extents(dot, work)
-    rows, columns = tiling.warps[-2:] if len(tiling.warps) > 1 else (1, 1)
-    batches = tiling.warps[0] if len(tiling.warps) > 2 else 1
-    return _up(op.m, m * rows), _up(op.n, n * columns), _up(op.k, k), _up(op.blocks, batches)
+    m, n, k = _extents(dot.tiling.instruction, work)
+    warps = dot.tiling.warps if len(dot.tiling.warps) > 1 else (1, 1)
+    batches = warps[0] if len(warps) > 2 else 1
+    op = dot.op
+    covered = (_up(op.m, m * warps[-2]), _up(op.n, n * warps[-1]), _up(op.k, k), _up(op.blocks, batches))
+    copies = work.issuers * work.warps_together // prod(warps) if dot.tiling.warps else 1
+    return _Cut((m, n, k), warps, covered, max(1, copies))
 
 
-def _instruction_of(dot: MatrixWork, works: Works) -> MatrixWork | None:
+def _covered(dot: _Part, works: tuple[_Part, ...]) -> int:
+    """Operations of one dot when each warp does whole instructions and no warp is left out."""
+    cut = _cut(dot, works)
+    return dot.op.flop if cut is None else 2 * prod(cut.covered) * cut.copies
+
+
+def _instruction_of(dot: _Part, works: tuple[_Part, ...]) -> _Part | None:
     """The instructions that a dot was cut into, by the extents that its layout names."""
-    written = dot.tiling.instruction if dot.tiling is not None else ()
-    fitting = [work for work in works if not written or _extents(dot, work)[:2] == _by_itself(work)[:2]]
-    candidates = fitting or list(works)
-    if len({work.matrix.shape for work in candidates}) == 1:
-        return candidates[0]
-    exact = [work for work in candidates if written[2:] == (work.matrix.k,)]
-    return exact[0] if exact else candidates[0] if candidates else None
+    written = () if dot.tiling is None else dot.tiling.instruction
+    fitting = [work for work in works if _extents(written, work)[:2] == _extents((), work)[:2]] or works
+    deep = [work for work in fitting if written[2:] == (work.op.k,)] or fitting
+    return deep[0] if deep else None
 
 
-def _extents(dot: MatrixWork, work: MatrixWork) -> tuple[int, int, int]:
-    """M, N and K of one warp's instruction: as the layout says, else as the instruction does."""
-    written = dot.tiling.instruction if dot.tiling is not None else ()
+def _extents(written: tuple[int, ...], work: _Part) -> tuple[int, int, int]:
+    """M, N and K of one warp's instruction: M and N as the layout has them, else as it has itself.
+
+    Products side by side make a larger square (four of m8n8k4 are 16×16).
+    """
     if len(written) == 3 and written[0] == 1:
-        written = written[1:]  # a batch dimension
-    if len(written) < 2:
-        return _by_itself(work)
-    m, n = written[:2]
-    return m, n, max(1, _per_warp(work) // (2 * m * n))
-
-
-def _by_itself(work: MatrixWork) -> tuple[int, int, int]:
-    """M, N and K of one warp's share; products side by side make a larger square."""
-    op = work.matrix
-    side = isqrt(op.blocks)
-    m = op.m * side // (WARPS_PER_WARPGROUP if op.issuer == "warpgroup" else 1)
-    n = op.n * side
-    return m, n, max(1, _per_warp(work) // (2 * m * n))
-
-
-def _per_warp(work: MatrixWork) -> int:
-    shared_by = WARPS_PER_WARPGROUP if work.matrix.issuer == "warpgroup" else 1
-    return work.matrix.flop // shared_by
+        written = written[1:]  # along the batch
+    side = isqrt(work.op.blocks)
+    m, n = written[:2] if len(written) > 1 else (work.op.m * side // work.warps_together, work.op.n * side)
+    return m, n, max(1, work.op.flop // work.warps_together // (2 * m * n))
 
 
 def _up(extent: int, step: int) -> int:
@@ -309,21 +359,23 @@ def _up(extent: int, step: int) -> int:
 
 
 def _redundancy(side: _Side) -> str:
-    words: list[str] = []
+    words: dict[str, None] = {}
     for dot in side.dots:
-        cut, work = _cut(dot, side.works), _instruction_of(dot, side.works)
-        if cut is None or work is None or _covered(dot, side.works) == dot.flop:
+        cut = _cut(dot, side.works)
+        times = _covered(dot, side.works) / dot.op.flop
+        if cut is None or times == 1:
             continue
-        m, n, k = _extents(dot, work)
-        op, tiling = dot.matrix, dot.tiling
-        warps = "×".join(str(extent) for extent in tiling.warps) if tiling is not None else ""
-        times = _covered(dot, side.works) / (dot.flop or 1)
-        filled = [
-            f"{name} of {extent} is filled up to {least}"
-            for name, extent, least in (("M", op.m, m), ("N", op.n, n), ("K", op.k, k))
-            if extent < least
-        ]
-        if cut[2] == op.k and warps and not filled:
-            filled = [f"{warps} warps of {m}×{n} cover {cut[0]}×{cut[1]} of a {op.m}×{op.n} tile"]
-        words.append(f"{', '.join(filled) or 'the layout covers more than the tile'}: ×{times:.3g} the work")
-    return "; ".join(dict.fromkeys(words))
+        tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
+        # M and N always; K and the batch where they are not covered exactly.
+        shown = [place for place in range(4) if place < 2 or cut.covered[place] != tile[place]]
+        warps = "×".join(str(extent) for extent in cut.warps)
+        words[
+            (f"{cut.copies} times " if cut.copies > 1 else "")
+            + f"{warps} warps of {_by((*cut.instruction, 1), shown)} cover {_by(cut.covered, shown)}, "
+            f"the tile is {_by(tile, shown)}: ×{times:.3g} the work"
+        ] = None
+    return "; ".join(words)
+
+
+def _by(extents: tuple[int, ...], shown: list[int]) -> str:
+    return "×".join(str(extents[place]) for place in shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from artifact_inspector.analysis.regions import Code, Region
@@ -19,7 +20,6 @@ _WARP_BASES = re.compile(r"\bwarp = (\[(?:\[[\d, ]*\](?:, )?)*\])")
 _BASIS = re.compile(r"\[([\d, ]+)\]")
 _INSTRUCTION = re.compile(r"instrShape = \[([\d, ]+)\]")
 _MATRIX_LAYOUT = re.compile(r"#\w+\.(\w*mma|\w*mfma|tensor_memory_encoding)\b")
-_CTAS = re.compile(r'num-ctas"?$')
 _PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
 # Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
 _PRECISIONS = {"0": "tf32", "1": "tf32x3", "2": "ieee", "3": "bf16x3", "4": "bf16x6"}
@@ -47,7 +47,10 @@ class Tiling(NamedTuple):
 class MatrixWork:
     """The matrix operations of one region that are of one opcode, shape and types."""
 
-    matrix: MatrixOp
+    op: str
+    """As people write it: `mma.sync`, `tt.dot`; the whole opcode where `matrix` is None."""
+    matrix: MatrixOp | None
+    """What one issue does; None where the text does not say (a tcgen05 descriptor made at run time)."""
     count: int
     """Static instructions; of tensor-level IR, dots."""
     along_path: int
@@ -65,8 +68,10 @@ class MatrixWork:
 
     @property
     def flop(self) -> int | None:
-        """Operations of one pass through the region by the whole block; None for unknown issuers."""
-        return None if self.issuers is None else self.count * self.matrix.flop * self.issuers
+        """Operations of one pass through the region by the whole block; None where one factor is."""
+        if self.matrix is None or self.issuers is None:
+            return None
+        return self.count * self.matrix.flop * self.issuers
 
 
 def find_matrix_work(
@@ -75,25 +80,25 @@ def find_matrix_work(
     """The matrix operations that stand directly in a region, most work first.
 
     Args:
-        warps: of the block, or of the partition that runs the region where `warps_of` says so.
+        warps: that run the region: see `warps_of`.
     """
     indices = code.indices(region.blocks) if region.remains is None else region.remains
-    found: dict[tuple[MatrixOp, Tiling | None, str | None], list[int]] = {}
+    found: dict[tuple[str, MatrixOp | None, Tiling | None, str | None], list[int]] = {}
     instructions = code.function.instructions
     for index in indices:
         instruction = instructions[index]
         if instruction.kind is not EventKind.MATRIX:
             continue
         matrix = language.matrix(instruction, module)
-        if matrix is None:
-            continue
         tiling = precision = None
-        if matrix.issuer == "block":
+        if matrix is not None and matrix.issuer == "block":
             tiling = _tiling(instruction, module, language)
             precision = _precision(instruction.text)
-        found.setdefault((matrix, tiling, precision), []).append(index)
+        op = instruction.opcode if matrix is None else matrix.op
+        found.setdefault((op, matrix, tiling, precision), []).append(index)
     works = [
         MatrixWork(
+            op,
             matrix,
             len(places),
             len(places) if region.remains is not None else _along_path(code, places),
@@ -103,24 +108,32 @@ def find_matrix_work(
             tiling,
             precision,
         )
-        for (matrix, tiling, precision), places in found.items()
+        for (op, matrix, tiling, precision), places in found.items()
     ]
-    return tuple(sorted(works, key=lambda work: -work.count * work.matrix.flop))
+    return tuple(sorted(works, key=lambda work: -(work.flop or 0)))
 
 
-def warps_of(works: Iterable[MatrixWork], block: int | None) -> int | None:
-    """Warps that run a region's dots, from their tensor-level layouts; else those of the block.
+def warps_of(code: Code, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
+    """Warps that run a region of tensor-level IR.
 
-    A partition of a warp-specialised kernel has warps of its own, and `num_warps` in the metadata
-    of such a kernel is the sum over all partitions.
+    A partition of a warp-specialised kernel has warps of its own: those of the layouts in it. (The
+    metadata's `num_warps` of such a kernel is the sum over all partitions.) Elsewhere it is all warps
+    of the block, which may be more than the layouts of sm_70 name.
+
+    Args:
+        works: of the region; of the whole function for a region that tensor-level IR does not have.
+        block: warps of a block by the metadata, for IR that says nothing itself.
     """
-    for work in works:
-        if work.tiling is not None and work.tiling.warps:
-            return _product(work.tiling.warps)
-    return block
+    if code.function.partitions:
+        said = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
+        return said.pop() if len(said) == 1 else None
+    written = _attribute(module, "num-warps")
+    return block if written is None else written
 
 
-def _issuers(matrix: MatrixOp, warps: int | None) -> int | None:
+def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
+    if matrix is None:
+        return None
     if matrix.issuer in ("warp", "wavefront"):
         return warps
     if matrix.issuer == "warpgroup":
@@ -135,7 +148,6 @@ def _tiling(instruction: Instruction, module: Module, language: Language) -> Til
     layout = next((found for found in reversed(layouts) if "tensor_memory" in found), None)
     if layout is None:
         layout = layouts[-1] if layouts else ""
-    ctas = next((int(value.split()[0]) for key, value in module.attributes.items() if _CTAS.search(key)), 1)
     warps, shape = _WARPS.search(layout), _INSTRUCTION.search(layout)
     bases = _WARP_BASES.search(layout)
     name = layout.partition("<")[0].rpartition(".")[2]
@@ -145,7 +157,7 @@ def _tiling(instruction: Instruction, module: Module, language: Language) -> Til
         name,
         _numbers(warps[1]) if warps else _extents(bases[1]) if bases else (),
         _numbers(shape[1]) if shape else (),
-        ctas,
+        _attribute(module, "num-ctas") or 1,
     )
 
 
@@ -173,11 +185,13 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
 
 
-def _product(numbers: Iterable[int]) -> int:
-    product = 1
-    for number in numbers:
-        product *= number
-    return product
+def _attribute(module: Module, name: str) -> int | None:
+    """A number that the module says of itself, in any version's dialect."""
+    for dialect in ("ttg", "triton_gpu"):
+        said = module.attributes.get(f"{dialect}.{name}", "")
+        if said.isdigit():
+            return int(said)
+    return None
 
 
 def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
