@@ -33,7 +33,7 @@ _BITS = re.compile(r"\.b(\d+)(?=\.|$)")
 _COPIED = re.compile(r"\.c[ag]\.shared\.global\.(\d+)")
 _VALUE = re.compile(r'[%@](?:"[^"]*"|[-\w.$]+)$|\b(?:getelementptr|inttoptr|addrspacecast|bitcast)\b.*$|\S+$')
 _GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
-_HINTS = ("RT", "NT", "HT", "LU", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
+_HINTS = ("", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
 _SCOPES = ("CU", "SE", "DEV", "SYS")
 _SIZED_BY_OPERAND = re.compile(r"load(?:\.async)?(?:\.to)?\.lds(?:\.p\d+)?$")
 
@@ -126,10 +126,9 @@ def intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
         return Transfer(_width(name), Queue.USE if is_load else None)
     if name.startswith("llvm.amdgcn.ds."):
         return None
-    if name.startswith("llvm.amdgcn.tensor."):
-        cache = _cache_policy(name, text, target)
-        return Transfer(None, Queue.TENSORS, cache, of_block=True)
     cache = _cache_policy(name, text, target)
+    if name.startswith("llvm.amdgcn.tensor."):
+        return Transfer(None, Queue.TENSORS, cache, of_block=True)
     if _SIZED_BY_OPERAND.search(name) is not None:
         arguments = arguments_of(text, name)
         size = value_of(arguments[2]) if len(arguments) > 2 else ""
@@ -170,17 +169,27 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
     """
     arguments = arguments_of(text, name)
     written = arguments[-1].removeprefix("i32 ") if arguments else ""
-    if not written.isdecimal() or ".global.atomic" in name or ".flat.atomic" in name:
+    # These two have no such operand.
+    if not written.isdecimal() or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic")):
         return ()
     policy = int(written)
     found = _GENERATION.search(target)
     if found is None:
         return (f"cachepolicy={policy}",) if policy else ()
     if int(found[1]) >= 12:
-        kind = "STORE" if "store" in name else "ATOMIC" if "atomic" in name else "LOAD"
-        hint, scope = policy & 7, policy >> 3 & 3
-        words = (f"th:TH_{kind}_{_HINTS[hint]}", f"scope:SCOPE_{_SCOPES[scope]}")
-        return tuple(word for word, said in zip(words, (hint, scope), strict=True) if said)
+        return _temporal_words(name, policy & 7, _SCOPES[policy >> 3 & 3])
     is_cdna3 = target.startswith(("gfx94", "gfx95"))
-    names = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
-    return tuple(name for bit, name in enumerate(names) if name and policy >> bit & 1)
+    words = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
+    return tuple(word for bit, word in enumerate(words) if word and policy >> bit & 1)
+
+
+def _temporal_words(name: str, hint: int, scope: str) -> tuple[str, ...]:
+    """A temporal hint and a scope as `AMDGPUInstPrinter::printTH` and `printScope` spell them."""
+    words = []
+    if ".atomic." in name:
+        words += ["th:TH_ATOMIC_NT"] if hint & 2 else []
+    elif hint:
+        is_store = ".store" in name
+        last = "BYPASS" if scope == "SYS" else "RT_WB" if is_store else "LU"
+        words.append(f"th:TH_{'STORE' if is_store else 'LOAD'}_{_HINTS[hint] or last}")
+    return tuple(words if scope == "CU" else [*words, f"scope:SCOPE_{scope}"])

@@ -128,7 +128,7 @@ def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
     if found[1] == "tcgen05.mma":
         return None if descriptor is None else _tcgen05(opcode, variant, descriptor)
     shape, types = _SHAPE.search(opcode), _TYPE.findall(opcode)
-    if shape is None or not types:
+    if shape is None or len(types) < 2:
         return None
     op, family, issuer = _MATRIX_NAMES[found[1]]
     if variant:
@@ -161,8 +161,7 @@ def _tcgen05(opcode: str, variant: str, descriptor: int) -> MatrixOp | None:
     b = inputs.get(descriptor >> 10 & (3 if is_four_bit else 7))
     # Block-scaled kinds accumulate in f32 only, and have scales where the others have the type.
     result = "f32" if scaled else results.get(descriptor >> 4 & 3)
-    m = (descriptor >> 27 & 3) * 128 if scaled else (descriptor >> 24 & 31) * 16
-    n = (descriptor >> 17 & 63) * 8
+    m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
     if is_four_bit and descriptor >> 31 & 1:
         k = 96
     if ".sp" in variant:

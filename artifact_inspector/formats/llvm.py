@@ -711,8 +711,8 @@ def commit(instruction: Instruction) -> Queue | None:
 
 
 def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    """What one issue of a MATRIX instruction computes."""
-    if instruction.kind is not EventKind.MATRIX:
+    """What one issue of a MATRIX instruction computes; None for NVIDIA's intrinsics (unused by Triton)."""
+    if instruction.kind is not EventKind.MATRIX or instruction.opcode.startswith("llvm.nvvm."):
         return None
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("llvm.amdgcn."):
@@ -731,7 +731,7 @@ def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
         place = _nvidia.descriptor_operand(opcode)
         written = asm_operand(operands[place].strip(), text) if place < len(operands) else ""
         descriptor = int(written) if _INTEGER.fullmatch(written) is not None else None
-    return _nvidia.matrix_of(opcode.removeprefix("llvm.nvvm."), descriptor)
+    return _nvidia.matrix_of(opcode, descriptor)
 
 
 def _number_at(arguments: list[str], place: int) -> int | None:

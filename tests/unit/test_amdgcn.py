@@ -339,3 +339,198 @@ def test_amdgcn_is_known_by_its_target() -> None:
 def test_every_opcode_row_has_one_kind() -> None:
     assert OPCODES.kind("v_mfma_f32_32x32x8_f16") is EventKind.MATRIX
     assert EventKind.UNKNOWN not in OPCODES.rows.values()
+
+
+# -- transfers and matrix operations -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "size"),
+    [
+        ("global_load_ubyte v1, v[2:3], off", 1),
+        ("buffer_load_sbyte_d16_hi v1, v2, s[0:3], 0 offen", 1),
+        ("global_load_d16_hi_u8 v1, v[2:3], off", 1),
+        ("global_load_ushort v1, v[2:3], off", 2),
+        ("global_load_short_d16_hi v1, v[2:3], off", 2),
+        ("global_load_d16_b16 v3, v34, s[2:3] offset:8", 2),
+        ("global_load_dword v1, v[2:3], off", 4),
+        ("flat_load_dwordx3 v[1:3], v[4:5]", 12),
+        ("buffer_load_dwordx4 v[2:5], v11, s[24:27], 0 offen", 16),
+        ("buffer_load_dwordx4 v2, s[8:11], 0 offen lds", 16),
+        ("global_load_lds_dword v[2:3], off", 4),
+        ("global_load_b96 v[1:3], v[4:5], off", 12),
+        ("global_load_b128 v[1:4], v[1:2], off", 16),
+        ("global_load_tr16_b128 v[1:4], v[1:2], off", 16),
+        ("global_load_async_to_lds_b64 v32, v[2:3], off", 8),
+        ("buffer_load_format_xyz v[1:3], v4, s[0:3], 0 idxen", 12),
+        ("buffer_load_format_d16_xy v1, v4, s[0:3], 0 idxen", 4),
+        ("buffer_store_byte v1, v0, s[0:3], 0 offen", 1),
+        ("global_store_short_d16_hi v[0:1], v2, off", 2),
+        ("global_store_d16_hi_b16 v[35:36], v25, off", 2),
+        ("global_store_dwordx2 v[0:1], v[16:17], off", 8),
+        ("scratch_load_dwordx2 v[0:1], off, off offset:80", 8),
+        # an atomic's opcode names the type that stands in memory, without one it has 4 bytes
+        ("global_atomic_add v[0:1], v2, off", 4),
+        ("global_atomic_add_x2 v[0:1], v[2:3], off", 8),
+        ("global_atomic_cmpswap v6, v[4:5], v[6:7], off sc0", 4),
+        ("global_atomic_cmpswap_b64 v[6:7], v[4:5], v[6:9], off", 8),
+        ("global_atomic_pk_add_f16 v[8:9], v10, off", 4),
+        ("global_atomic_pk_add_bf16 v[8:9], v10, off", 4),
+        ("global_atomic_add_f64 v[8:9], v[10:11], off", 8),
+        ("image_load v[0:3], v[4:5], s[0:7] dmask:0xf", None),
+    ],
+)
+def test_the_opcode_tells_the_bytes_of_one_thread(line: str, size: int | None) -> None:
+    found = FORMAT.transfer(one(line), module(""))
+    assert found is not None
+    assert found.bytes == size
+
+
+# LLVM's SIInsertWaitcnts.cpp: up to gfx9 vmcnt counts everything, from gfx10 on stores have vscnt (storecnt).
+@pytest.mark.parametrize(
+    ("line", "gfx", "queue"),
+    [
+        ("global_load_dword v1, v[2:3], off", "gfx942", Queue.LOADS),
+        ("global_load_b32 v1, v[2:3], off", "gfx1200", Queue.LOADS),
+        ("global_store_dword v[2:3], v1, off", "gfx906", Queue.LOADS),
+        ("global_store_dword v[2:3], v1, off", "gfx950", Queue.LOADS),
+        ("global_store_dword v[2:3], v1, off", "gfx1030", Queue.STORES),
+        ("buffer_store_b32 v1, v0, s[0:3], 0 offen", "gfx1100", Queue.STORES),
+        ("global_atomic_add_f32 v[0:1], v4, off", "gfx942", Queue.LOADS),
+        ("global_atomic_add_f32 v[0:1], v4, off", "gfx1100", Queue.STORES),
+        ("global_atomic_add_f32 v2, v[0:1], v4, off glc", "gfx1100", Queue.LOADS),
+        ("global_atomic_add_f32 v2, v[0:1], v4, off th:TH_ATOMIC_RETURN", "gfx1200", Queue.LOADS),
+        ("global_load_lds_dwordx4 v[2:3], off", "gfx950", Queue.LOADS),
+        ("global_load_async_to_lds_b128 v32, v[2:3], off", "gfx1250", Queue.COPIES),
+        ("tensor_load_to_lds s[0:3], s[72:79]", "gfx1250", Queue.TENSORS),
+        ("tensor_store_from_lds s[8:11], s[0:7]", "gfx1250", Queue.TENSORS),
+        ("scratch_load_b32 v11, off, off offset:3832", "gfx1100", Queue.LOADS),
+        ("scratch_store_b32 off, v9, off", "gfx1100", Queue.STORES),
+        ("buffer_load_dword v63, off, s[0:3], 0 offset:4 ; 4-byte Folded Reload", "gfx1030", Queue.LOADS),
+        ("buffer_store_dword v1, off, s[0:3], 0 ; 4-byte Folded Spill", "gfx1030", Queue.STORES),
+    ],
+)
+def test_the_generation_tells_which_counter_counts_a_transfer(line: str, gfx: str, queue: Queue) -> None:
+    found = FORMAT.transfer(one(line, gfx), module("", gfx))
+    assert found is not None
+    assert found.queue is queue
+    assert found.of_block is line.startswith("tensor")
+
+
+@pytest.mark.parametrize(
+    ("line", "cache"),
+    [
+        ("buffer_load_dwordx4 v[2:5], v0, s[0:3], 0 offen sc0 nt", ("sc0", "nt")),
+        ("global_load_dword v1, v[2:3], off offset:16 glc slc dlc", ("glc", "slc", "dlc")),
+        (
+            "global_load_b32 v1, v[2:3], off th:TH_LOAD_NT scope:SCOPE_SYS",
+            ("th:TH_LOAD_NT", "scope:SCOPE_SYS"),
+        ),
+        ("buffer_load_dwordx2 v[22:23], v19, s[4:7], 0 offen", ()),
+        # these ask for the old value
+        ("global_atomic_cmpswap v6, v[4:5], v[6:7], off sc0 sc1", ("sc1",)),
+        (
+            "global_atomic_add_u32 v1, v[2:3], v4, off th:TH_ATOMIC_RETURN scope:SCOPE_DEV",
+            ("scope:SCOPE_DEV",),
+        ),
+    ],
+)
+def test_modifiers_tell_the_cache_policy(line: str, cache: tuple[str, ...]) -> None:
+    found = FORMAT.transfer(one(line), module(""))
+    assert found is not None
+    assert found.cache == cache
+
+
+@pytest.mark.parametrize("line", ["ds_add_f32 v1, v2", "ds_read_b32 v1, v2", "s_load_dword s0, s[2:3], 0x0"])
+def test_what_no_vector_memory_counter_counts_is_no_transfer(line: str) -> None:
+    assert FORMAT.transfer(one(line), module("")) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "op", "shape", "types"),
+    [
+        ("v_mfma_f32_32x32x8_f16 v[0:15], v[20:21], v[66:67], v[0:15]", "v_mfma", "m32n32k8", "f16×f16→f32"),
+        ("v_mfma_f32_32x32x8f16 a[0:15], v[20:21], v[66:67], a[0:15]", "v_mfma", "m32n32k8", "f16×f16→f32"),
+        ("v_mfma_f32_32x32x8bf16_1k a[0:15], v[2:3], v[6:7], 0", "v_mfma", "m32n32k8", "bf16×bf16→f32"),
+        ("v_mfma_i32_32x32x16_i8 a[0:15], v[2:3], v[6:7], 0", "v_mfma", "m32n32k16", "i8×i8→i32"),
+        ("v_mfma_f32_16x16x32_bf8_fp8 v[0:3], v[2:3], v[6:7], 0", "v_mfma", "m16n16k32", "bf8×fp8→f32"),
+        ("v_mfma_f32_32x32x4_xf32 a[0:15], v[2:3], v[6:7], 0", "v_mfma", "m32n32k4", "xf32×xf32→f32"),
+        ("v_mfma_f64_16x16x4f64 a[0:7], v[2:3], v[6:7], 0", "v_mfma", "m16n16k4", "f64×f64→f64"),
+        # CDNA3 ISA, "Matrix Arithmetic Instructions": …_2B_…, …_4B_…, …_16B_… compute as many products;
+        # the same instructions have no number in their names on gfx908 and gfx90a
+        ("v_mfma_f32_32x32x4_2b_f16 a[0:31], v[2:3], v[6:7], 0", "v_mfma", "m32n32k4×2", "f16×f16→f32"),
+        ("v_mfma_f32_32x32x4f16 a[0:31], v[2:3], v[6:7], 0", "v_mfma", "m32n32k4×2", "f16×f16→f32"),
+        ("v_mfma_f32_16x16x4f16 a[0:15], v[2:3], v[6:7], 0", "v_mfma", "m16n16k4×4", "f16×f16→f32"),
+        ("v_mfma_f32_16x16x4f32 a[0:3], v2, v6, 0", "v_mfma", "m16n16k4", "f32×f32→f32"),
+        ("v_mfma_f32_4x4x4f16 a[0:3], v[2:3], v[6:7], 0", "v_mfma", "m4n4k4×16", "f16×f16→f32"),
+        ("v_mfma_f32_4x4x4_16b_f16 v[0:3], v[2:3], v[6:7], 0", "v_mfma", "m4n4k4×16", "f16×f16→f32"),
+        ("v_mfma_f64_4x4x4f64 a[0:1], v[2:3], v[6:7], 0", "v_mfma", "m4n4k4×4", "f64×f64→f64"),
+        # LLVM: cbsz and blgp number the formats of a and b: fp8, bf8, fp6, bf6, fp4
+        (
+            "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[4:9], v[10:13], v[0:3] cbsz:2 blgp:4",
+            "v_mfma",
+            "m16n16k128",
+            "fp6×fp4→f32",
+        ),
+        (
+            "v_mfma_scale_f32_32x32x64_f8f6f4 a[0:15], v[56:63], v[64:71], 0, v1, v3",
+            "v_mfma_scale",
+            "m32n32k64",
+            "fp8×fp8→f32",
+        ),
+        (
+            "v_smfmac_f32_16x16x64_bf8_fp8 v[0:3], v[4:7], v[8:15], v16",
+            "v_smfmac",
+            "m16n16k64",
+            "bf8×fp8→f32",
+        ),
+        (
+            "v_wmma_f32_16x16x16_f16 v[9:16], v[81:88], v[65:72], v[9:16]",
+            "v_wmma",
+            "m16n16k16",
+            "f16×f16→f32",
+        ),
+        (
+            "v_wmma_bf16_16x16x16_bf16 v[9:16], v[81:88], v[65:72], v[9:16]",
+            "v_wmma",
+            "m16n16k16",
+            "bf16×bf16→bf16",
+        ),
+        (
+            "v_wmma_i32_16x16x16_iu8 v[9:16], v[81:84], v[65:68], v[9:16] neg_lo:[1,1,0]",
+            "v_wmma",
+            "m16n16k16",
+            "iu8×iu8→i32",
+        ),
+        (
+            "v_wmma_f32_16x16x16_fp8_bf8 v[0:7], v[8:9], v[10:11], v[0:7]",
+            "v_wmma",
+            "m16n16k16",
+            "fp8×bf8→f32",
+        ),
+        ("v_swmmac_f32_16x16x32_f16 v[0:7], v[8:11], v[12:19], v20", "v_swmmac", "m16n16k32", "f16×f16→f32"),
+        (
+            "v_wmma_f32_16x16x32_f16 v[56:63], v[166:173], v[102:109], v[56:63]",
+            "v_wmma",
+            "m16n16k32",
+            "f16×f16→f32",
+        ),
+        (
+            "v_wmma_f32_16x16x128_f8f6f4 v[0:7], v[8:23], v[24:31], v[0:7] matrix_b_fmt:MATRIX_FMT_FP4",
+            "v_wmma",
+            "m16n16k128",
+            "fp8×fp4→f32",
+        ),
+        (
+            "v_wmma_scale16_f32_32x16x128_f4 v[0:15], v[16:31], v[32:39], v[0:15], v1, v2",
+            "v_wmma_scale16",
+            "m32n16k128",
+            "f4×f4→f32",
+        ),
+    ],
+)
+def test_a_wavefront_issues_a_product_of_the_named_shape(line: str, op: str, shape: str, types: str) -> None:
+    found = FORMAT.matrix(one(line), module(""))
+    assert found is not None
+    assert (found.op, found.shape, found.types, found.issuer) == (op, shape, types, "wavefront")
+    assert found.family == ("wmma" if "wm" in op else "mfma")

@@ -8,7 +8,17 @@ import pytest
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats.ptx import FORMAT, OPCODES, parse
-from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, Wait
+from artifact_inspector.model import (
+    EventKind,
+    Function,
+    Instruction,
+    MatrixOp,
+    Module,
+    Queue,
+    Stage,
+    Transfer,
+    Wait,
+)
 from artifact_inspector.source import SourceText
 
 NOTHING = Module(Stage.PTX, "k.ptx", (), {})
@@ -397,3 +407,199 @@ def test_data_sections_cost_next_to_nothing() -> None:
     found = module("\tret;", tail="}\n" + section + FILES)
     assert time.perf_counter() - started < 0.5
     assert len(found.functions[0].instructions) == 1
+
+
+# -- transfers and matrix operations -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        # v4 of b32 is 4 × 4 bytes; a packed f16x2 is 4
+        (
+            "ld.global.L1::evict_last.L2::cache_hint.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ], %rd2",
+            Transfer(16, Queue.USE, ("L1::evict_last", "L2::cache_hint")),
+        ),
+        ("ld.global.nc.L2::128B.v8.f32 {%f1}, [%rd1]", Transfer(32, Queue.USE, ("nc", "L2::128B"))),
+        ("@%p1 ld.volatile.global.b16 { %rs1 }, [ %rd1 + 0 ]", Transfer(2, Queue.USE, ("volatile",))),
+        ("ld.relaxed.gpu.global.u8 %rs1, [%rd1]", Transfer(1, Queue.USE)),
+        ("ld.global.b128 %rq1, [%rd1]", Transfer(16, Queue.USE)),
+        ("st.global.cs.v2.b64 [ %rd1 + 0 ], { %rd2, %rd3 }", Transfer(16, None, ("cs",))),
+        ("st.wt.global.bf16x2 [%rd1], %r1", Transfer(4, None, ("wt",))),
+        ("atom.global.gpu.acq_rel.add.noftz.f16x2 %r1, [ %rd1 + 0 ], %r2", Transfer(4, Queue.USE)),
+        ("atom.global.gpu.relaxed.add.v2.f32 {%r1, %r2}, [%rd1], {%r3, %r4}", Transfer(8, Queue.USE)),
+        ("red.global.gpu.relaxed.add.f32 [ %rd1 + 0 ], %r1", Transfer(4, None)),
+        ("atom.shared.add.f32 %f1, [%r1], %f2", None),
+        # PTX ISA, cp.async: the operand behind the addresses is cp-size
+        (
+            "cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10, %r2",
+            Transfer(16, Queue.GROUP, ("cg",)),
+        ),
+        (
+            "cp.async.ca.shared::cta.global.L2::128B [%r1], [%rd1], 8",
+            Transfer(8, Queue.GROUP, ("ca", "L2::128B")),
+        ),
+        (
+            "@%p4 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r20],"
+            " [%rd6, {%r153, %r21}], [%r19]",
+            Transfer(None, Queue.PHASE, of_block=True, barrier="%r19"),
+        ),
+        (
+            "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 4096, [%r2]",
+            Transfer(4096, Queue.PHASE, of_block=True, barrier="%r2"),
+        ),
+        (
+            "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r7, [%r2]",
+            Transfer(None, Queue.PHASE, of_block=True, barrier="%r2"),
+        ),
+        (
+            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd29, {%r105, %r106}], [%r9]",
+            Transfer(None, Queue.STORES, of_block=True),
+        ),
+        (
+            "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 512",
+            Transfer(512, Queue.STORES, of_block=True),
+        ),
+        (
+            "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r1], {%r2, %r3, %r4, %r5}, [%r6]",
+            Transfer(16, Queue.PHASE, barrier="%r6"),
+        ),
+        ("ld.shared.b32 %r1, [%r2]", None),
+        ("ld.local.b32 %r1, [%r2]", None),
+    ],
+)
+def test_a_transfer_tells_bytes_queue_cache_and_barrier(statement: str, expected: Transfer | None) -> None:
+    assert FORMAT.transfer(one(statement), NOTHING) == expected
+
+
+@pytest.mark.parametrize(
+    ("opcode", "op", "shape", "types"),
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync", "m16n8k16", "f16×f16→f32"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "mma.sync", "m16n8k16", "bf16×bf16→f32"),
+        ("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32", "mma.sync", "m16n8k32", "u8×s8→s32"),
+        ("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16", "mma.sync", "m16n8k32", "e4m3×e5m2→f16"),
+        (
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+            "mma.sync",
+            "m16n8k64",
+            "e2m1×e2m1→f32",
+        ),
+        # each quarter of the warp does a product of its own, but only on half precision
+        ("mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32", "mma.sync", "m8n8k4×4", "f16×f16→f32"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "mma.sync", "m8n8k4", "f64×f64→f64"),
+        ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", "mma.sync", "m16n8k256", "b1×b1→s32"),
+        (
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
+            "mma.sp",
+            "m16n8k32",
+            "f16×f16→f32",
+        ),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16", "wmma.mma", "m16n16k16", "f16×f16→f32"),
+        (
+            "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32.satfinite",
+            "wmma.mma",
+            "m8n32k16",
+            "s8×s8→s32",
+        ),
+    ],
+)
+def test_a_warp_issues_mma(opcode: str, op: str, shape: str, types: str) -> None:
+    found = FORMAT.matrix(one(f"{opcode} {{%r1}}, {{%r2}}, {{%r3}}, {{%r1}}"), NOTHING)
+    assert found is not None
+    assert (found.op, found.family, found.shape, found.types) == (op, "mma", shape, types)
+    assert found.issuer == "warp"
+
+
+def test_a_warpgroup_issues_wgmma() -> None:
+    found = FORMAT.matrix(
+        one("wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {%r1}, %rd1, %rd2, %p1, 1, 1"), NOTHING
+    )
+    assert found == MatrixOp("wgmma.mma_async", "wgmma", 64, 128, 32, 1, "e4m3×e4m3→f32", "warpgroup")
+    assert found.flop == 2 * 64 * 128 * 32
+
+
+# PTX ISA, "Instruction descriptor": type of d in bits 5:4, of a in 9:7, of b in 12:10, n/8 in 22:17, m/16 in 28:24.
+F32_OF_F16 = 1 << 4
+E4M3_BY_E5M2_SCALED = 1 << 10 | 1 << 23
+E2M1_SCALED = 1 << 7 | 1 << 10
+
+
+@pytest.mark.parametrize(
+    ("opcode", "descriptor", "expected"),
+    [
+        (
+            "cta_group::1.kind::f16",
+            F32_OF_F16 | 32 // 8 << 17 | 128 // 16 << 24,
+            MatrixOp("tcgen05.mma", "tcgen05", 128, 32, 16, 1, "f16×f16→f32", "CTA"),
+        ),
+        (
+            "cta_group::2.kind::tf32",
+            F32_OF_F16 | 2 << 7 | 2 << 10 | 256 // 8 << 17 | 256 // 16 << 24,
+            MatrixOp("tcgen05.mma", "tcgen05", 256, 256, 8, 1, "tf32×tf32→f32", "CTA pair"),
+        ),
+        (
+            "cta_group::1.kind::i8",
+            2 << 4 | 1 << 7 | 64 // 8 << 17 | 64 // 16 << 24,
+            MatrixOp("tcgen05.mma", "tcgen05", 64, 64, 32, 1, "s8×u8→s32", "CTA"),
+        ),
+        (
+            "cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X",
+            E4M3_BY_E5M2_SCALED | 32 // 8 << 17 | 128 // 16 << 24,
+            MatrixOp("tcgen05.mma", "tcgen05", 128, 32, 32, 1, "e4m3×e5m2→f32", "CTA"),
+        ),
+        (
+            "cta_group::1.kind::mxf4.block_scale.scale_vec::2X",
+            E2M1_SCALED | 256 // 8 << 17 | 128 // 16 << 24,
+            MatrixOp("tcgen05.mma", "tcgen05", 128, 256, 64, 1, "e2m1×e2m1→f32", "CTA"),
+        ),
+        # bit 31 chooses the longer k; LLVM prints such a number with its sign
+        (
+            "cta_group::1.kind::mxf4nvf4.block_scale.block16",
+            (E2M1_SCALED | 256 // 8 << 17 | 128 // 16 << 24) - (1 << 31),
+            MatrixOp("tcgen05.mma", "tcgen05", 128, 256, 96, 1, "e2m1×e2m1→f32", "CTA"),
+        ),
+        ("cta_group::1.kind::f16", 5 << 7 | 32 // 8 << 17 | 128 // 16 << 24, None),
+        ("cta_group::1.kind::unheard", F32_OF_F16 | 4 << 17 | 8 << 24, None),
+    ],
+)
+def test_the_shape_of_tcgen05_stands_in_its_descriptor(
+    opcode: str, descriptor: int, expected: MatrixOp | None
+) -> None:
+    found = module(
+        f"\tmov.b32 \t%r9, {descriptor};\n\ttcgen05.mma.{opcode} [ %r2 + 0 ], %rd6, %rd7, %r9, %p14;"
+    )
+    assert FORMAT.matrix(found.functions[0].instructions[1], found) == expected
+
+
+def test_a_sparse_tcgen05_names_its_metadata_before_the_descriptor() -> None:
+    found = one(
+        f"tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r2], {F32_OF_F16 | 4 << 17 | 8 << 24}, %p1"
+    )
+    assert FORMAT.matrix(found, NOTHING) == MatrixOp(
+        "tcgen05.mma.sp", "tcgen05", 128, 32, 32, 1, "f16×f16→f32", "CTA"
+    )
+
+
+def test_a_descriptor_that_differs_from_place_to_place_gives_no_shape() -> None:
+    found = module(
+        "\tmov.b32 %r9, 134807568;\n\tmov.b32 %r9, 136314896;\n"
+        "\ttcgen05.mma.cta_group::1.kind::f16 [%r2], %rd6, %rd7, %r9, %p14;"
+    )
+    assert FORMAT.matrix(found.functions[0].instructions[2], found) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "queue"),
+    [
+        ("cp.async.commit_group", Queue.GROUP),
+        ("cp.async.bulk.commit_group", Queue.STORES),
+        ("wgmma.commit_group.sync.aligned", Queue.MATRIX),
+        ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%rd1]", Queue.MATRIX),
+        ("mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 6144", Queue.PHASE),
+        ("cp.async.mbarrier.arrive.noinc.shared.b64 [%r1]", Queue.PHASE),
+        ("mbarrier.arrive.shared::cta.b64 _, [%r1]", None),
+    ],
+)
+def test_a_commit_closes_a_group_of_its_queue(statement: str, queue: Queue | None) -> None:
+    assert FORMAT.commit(one(statement)) == queue
