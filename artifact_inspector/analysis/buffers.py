@@ -84,7 +84,7 @@ class LoopBuffers:
     waits: tuple[CopyWait, ...]
     """In the loop, in execution order."""
     front: tuple[int, ...]
-    """Lines of the copies and stores into its buffers in front of the loop."""
+    """Lines of the asynchronous copies into its buffers in front of the loop."""
     drain: int | None
     """Line of the wait behind the loop that leaves nothing in flight."""
     widths: dict[Chain, tuple[int, int]]
@@ -199,7 +199,7 @@ class _Events:
             assert region.loop is not None
             used = memory.buffers_of(region.loop, [*self.copies, *self.stores, *self.reads, *self.matrix])
             buffers = tuple(used.values())
-            front = tuple(instructions[i].line for i in memory.writes_in_front(region.loop, used.keys()))
+            front = tuple(instructions[i].line for i in memory.copies_in_front(region.loop, used.keys()))
             widths = {
                 code.chains[index]: (width, instructions[index].line)
                 for index in self.loads
@@ -300,14 +300,14 @@ class _Memory:
                     )
         return dict(sorted(found.items()))
 
-    def writes_in_front(self, loop: int, roots: Set[int]) -> Iterator[int]:
-        """Copies and stores into some allocations that stand right in front of a loop."""
+    def copies_in_front(self, loop: int, roots: Set[int]) -> Iterator[int]:
+        """Asynchronous copies into some allocations that stand right in front of a loop."""
         instructions, flow = self.code.function.instructions, self.code.flow
         start = self.code.function.blocks[flow.loops[loop].header].start
         for index, touched in self.touched.items():
             if (
                 index < start
-                and instructions[index].kind in (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
+                and instructions[index].kind is EventKind.ASYNC_COPY
                 and not roots.isdisjoint(touched)
                 and flow.loop_at(index) == flow.loops[loop].parent
             ):

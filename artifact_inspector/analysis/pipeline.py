@@ -54,8 +54,8 @@ class Pipeline:
     num_stages: int | None
     """Asked for: by the loop itself, else by the compile."""
     kind: str | None
-    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS`, `register
-    prefetch`; None where they do not."""
+    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD),
+    `register prefetch`, `groups of copies` where the target is unknown; None where they do not."""
     overlaps_matrix: bool
     """A matrix operation stays in flight while the next iteration begins (`wgmma.wait_group 1`)."""
     buffers: int | None
@@ -91,7 +91,10 @@ def explain_pipeline(
     facts: Mapping[Stage, RegionFacts],
     buffers: Mapping[Stage, LoopBuffers],
 ) -> Pipeline | None:
-    """The pipeline of one region; None for a region that is no loop at its last stage.
+    """The pipeline of one region.
+
+    None for a region that is no loop at its last stage, that only the compiler made, or that no stage
+    behind the pipeliner has.
 
     Args:
         num_stages: of the compile (its metadata).
@@ -102,7 +105,7 @@ def explain_pipeline(
     if not facts or not buffers:
         return None
     stage = max(facts, key=lambda found: found.order)
-    if stage not in buffers or not facts[stage].in_program:
+    if stage is Stage.TTIR or stage not in buffers or not facts[stage].in_program:
         return None
     return _Explanation(num_stages, target, version, facts, buffers, stage).explain()
 
@@ -140,7 +143,7 @@ class _Explanation:
         own = runs_ahead or self.program is None or self.program.inner is None
         waits = [(w.depth, w.line) for w in self.last.copy_waits if w.depth is not None] if own else []
         depth = min((depth for depth, _ in waits), default=None)
-        commits = self._commits() if own else None
+        commits = self._commits() if asynchronous else None
         cause = self._why_not()
         return Pipeline(
             num_stages=self.asked,
@@ -153,7 +156,7 @@ class _Explanation:
             distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain if asynchronous else None,
-            drains_at=tuple(line for depth, line in waits if depth == 0) if asynchronous else (),
+            drains_at=tuple(line for depth, line in waits if depth == 0) if runs_ahead else (),
             why_not=None if cause is None else cause.words,
             evidence=() if cause is None else cause.evidence,
             notes=tuple(self.notes),
@@ -165,8 +168,9 @@ class _Explanation:
         if self.last.copies:
             if self.last.queue is Queue.PHASE:
                 return "TMA + mbarrier"
-            on_amd = self.target is not None and self.target.backend == "hip"
-            return "direct to LDS" if on_amd else "cp.async groups"
+            if self.target is None:
+                return "groups of copies"
+            return "direct to LDS" if self.target.backend == "hip" else "cp.async groups"
         if self.region.verdict == "warp-specialised":
             self.notes.append("its copies stand in another partition")
             return None
@@ -175,6 +179,9 @@ class _Explanation:
                 f"the asynchronous copies of ttgir are loads and stores to shared memory at "
                 f"{self.stage.value}: what is loaded ahead is waited for in the iteration that loads it"
             )
+        first = self.facts[min(self.facts, key=lambda found: found.order)]
+        if first.distance is not None:
+            self.notes.append("the program itself loads ahead")
         return "register prefetch"
 
     def _tiles(self) -> int | None:
