@@ -469,15 +469,13 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
             location, text = None, line.strip()
         else:
             location, text = locations[line[debug + 8 :]], line[:debug].strip()
+            if line.find(_NONTEMPORAL, debug) >= 0:
+                text += _NONTEMPORAL
         if opcode not in _SPECIAL:
             kind = kind_of(opcode)
         elif opcode == "load":
-            if _NONTEMPORAL in line:
-                text += _NONTEMPORAL
             kind = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
         elif opcode == "store":
-            if _NONTEMPORAL in line:
-                text += _NONTEMPORAL
             load = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
             kind = _STORES.get(load, EventKind.OTHER)
         elif opcode == "call":

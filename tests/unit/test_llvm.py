@@ -17,6 +17,7 @@ from artifact_inspector.model import (
     Operands,
     Queue,
     Stage,
+    Transfer,
     Wait,
 )
 from artifact_inspector.source import SourceText
@@ -615,3 +616,222 @@ def test_sniffing_tells_llvm_from_its_neighbours(text, expected):
 
 def test_every_row_of_the_table_starts_as_llvm_writes_its_names():
     assert all(re.fullmatch(r"llvm\.\S+|[a-z_]+\$|@\S*", row) for row in OPCODES.rows)
+
+
+# -- transfers and matrix operations -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("  %2 = load <8 x half>, ptr addrspace(1) %0, align 16", Transfer(16, Queue.USE)),
+        ("  %2 = load half, ptr %0, align 2", Transfer(2, Queue.USE)),
+        ("  %2 = load <1 x bfloat>, ptr addrspace(1) %0, align 2", Transfer(2, Queue.USE)),
+        ("  %2 = load volatile i1, ptr addrspace(1) %0, align 1", Transfer(1, Queue.USE, ("volatile",))),
+        ("  %2 = load atomic i32, ptr addrspace(1) %0 monotonic, align 4", Transfer(4, Queue.USE)),
+        # LLVM 14 has typed pointers
+        ("  %2 = load <4 x half>, <4 x half> addrspace(1)* %0, align 8", Transfer(8, Queue.USE)),
+        (
+            "  %2 = load half addrspace(1)*, half addrspace(1)* addrspace(1)* %0, align 8",
+            Transfer(8, Queue.USE),
+        ),
+        (
+            "  %2 = load <4 x float>, ptr addrspace(1) %0, align 16, !dbg !18, !nontemporal !3",
+            Transfer(16, Queue.USE, ("nontemporal",)),
+        ),
+        ("  %2 = load { i32, i32 }, ptr addrspace(1) %0, align 4", Transfer(None, Queue.USE)),
+        ("  store <2 x i64> %1, ptr addrspace(1) %0, align 16", Transfer(16, None)),
+        (
+            "  store float 0.000000e+00, float addrspace(1)* %0, align 4, !nontemporal !3",
+            Transfer(4, None, ("nontemporal",)),
+        ),
+        (
+            '  %2 = atomicrmw fadd ptr addrspace(1) %0, <2 x half> %1 syncscope("agent") monotonic, align 4',
+            Transfer(4, Queue.USE),
+        ),
+        (
+            "  %2 = cmpxchg volatile ptr addrspace(1) %0, i64 %1, i64 %3 acq_rel monotonic, align 8",
+            Transfer(8, Queue.USE, ("volatile",)),
+        ),
+        ("  %2 = atomicrmw add ptr addrspace(3) %0, i32 %1 monotonic, align 4", None),
+        (
+            "  %2 = tail call <8 x half> @llvm.masked.load.v8f16.p1(ptr addrspace(1) %0, i32 16, <8 x i1> %1, <8 x half> zeroinitializer)",
+            Transfer(16, Queue.USE),
+        ),
+        (
+            "  tail call void @llvm.masked.store.v4f32.p1(<4 x float> %1, ptr addrspace(1) %0, i32 16, <4 x i1> %3)",
+            Transfer(16, None),
+        ),
+        (
+            "  %2 = tail call <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8) %0, i32 %1, i32 0, i32 0)",
+            Transfer(16, Queue.USE),
+        ),
+        (
+            "  tail call void @llvm.amdgcn.raw.ptr.buffer.store.i16(i16 %1, ptr addrspace(8) %0, i32 %3, i32 0, i32 0)",
+            Transfer(2, None),
+        ),
+        (
+            "  %2 = tail call float @llvm.amdgcn.raw.ptr.buffer.atomic.fadd.f32(float %1, ptr addrspace(8) %0, i32 %3, i32 0, i32 0)",
+            Transfer(4, Queue.USE),
+        ),
+        (
+            "  tail call void @llvm.amdgcn.global.load.lds(ptr addrspace(1) %0, ptr addrspace(3) %1, i32 16, i32 0, i32 0)",
+            Transfer(16, Queue.LOADS),
+        ),
+        (
+            "  tail call void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8) %0, ptr addrspace(3) %1, i32 4, i32 %3, i32 0, i32 0, i32 0)",
+            Transfer(4, Queue.LOADS),
+        ),
+        (
+            "  tail call void @llvm.amdgcn.raw.ptr.buffer.load.async.lds(ptr addrspace(8) %0, ptr addrspace(3) %1, i32 16, i32 %3, i32 0, i32 0, i32 0)",
+            Transfer(16, Queue.GROUP),
+        ),
+        (
+            "  tail call void @llvm.amdgcn.global.load.async.to.lds.b128(ptr addrspace(1) %0, ptr addrspace(3) %1, i32 0, i32 0)",
+            Transfer(16, Queue.COPIES),
+        ),
+        (
+            "  tail call void @llvm.amdgcn.tensor.load.to.lds(<4 x i32> %0, <8 x i32> %1, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer, <8 x i32> zeroinitializer, i32 0)",
+            Transfer(None, Queue.TENSORS, of_block=True),
+        ),
+        (
+            r'  %2 = tail call { i32, i32, i32, i32 } asm sideeffect "mov.u32 $0, 0x0;\0A\09@$5 ld.global.L1::evict_first.v4.b32 { $0, $1, $2, $3 }, [ $4 + 0 ];", "=r,=r,=r,=r,l,b"(ptr addrspace(1) %0, i1 %1)',
+            Transfer(16, Queue.USE, ("L1::evict_first",)),
+        ),
+        (
+            '  tail call void asm sideeffect "cp.async.ca.shared.global [ $0 + 0 ], [ $1 + 0 ], 0x8, $2;", "r,l,r"(ptr addrspace(3) %1, ptr addrspace(1) %0, i32 %3)',
+            Transfer(8, Queue.GROUP, ("ca",)),
+        ),
+        # $5 is the sixth operand, and none of them is an output
+        (
+            '  tail call void asm sideeffect "@$0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [$1], [$2, {$3, $4}], [$5];", "b,r,l,r,r,r"(i1 %1, ptr addrspace(3) %2, ptr %3, i32 0, i32 %4, ptr addrspace(3) %5)',
+            Transfer(None, Queue.PHASE, of_block=True, barrier="%5"),
+        ),
+        (
+            "  call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %1, ptr addrspace(1) %0)",
+            Transfer(16, Queue.GROUP, ("cg",)),
+        ),
+        (
+            "  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d(ptr addrspace(3) %1, ptr addrspace(3) %2, ptr %3, i32 0, i32 0, i16 0, i64 0, i1 false, i1 false)",
+            Transfer(None, Queue.PHASE, of_block=True, barrier="%2"),
+        ),
+        ("  %2 = load float, ptr addrspace(3) %0, align 4", None),
+        ("  %2 = fadd float %0, %1", None),
+    ],
+)
+def test_a_transfer_tells_bytes_queue_cache_and_barrier(line: str, expected: Transfer | None) -> None:
+    assert FORMAT.transfer(one(line), NOTHING) == expected
+
+
+# IntrinsicsAMDGPU.td numbers the bits of the last operand, AMDGPUInstPrinter.cpp spells them.
+@pytest.mark.parametrize(
+    ("callee", "policy", "target", "cache"),
+    [
+        ("raw.ptr.buffer.load.f32", 3, "gfx942", ("sc0", "nt")),
+        ("raw.ptr.buffer.load.f32", 17, "gfx950", ("sc0", "sc1")),
+        ("raw.ptr.buffer.load.f32", 7, "gfx1030", ("glc", "slc", "dlc")),
+        ("raw.ptr.buffer.load.f32", 16, "gfx90a", ("scc",)),
+        ("raw.ptr.buffer.load.f32", 1 | 3 << 3, "gfx1200", ("th:TH_LOAD_NT", "scope:SCOPE_SYS")),
+        ("raw.ptr.buffer.load.f32", 3, "gfx1250", ("th:TH_LOAD_LU",)),
+        ("raw.ptr.buffer.store.f32", 3, "gfx1250", ("th:TH_STORE_RT_WB",)),
+        ("raw.ptr.buffer.store.f32", 3 | 3 << 3, "gfx1250", ("th:TH_STORE_BYPASS", "scope:SCOPE_SYS")),
+        ("raw.ptr.buffer.load.f32", 3, "", ("cachepolicy=3",)),
+        ("raw.ptr.buffer.load.f32", 0, "", ()),
+    ],
+)
+def test_the_policy_of_a_buffer_operation_is_spelled_as_its_target_does(
+    callee: str, policy: int, target: str, cache: tuple[str, ...]
+) -> None:
+    module = Module(Stage.LLIR, "k.llir", (), {"target": target} if target else {})
+    found = FORMAT.transfer(
+        one(f"  call void @llvm.amdgcn.{callee}(ptr addrspace(8) %0, i32 %1, i32 0, i32 {policy})"), module
+    )
+    assert found is not None
+    assert found.cache == cache
+
+
+@pytest.mark.parametrize(
+    ("line", "shape", "types", "issuer"),
+    [
+        (
+            '  %9 = tail call { float, float } asm sideeffect "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 { $0, $1 }, { $4 }, { $5 }, { $2, $3 };", "=f,=f,0,1,r,r"(float %0, float %1, i32 %2, i32 %3)',
+            "m16n8k16",
+            "f16×f16→f32",
+            "warp",
+        ),
+        # 134807568 = 1 << 4 | 4 << 17 | 8 << 24: n = 4 × 8, m = 8 × 16
+        (
+            '  tail call void asm sideeffect "@$5 tcgen05.mma.cta_group::1.kind::f16 [ $0 + 0 ], $1, $2, $3, $4;", "r,l,l,r,b,b"(i32 %1, i64 %3, i64 %5, i32 134807568, i1 true, i1 %7) #8',
+            "m128n32k16",
+            "f16×f16→f32",
+            "CTA",
+        ),
+        (
+            "  %3 = tail call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(<4 x half> %0, <4 x half> %1, <16 x float> %2, i32 0, i32 0, i32 0)",
+            "m32n32k8",
+            "f16×f16→f32",
+            "wavefront",
+        ),
+        # 32 floats in each of 64 lanes are two tiles of 32 × 32
+        (
+            "  %3 = call <32 x float> @llvm.amdgcn.mfma.f32.32x32x4f16(<4 x half> %0, <4 x half> %1, <32 x float> %2, i32 0, i32 0, i32 0)",
+            "m32n32k4×2",
+            "f16×f16→f32",
+            "wavefront",
+        ),
+        (
+            "  %3 = call double @llvm.amdgcn.mfma.f64.4x4x4f64(double %0, double %1, double %2, i32 0, i32 0, i32 0)",
+            "m4n4k4×4",
+            "f64×f64→f64",
+            "wavefront",
+        ),
+        (
+            "  %3 = tail call <16 x float> @llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4.v8i32.v4i32(<8 x i32> %0, <4 x i32> %1, <16 x float> zeroinitializer, i32 1, i32 4, i32 0, i32 %2, i32 0, i32 %4)",
+            "m32n32k64",
+            "bf8×fp4→f32",
+            "wavefront",
+        ),
+        (
+            "  %3 = tail call <8 x float> @llvm.amdgcn.wmma.f32.16x16x16.f16.v8f32.v16f16(<16 x half> %0, <16 x half> %1, <8 x float> %2)",
+            "m16n16k16",
+            "f16×f16→f32",
+            "wavefront",
+        ),
+        (
+            "  %3 = tail call <8 x float> @llvm.amdgcn.wmma.scale.f32.16x16x128.f8f6f4.v8f32.v16i32.v8i32(i32 0, <16 x i32> %0, i32 4, <8 x i32> %1, i16 0, <8 x float> %2, i32 0, i32 0, i32 %4, i32 0, i32 0, i32 %5, i1 false, i1 false)",
+            "m16n16k128",
+            "fp8×fp4→f32",
+            "wavefront",
+        ),
+    ],
+)
+def test_a_matrix_operation_tells_its_shape(line: str, shape: str, types: str, issuer: str) -> None:
+    found = FORMAT.matrix(one(line), NOTHING)
+    assert found is not None
+    assert (found.shape, found.types, found.issuer) == (shape, types, issuer)
+
+
+def test_a_descriptor_that_is_computed_gives_no_shape() -> None:
+    found = one(
+        '  tail call void asm sideeffect "tcgen05.mma.cta_group::1.kind::f16 [ $0 + 0 ], $1, $2, $3, $4;", "r,l,l,r,b"(i32 %1, i64 %3, i64 %5, i32 %6, i1 true)'
+    )
+    assert FORMAT.matrix(found, NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "queue"),
+    [
+        ("  tail call void @llvm.nvvm.cp.async.commit.group()", Queue.GROUP),
+        ('  tail call void asm sideeffect "cp.async.commit_group ;", ""() #3', Queue.GROUP),
+        ("  tail call void @llvm.nvvm.cp.async.bulk.commit.group()", Queue.STORES),
+        ("  tail call void @llvm.nvvm.wgmma.commit_group.sync.aligned()", Queue.MATRIX),
+        ("  tail call void @llvm.amdgcn.asyncmark()", Queue.GROUP),
+        (
+            '  tail call void asm sideeffect "@$0 mbarrier.arrive.expect_tx.shared.b64 _, [$1], 6144;", "b,r"(i1 %1, ptr addrspace(3) %2)',
+            Queue.PHASE,
+        ),
+        ("  tail call void @llvm.nvvm.cp.async.wait.group(i32 2)", None),
+    ],
+)
+def test_a_commit_closes_a_group_of_its_queue(line: str, queue: Queue | None) -> None:
+    assert FORMAT.commit(one(line)) == queue

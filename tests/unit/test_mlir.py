@@ -18,6 +18,8 @@ from artifact_inspector.model import (
     Operands,
     Queue,
     Stage,
+    TensorType,
+    Transfer,
     Wait,
 )
 from artifact_inspector.source import SourceText
@@ -189,6 +191,20 @@ def test_a_reduction_is_one_float_operation_and_its_body_none() -> None:
 )
 def test_a_reduction_along_an_axis_of_extent_one_moves(axis: int, shape: str, kind: str) -> None:
     assert function(REDUCE.format(axis=axis, shape=shape)).instructions[0].kind.name == kind
+
+
+@pytest.mark.parametrize("location", ["", " loc(#loc1)"])
+def test_a_reduction_bears_the_types_behind_its_body(location: str) -> None:
+    body = REDUCE.format(axis=1, shape="64x16").rstrip() + location
+    found = function(body, tail='#loc1 = loc("k.py":3:5)')
+    reduction = found.instructions[0]
+    assert reduction.text == (
+        '%s = "tt.reduce"(%x) <{axis = 1 : i32}> : (tensor<64x16xf32>) -> tensor<64xf32>'
+    )
+    assert FORMAT.types(reduction, NOTHING) == (
+        TensorType((64, 16), "f32", 32, "", False),
+        TensorType((64,), "f32", 32, "", False),
+    )
 
 
 # -- control flow --------------------------------------------------------------------------------
@@ -488,3 +504,185 @@ def test_triton_2_0_leaves_out_the_dialect_of_functions_returns_and_selections()
         ("tt.reduce", EventKind.FLOAT),
         ("return", EventKind.BRANCH),
     ]
+
+
+# -- transfers and matrix operations -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        # 128 × 32 halves are 8192 bytes
+        (
+            "%a = tt.load %p, %m, %o evictionPolicy = evict_last : tensor<128x32x!tt.ptr<f16>, #b>",
+            Transfer(8192, Queue.USE, ("evict_last",), of_block=True),
+        ),
+        # TritonAttrDefs.td until 2.3: none, ca, cg … are 1, 2, 3 …; normal, first, last are 1, 2, 3
+        (
+            "%a = tt.load %p {cache = 3 : i32, evict = 2 : i32, isVolatile = true} : tensor<1x64xf16, #b>",
+            Transfer(128, Queue.USE, ("cg", "evict_first", "volatile"), of_block=True),
+        ),
+        (
+            "%a = tt.load %p {cache = 1 : i32, evict = 1 : i32, isVolatile = false} : tensor<1x64xf16>",
+            Transfer(128, Queue.USE, of_block=True),
+        ),
+        (
+            "%a = tt.load %p cacheModifier = ca {isVolatile = true} : tensor<64x!tt.ptr<f32>>",
+            Transfer(256, Queue.USE, ("ca", "volatile"), of_block=True),
+        ),
+        (
+            "%a = tt.load %p {cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_first>}"
+            " : tensor<64x!tt.ptr<i8>>",
+            Transfer(64, Queue.USE, ("cg", "evict_first"), of_block=True),
+        ),
+        ("%a = tt.load %p : !tt.ptr<i64>", Transfer(8, Queue.USE, of_block=True)),
+        ("%a = tt.load %p {cache = 1 : i32, evict = 1 : i32} : bf16", Transfer(2, Queue.USE, of_block=True)),
+        (
+            "%a = tt.load %p {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<128x64xf16>>",
+            Transfer(16384, Queue.USE, of_block=True),
+        ),
+        (
+            "%a = amdg.buffer_load %p[%o], %m cacheModifier = cs stride = %s : !tt.ptr<f16> -> tensor<128x32xf16, #b>",
+            Transfer(8192, Queue.USE, ("cs",), of_block=True),
+        ),
+        (
+            "%a = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x32xf16, #s>> -> tensor<64x32xf16>",
+            Transfer(4096, Queue.USE, of_block=True),
+        ),
+        (
+            "tt.descriptor_store %d[%i, %j], %v : !tt.tensordesc<64x32xf16>, tensor<64x32xf16>",
+            Transfer(4096, None, of_block=True),
+        ),
+        ("tt.store %p, %v, %m : tensor<256x!tt.ptr<f32>, #b>", Transfer(1024, None, of_block=True)),
+        (
+            "amdg.buffer_store %v, %p[%o], %m : !tt.ptr<f16> -> tensor<128x32xf16, #mma>",
+            Transfer(8192, None, of_block=True),
+        ),
+        (
+            "%r = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %m : (tensor<256x!tt.ptr<f16>>, tensor<256xf16>, tensor<256xi1>) -> tensor<256xf16>",
+            Transfer(512, Queue.USE, of_block=True),
+        ),
+        (
+            "%r = tt.atomic_rmw add, acq_rel, gpu, %p, %v, %m : (!tt.ptr<i32>, i32, i1) -> i32",
+            Transfer(4, Queue.USE, of_block=True),
+        ),
+        (
+            "%r = amdg.buffer_atomic_rmw fadd, relaxed, gpu, %v, %p[%o] : !tt.ptr<f32> -> tensor<256xf32, #b>",
+            Transfer(1024, Queue.USE, of_block=True),
+        ),
+        # the third of three slices: what is copied is the tile of pointers
+        (
+            "%r = triton_gpu.insert_slice_async %p, %buf, %c2, %m, %o {axis = 0 : i32, cache = 3 : i32} : tensor<128x32x!tt.ptr<f16>, #b> -> tensor<3x128x32xf16, #s>",
+            Transfer(8192, Queue.GROUP, ("cg",), of_block=True),
+        ),
+        (
+            "%t = ttg.async_copy_global_to_local %p, %buf mask %m other %o : tensor<128x32x!tt.ptr<f16>, #b> -> <128x32xf16, #s, #smem, mutable, 2x128x32>",
+            Transfer(8192, Queue.GROUP, of_block=True),
+        ),
+        (
+            "%t = amdg.buffer_load_to_local %p[%o] mask = %m stride = %s into %buf {contiguity = 8 : i32} : !tt.ptr<f16>[tensor<128x64xi32, #l>]  -> <128x64xf16, #s, #smem, mutable>",
+            Transfer(16384, Queue.GROUP, of_block=True),
+        ),
+        (
+            "ttng.async_tma_copy_global_to_local %d[%i, %j] %buf, %bar, %true : !tt.tensordesc<64x32xf16, #s>, !ttg.memdesc<1xi64, #s1, #smem, mutable> -> !ttg.memdesc<64x32xf16, #s, #smem, mutable>",
+            Transfer(4096, Queue.PHASE, of_block=True, barrier="%bar"),
+        ),
+        (
+            "ttng.async_tma_copy_local_to_global %d[%i, %j] %v : !tt.tensordesc<tensor<64x32xf16, #s>>, !ttg.memdesc<64x32xf16, #s, #smem>",
+            Transfer(4096, Queue.STORES, of_block=True),
+        ),
+        (
+            "%t = amdg.async_tdm_copy_global_to_local %d into %buf : !tt.tensordesc<128x64xf16, #s> -> !ttg.memdesc<128x64xf16, #s, #smem, mutable>",
+            Transfer(16384, Queue.TENSORS, of_block=True),
+        ),
+        (
+            "%t = amdg.async_tdm_copy_local_to_global %v from %d : !ttg.memdesc<128x128xf16, #s, #smem, mutable> -> !tt.tensordesc<128x128xf16, #s>",
+            Transfer(32768, Queue.TENSORS, of_block=True),
+        ),
+        ("%v = ttg.local_load %buf : !ttg.memdesc<64xf32, #s, #smem> -> tensor<64xf32, #b>", None),
+    ],
+)
+def test_a_transfer_tells_the_bytes_of_the_tile(line: str, expected: Transfer | None) -> None:
+    assert FORMAT.transfer(one(line), NOTHING) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "shape", "types"),
+    [
+        (
+            "%d = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<128x32xf16, #x> * tensor<32x64xf16, #y> -> tensor<128x64xf32, #m>",
+            "m128n64k32",
+            "f16×f16→f32",
+        ),
+        (
+            "%d = tt.dot %a, %b, %c {allowTF32 = true} : tensor<16x32xf8E5M2> * tensor<32x64xf8E4M3FN> -> tensor<16x64xf16>",
+            "m16n64k32",
+            "f8E5M2×f8E4M3FN→f16",
+        ),
+        (
+            "%d = tt.dot %a, %b, %c : tensor<4x16x32xf16> * tensor<4x32x64xf16> -> tensor<4x16x64xf32>",
+            "m16n64k32×4",
+            "f16×f16→f32",
+        ),
+        (
+            "%d = triton_nvidia_gpu.dot_async %a, %b, %c {inputPrecision = 0 : i32} : !tt.memdesc<128x32xf16, #s, mutable> * !tt.memdesc<32x64xf16, #s, mutable> -> tensor<128x64xf32, #m>",
+            "m128n64k32",
+            "f16×f16→f32",
+        ),
+        (
+            "%d = ttng.warp_group_dot %a, %b, %c {isAsync = true} : tensor<64x32xbf16, #x> * !ttg.memdesc<32x128xbf16, #s, #smem> -> tensor<64x128xf32, #m>",
+            "m64n128k32",
+            "bf16×bf16→f32",
+        ),
+        (
+            "ttng.tc_gen5_mma %a, %b, %d, %use, %true, %bar[%true] {is_async} : !ttg.memdesc<64x32xf16, #s, #smem>, !ttg.memdesc<32x16xf16, #s, #smem>, !ttg.memdesc<64x16xf32, #t, #ttng.tensor_memory, mutable>, !ttg.memdesc<1xi64, #s1, #smem, mutable>",
+            "m64n16k32",
+            "f16×f16→f32",
+        ),
+        (
+            "%d = tt.dot_scaled %a scale %x, %b scale %y, %c lhs = e4m3 rhs = e4m3 {fastMath = false} : tensor<128x128xf8E4M3FN>, tensor<128x4xi8> * tensor<128x32xf8E4M3FN>, tensor<32x4xi8> -> tensor<128x32xf32>",
+            "m128n32k128",
+            "e4m3×e4m3→f32",
+        ),
+        # two values of four bits in a byte, along k on both sides
+        (
+            "%d = tt.dot_scaled %a scale %x, %b scale %y, %c lhs = e2m1 rhs = e2m1 {fastMath = false} : tensor<128x64xi8>, tensor<128x4xi8> * tensor<64x32xi8>, tensor<32x4xi8> -> tensor<128x32xf32>",
+            "m128n32k128",
+            "e2m1×e2m1→f32",
+        ),
+        # … on one side only, and along m
+        (
+            "%d = tt.dot_scaled %a, %b scale %y, %c lhs = e2m1 rhs = e5m2 {fastMath = false, lhs_k_pack = false} : tensor<64x128xi8> * tensor<128x32xf8E5M2>, tensor<32x4xi8> -> tensor<128x32xf32>",
+            "m128n32k128",
+            "e2m1×e5m2→f32",
+        ),
+        (
+            "ttng.tc_gen5_mma_scaled %a, %b, %d, %x, %y, %use, %true lhs = e2m1 rhs = e4m3, %bar[%true] {is_async} : !ttg.memdesc<128x64xi8, #s, #smem>, !ttg.memdesc<128x32xf8E4M3FN, #s, #smem>, !ttg.memdesc<128x32xf32, #t, #ttng.tensor_memory, mutable>, !ttg.memdesc<128x4xi8, #u, #ttng.tensor_memory>, !ttg.memdesc<32x4xi8, #u, #ttng.tensor_memory>, !ttg.memdesc<1xi64, #s1, #smem, mutable>",
+            "m128n32k128",
+            "e2m1×e4m3→f32",
+        ),
+    ],
+)
+def test_a_dot_tells_the_shape_of_its_values(line: str, shape: str, types: str) -> None:
+    found = FORMAT.matrix(one(line), NOTHING)
+    assert found is not None
+    assert (found.shape, found.types, found.family, found.issuer) == (shape, types, "dot", "block")
+
+
+def test_a_dot_whose_operands_do_not_fit_has_no_shape() -> None:
+    line = "%d = tt.dot %a, %b, %c : tensor<16x32xf16> * tensor<16x64xf16> -> tensor<16x64xf32>"
+    assert FORMAT.matrix(one(line), NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "queue"),
+    [
+        ("triton_gpu.async_commit_group", Queue.GROUP),
+        ("%t = ttg.async_commit_group tokens %a", Queue.GROUP),
+        ("ttng.barrier_expect %bar, 6144, %true : !ttg.memdesc<1xi64, #s, #smem, mutable>", Queue.PHASE),
+        ("ttng.tc_gen5_commit %bar : !ttg.memdesc<1xi64, #s, #smem, mutable>", Queue.MATRIX),
+        ("ttg.async_wait {num = 0 : i32}", None),
+    ],
+)
+def test_a_commit_closes_a_group_of_its_queue(line: str, queue: Queue | None) -> None:
+    assert FORMAT.commit(one(line)) == queue
