@@ -1,0 +1,439 @@
+"""What tensor-level IR proves of an integer or pointer along each axis: runs, divisors, constants.
+
+A load may be as wide as the run of neighbouring addresses that is proven to start at a multiple of
+the width. The rules follow Triton's own analysis, which decides the width; what is not among them
+proves nothing. Only the operations that an address or a mask is made of are looked at.
+
+**Source**: lib/Analysis/AxisInfo.cpp of Triton (`AxisInfoAnalysis`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+
+from artifact_inspector.analysis.values import Values, number_values
+from artifact_inspector.model import Function, Instruction, Language, Module
+
+__all__ = ["Axes", "Dataflow"]
+
+MOST = 1 << 30
+"""The divisor of 0, and what stands for "any": no larger power of two matters to a width."""
+
+_INDUCTION = re.compile(r"scf\.for (%[\w$.-]+) = ")
+_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+|true|false)\b(?!\.)")
+_BOUND = re.compile(r"(start|end) = (\d+)")
+_AXIS = re.compile(r"axis = (\d+)")
+_HINT = re.compile(r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]+)\]|(\d+))>|(\d+))")
+_POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d+)")
+_LESS, _GREATER = frozenset({"slt", "sge", "ult", "uge"}), frozenset({"sgt", "sle", "ugt", "ule"})
+_PASSED_ON = frozenset(
+    {"extsi", "extui", "trunci", "index_cast", "index_castui", "bitcast", "convert_layout"}
+)
+"""Operations that leave every element what it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What is proven of a value, one number per axis; a scalar has one axis."""
+
+    contiguity: tuple[int, ...]
+    """Length of the runs x, x+1, x+2 … (of elements, for a pointer)."""
+    divisibility: tuple[int, ...]
+    """A power of two that the first of every such run is a multiple of (of bytes, for a pointer)."""
+    constancy: tuple[int, ...]
+    """Length of the runs of equal elements."""
+    value: int | None = None
+    """The number itself, where it is a known constant."""
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.contiguity)
+
+
+class Dataflow:
+    """The values of a function of tensor-level IR, and what is proven of them; solved when asked."""
+
+    def __init__(
+        self, function: Function, module: Module, language: Language, divisibility: Mapping[str, int]
+    ) -> None:
+        """`divisibility` is what the signature says of arguments: name → divisor (`tt.divisibility`)."""
+        self.function = function
+        self._module = module
+        self._language = language
+        self._divisibility = divisibility
+        self._known: dict[int, Axes] = {}
+        self._operands: dict[int, tuple[int, ...]] = {}
+
+    @cached_property
+    def _values(self) -> Values:
+        return number_values(self.function)
+
+    @cached_property
+    def _definitions(self) -> dict[int, int]:
+        return {value: i for i, results in enumerate(self._values.results) for value in results}
+
+    @cached_property
+    def _sources(self) -> dict[int, list[int]]:
+        """Value → the values that control flow hands over to it."""
+        found: dict[int, list[int]] = {}
+        for handed in self._values.flows:
+            for source, target, _, _ in handed:
+                found.setdefault(target, []).append(source)
+        return found
+
+    # -- the graph -----------------------------------------------------------------
+
+    def value(self, index: int, name: str) -> int | None:
+        """The value that an instruction reads under a name; None for one that nothing defines.
+
+        The variable of a loop is -1 minus the index of its `scf.for`.
+        """
+        found = self._values.reads[index].get(name)
+        if found is not None:
+            return found
+        for above in range(index - 1, -1, -1):
+            instruction = self.function.instructions[above]
+            if instruction.opcode == "scf.for":
+                variable = _INDUCTION.search(instruction.text)
+                if variable is not None and variable[1] == name:
+                    return -1 - above
+        return None
+
+    def operands(self, index: int) -> tuple[int, ...]:
+        """The values that an instruction reads, in the order of its text."""
+        if index not in self._operands:
+            names = self.function.instructions[index].operands.reads
+            values = (self.value(index, name) for name in names)
+            self._operands[index] = tuple(value for value in values if value is not None)
+        return self._operands[index]
+
+    def definition(self, value: int) -> Instruction | None:
+        """The operation whose result a value is; None for arguments, loop variables and hand-overs."""
+        at = self._definitions.get(value)
+        return None if at is None else self.function.instructions[at]
+
+    def inputs(self, value: int) -> tuple[int, ...]:
+        """The values that a value is made of, or handed over from."""
+        at = self._definitions.get(value)
+        if at is not None:
+            return self.operands(at)
+        if value < 0:
+            # scf.for %i = %first to %stop step %step: the bound says nothing of the variable.
+            names = self.function.instructions[-1 - value].operands.reads[1:4:2]
+            found = (self.value(-1 - value, name) for name in names)
+            return tuple(value for value in found if value is not None)
+        return tuple(self._sources.get(value, ()))
+
+    def argument(self, value: int) -> str | None:
+        """The name of an argument of the function."""
+        return self.function.arguments[value] if 0 <= value < len(self.function.arguments) else None
+
+    # -- what is proven --------------------------------------------------------------
+
+    def axes(self, value: int) -> Axes | None:
+        """What is proven of a value; None where it is made of nothing that can be read."""
+        if value not in self._known:
+            self._solve(value)
+        return self._known.get(value)
+
+    def _solve(self, value: int) -> None:
+        """Fill in a value and all it is made of, from the sure to the proven, around loops until it holds."""
+        order, pending = [], [(value, False)]
+        seen = set(self._known)
+        while pending:
+            current, ready = pending.pop()
+            if ready:
+                order.append(current)
+            elif current not in seen:
+                seen.add(current)
+                pending.append((current, True))
+                instruction = self.definition(current)
+                if instruction is None or instruction.opcode.rpartition(".")[2] in _RULES:
+                    pending += [(made_of, False) for made_of in self.inputs(current)]
+        changed = True
+        while changed:
+            changed = False
+            for current in order:
+                found = self._step(current)
+                if found is not None and found != self._known.get(current):
+                    self._known[current] = found
+                    changed = True
+
+    def _step(self, value: int) -> Axes | None:
+        name = self.argument(value)
+        if name is not None:
+            return Axes((1,), (self._divisibility.get(name, 1),), (1,))
+        made_of = [self._known.get(source) for source in self.inputs(value)]
+        known = [axes for axes in made_of if axes is not None]
+        instruction = self.definition(value)
+        if value < 0:
+            divisor = gcd(*(axes.divisibility[0] for axes in known)) if len(known) == 2 else 1
+            return Axes((1,), (divisor,), (1,))
+        if instruction is None:  # handed over: what holds whichever way it came
+            joined = known[0] if known else None
+            for axes in known[1:]:
+                joined = _join(joined, axes) if joined is not None and joined.rank == axes.rank else None
+            return joined
+        shapes = tuple(found.shape for found in self._language.types(instruction, self._module)) or ((1,),)
+        rule = _RULES.get(instruction.opcode.rpartition(".")[2])
+        if rule is None:
+            return _with_hints(_nothing(len(shapes[-1])), instruction.text)
+        if len(known) < len(made_of):
+            return None  # on the way around a loop
+        found = rule(instruction, shapes, known)
+        return _with_hints(found or _nothing(len(shapes[-1])), instruction.text)
+
+
+def pointee_bytes(text: str) -> int | None:
+    """Bytes of what the first pointer type of an operation points at."""
+    found = _POINTEE.search(text)
+    return None if found is None else max(1, int(found[1]) // 8)
+
+
+Shape = tuple[int, ...]
+Rule = Callable[[Instruction, tuple[Shape, ...], list[Axes]], Axes | None]
+"""From an operation, the shapes in its text (the last is the result's) and its operands, to its result."""
+
+
+def _nothing(rank: int) -> Axes:
+    return Axes((1,) * rank, (1,) * rank, (1,) * rank)
+
+
+def _with_hints(axes: Axes, text: str) -> Axes:
+    """The same with what the author promised (`tl.multiple_of`, `tl.max_contiguous`)."""
+    if "tt." not in text:
+        return axes
+    said = {
+        word: tuple(int(part) for part in (several or one or bare).split(","))
+        for word, several, one, bare in _HINT.findall(text)
+    }
+    parts = [
+        promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
+        for word, proven in (
+            ("contiguity", axes.contiguity),
+            ("divisibility", axes.divisibility),
+            ("constancy", axes.constancy),
+        )
+        for promised in (said.get(word, proven),)
+    ]
+    return Axes(parts[0], parts[1], parts[2], axes.value)
+
+
+def _join(one: Axes, other: Axes) -> Axes:
+    """What holds of either."""
+    divisors = []
+    for a, b, run, other_run in zip(
+        one.divisibility, other.divisibility, one.contiguity, other.contiguity, strict=True
+    ):
+        # [0, 1] beside [16, 17, 18, 19]: the runs become 2 long, and 18 is no multiple of 16.
+        divisors.append(gcd(a, b) if run == other_run else gcd(a, b, run, other_run))
+    return Axes(
+        tuple(map(gcd, one.contiguity, other.contiguity)),
+        tuple(divisors),
+        tuple(map(gcd, one.constancy, other.constancy)),
+        one.value if one.value == other.value else None,
+    )
+
+
+def _power_of_two_in(number: int) -> int:
+    return min(MOST, number & -number) if number else MOST
+
+
+def _of_constant(shape: Shape, value: int) -> Axes:
+    return Axes((1,) * len(shape), (_power_of_two_in(value),) * len(shape), shape, value)
+
+
+def _constant(instruction: Instruction, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes | None:
+    found = _CONSTANT.search(instruction.text)
+    if found is None:
+        return None
+    return _of_constant(shapes[-1], int(found[1] == "true") if found[1].isalpha() else int(found[1]))
+
+
+def _range(instruction: Instruction, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes:
+    bounds = {word: int(number) for word, number in _BOUND.findall(instruction.text)}
+    start = bounds.get("start", 0)
+    return Axes((bounds.get("end", start + shapes[-1][0]) - start,), (_power_of_two_in(start),), (1,))
+
+
+def _splat(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    shape = shapes[-1]
+    return Axes((1,) * len(shape), made_of[0].divisibility[:1] * len(shape), shape, made_of[0].value)
+
+
+def _expand_dims(instruction: Instruction, _: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    axes = made_of[0]
+    found = _AXIS.search(instruction.text)
+    at = 0 if found is None else int(found[1])
+    if axes.value is not None:
+        divisor = _power_of_two_in(axes.value)
+    else:
+        # Only the first of a run is a multiple.
+        divisor = gcd(
+            *(1 if run > 1 else d for run, d in zip(axes.contiguity, axes.divisibility, strict=True))
+        )
+    parts = [
+        (*numbers[:at], new, *numbers[at:])
+        for numbers, new in ((axes.contiguity, 1), (axes.divisibility, divisor), (axes.constancy, 1))
+    ]
+    return Axes(parts[0], parts[1], parts[2], axes.value)
+
+
+def _broadcast(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    axes, before, shape = made_of[0], shapes[0], shapes[-1]
+    if not axes.rank == len(before) == len(shape):
+        return None
+    constancy = tuple(
+        extent if one == 1 else same for extent, one, same in zip(shape, before, axes.constancy, strict=True)
+    )
+    return Axes(axes.contiguity, axes.divisibility, constancy, axes.value)
+
+
+def _same(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    return made_of[0]
+
+
+def _add(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    left, right = made_of
+    name = instruction.opcode.rpartition(".")[2]
+    size = (pointee_bytes(instruction.text) or 1) if name == "addptr" else 1
+    if left.value is not None and right.value is not None and size == 1:
+        return _of_constant(
+            shapes[-1], left.value - right.value if name == "subi" else left.value + right.value
+        )
+    runs = tuple(map(gcd, left.contiguity, right.constancy))
+    if name != "subi":
+        runs = tuple(map(max, runs, map(gcd, left.constancy, right.contiguity)))
+    divisors = tuple(
+        gcd(a, min(MOST, b * size)) for a, b in zip(left.divisibility, right.divisibility, strict=True)
+    )
+    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _multiply(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    if left.value is not None and right.value is not None:
+        return _of_constant(shapes[-1], left.value * right.value)
+    runs = tuple(
+        max(a if right.value == 1 else 1, b if left.value == 1 else 1)
+        for a, b in zip(left.contiguity, right.contiguity, strict=True)
+    )
+    divisors = tuple(
+        min(MOST, a * b)
+        for a, b in zip(_divisors(left, right.value == 1), _divisors(right, left.value == 1), strict=True)
+    )
+    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _divisors(axes: Axes, kept: bool) -> tuple[int, ...]:
+    """Divisors of every element, not only of the first of a run, unless the run is kept."""
+    pairs = zip(axes.contiguity, axes.divisibility, strict=True)
+    return tuple(1 if run > 1 and not kept else divisor for run, divisor in pairs)
+
+
+def _shift_left(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    left, right = made_of
+    if right.value is None or not 0 <= right.value < 31:
+        return None
+    if left.value is not None:
+        return _of_constant(shapes[-1], left.value << right.value)
+    divisors = tuple(min(MOST, d << right.value) for d in _divisors(left, right.value == 0))
+    runs = left.contiguity if right.value == 0 else (1,) * left.rank
+    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _divide(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    left, right = made_of
+    value = right.value
+    if instruction.opcode.rpartition(".")[2].startswith("shr"):
+        value = None if value is None or not 0 <= value < 31 else 1 << value
+    if value == 1:
+        return left
+    if left.value is not None and value is not None and left.value >= 0 < value:
+        return _of_constant(shapes[-1], left.value // value)
+    powers = right.divisibility if value is None else (_power_of_two_in(value),) * left.rank
+    constancy, divisors = [], []
+    for d, extent in enumerate(shapes[-1]):
+        same = gcd(left.constancy[d], right.constancy[d])
+        if left.contiguity[d] == extent and right.constancy[d] == extent:
+            same = max(same, gcd(left.contiguity[d], left.divisibility[d], powers[d]))
+        constancy.append(same)
+        whole = value is not None and value & (value - 1) == 0 and left.contiguity[d] == 1
+        divisors.append(max(1, left.divisibility[d] // value) if whole and value is not None else 1)
+    return Axes((1,) * left.rank, tuple(divisors), tuple(constancy))
+
+
+def _remainder(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    if left.value is not None and right.value is not None and left.value >= 0 < right.value:
+        return _of_constant(shapes[-1], left.value % right.value)
+    runs, divisors = [], []
+    for d, extent in enumerate(shapes[-1]):
+        divisor = gcd(left.divisibility[d], right.divisibility[d])
+        whole = left.contiguity[d] == extent and right.constancy[d] == extent
+        runs.append(gcd(left.contiguity[d], divisor) if whole else 1)
+        divisors.append(divisor if right.constancy[d] > 1 or extent == 1 else 1)
+    return Axes(tuple(runs), tuple(divisors), tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _compare(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    words = instruction.text.partition("cmpi ")[2]
+    predicate = words.partition(",")[0].strip()
+    constancy = []
+    for d, extent in enumerate(shapes[-1]):
+        same = gcd(left.constancy[d], right.constancy[d])
+        divisor = gcd(left.divisibility[d], right.divisibility[d])
+        if predicate in _GREATER and left.constancy[d] == extent:
+            same = max(same, gcd(right.contiguity[d], divisor))
+        elif predicate in _LESS and right.constancy[d] == extent:
+            same = max(same, gcd(left.contiguity[d], divisor))
+        constancy.append(same)
+    return Axes((1,) * left.rank, (1,) * left.rank, tuple(constancy))
+
+
+def _logic(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    return Axes((1,) * left.rank, (1,) * left.rank, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _either(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    joined = _join(*made_of)
+    return Axes(joined.contiguity, joined.divisibility, joined.constancy)
+
+
+def _select(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    condition, *chosen = made_of
+    joined = _join(*chosen)
+    if condition.rank != joined.rank:
+        return joined  # one bit chooses between whole tensors
+    runs = tuple(map(gcd, joined.contiguity, condition.constancy))
+    divisors = tuple(
+        d if run == before else gcd(d, run)
+        for d, run, before in zip(joined.divisibility, runs, joined.contiguity, strict=True)
+    )
+    return Axes(runs, divisors, tuple(map(gcd, joined.constancy, condition.constancy)), joined.value)
+
+
+_RULES: dict[str, Rule] = {
+    "constant": _constant,
+    "make_range": _range,
+    "splat": _splat,
+    "expand_dims": _expand_dims,
+    "broadcast": _broadcast,
+    **dict.fromkeys(_PASSED_ON, _same),
+    **dict.fromkeys(("addi", "subi", "addptr"), _add),
+    "muli": _multiply,
+    "shli": _shift_left,
+    **dict.fromkeys(("divsi", "divui", "shrsi", "shrui"), _divide),
+    **dict.fromkeys(("remsi", "remui"), _remainder),
+    "cmpi": _compare,
+    **dict.fromkeys(("andi", "ori", "xori"), _logic),
+    **dict.fromkeys(("maxsi", "minsi", "maxui", "minui"), _either),
+    "select": _select,
+}
