@@ -88,8 +88,10 @@ class LoopBuffers:
     drain: int | None
     """Line of the wait behind the loop that leaves nothing in flight."""
     widths: dict[Chain, tuple[int, int]]
-    """Of each load into registers, by place: bits that one thread holds side by side, so that no
-    access of it is wider, and the line."""
+    """Of the loads into registers at a place: the most bits that one access can move, and its line.
+
+    In TTGIR what one thread holds side by side, at the last stage the access itself; LLVM IR tells
+    nothing, as AMD's is split before it is put together again."""
 
     @property
     def queue(self) -> Queue | None:
@@ -200,12 +202,12 @@ class _Events:
             used = memory.buffers_of(region.loop, [*self.copies, *self.stores, *self.reads, *self.matrix])
             buffers = tuple(used.values())
             front = tuple(instructions[i].line for i in memory.copies_in_front(region.loop, used.keys()))
-            widths = {
-                code.chains[index]: (width, instructions[index].line)
-                for index in self.loads
-                if index in code.chains
-                and (width := _bits_per_thread(language.types(instructions[index], module)))
-            }
+        if module.stage.order != Stage.LLIR.order:
+            for index in self.loads:
+                width = _width(instructions[index], module, language)
+                chain = code.chains.get(index)
+                if width and chain is not None:
+                    widths[chain] = max(widths.get(chain, (0, 0)), (width, instructions[index].line))
 
         def lines(indices: list[int]) -> tuple[int, ...]:
             return tuple(instructions[index].line for index in indices)
@@ -255,13 +257,15 @@ def _find_drain(code: Code, region: Region, module: Module, language: Language) 
     return None
 
 
-def _bits_per_thread(types: Sequence[TensorType]) -> int:
-    """Bits side by side in one thread, along the fastest axis of a blocked layout; 0 if unknown."""
-    for found in types:
+def _width(load: Instruction, module: Module, language: Language) -> int:
+    """Bits of the widest access that a load can be, 0 where nothing tells."""
+    if module.stage is not Stage.TTGIR:
+        moved = language.transfer(load, module)
+        return 0 if moved is None or moved.of_block or moved.bytes is None else 8 * moved.bytes
+    for found in language.types(load, module):
         layout = _PER_THREAD.search(found.layout)
-        if layout is not None and not found.is_memory and found.bits:
-            per_thread = layout[1].split(",")
-            return int(per_thread[int(layout[2])]) * found.bits
+        if layout is not None and not found.is_memory:
+            return int(layout[1].split(",")[int(layout[2])]) * found.bits
     return 0
 
 

@@ -341,15 +341,22 @@ class _Explanation:
                 f"{load.label} addresses loads of a dot, and num_stages {self.asked} has no stage for that",
                 at,
             )
-        if self.tiles is not None and load.chain in self.tiles.widths:
-            bits, line = self.tiles.widths[load.chain]
-            if bits < _LEAST_COPY:
+        for stage in (Stage.TTGIR, self.stage):
+            bits, line = self._width(stage, load)
+            if 0 < bits < _LEAST_COPY:
                 return _Cause(
-                    f"{load.label} holds {bits} bits side by side in a thread, and a copy moves "
-                    f"{_LEAST_COPY} or more",
-                    (*at, Evidence(Stage.TTGIR, line)),
+                    f"{load.label} moves {bits} bits at a time, and a copy moves {_LEAST_COPY} or more",
+                    (*at, Evidence(stage, line)),
                 )
         return None
+
+    def _width(self, stage: Stage, load: LoopLoad) -> tuple[int, int]:
+        """Bits that one access of a load moves at most, 0 where it is not found, and the line."""
+        if stage not in self.buffers or load.chain is None:
+            return 0, 0
+        widths = self.buffers[stage].widths
+        # PTX keeps one or two frames of a chain.
+        return next((widths[found] for n in (None, 2, 1) if (found := load.chain[:n]) in widths), (0, 0))
 
 
 def _number(value: float) -> float:
