@@ -11,11 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
-from math import isqrt, prod
-from typing import NamedTuple
 
-from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, MatrixWork, Tiling
-from artifact_inspector.model import MatrixOp
+from artifact_inspector.analysis.coverage import Part, covered_by, redundancy_of
+from artifact_inspector.analysis.matrix import MatrixWork
 
 __all__ = ["Identity", "Reason", "check_identity"]
 
@@ -40,6 +38,8 @@ class Reason(Enum):
     """The result's precision takes several products for each one asked for."""
     PEELED = "peeled"
     """Iterations of a loop stand outside it: peeled off, left over by unrolling, or all of them."""
+    COPIED = "copied"
+    """A region that does not enclose this one does the same work: partitions that repeat each other."""
     ALTERNATIVES = "alternatives"
     """Copies stand on paths of which a warp takes one."""
     ELSEWHERE = "elsewhere"
@@ -80,41 +80,18 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """Equal operations of a region, all of whose factors are known."""
-
-    op: MatrixOp
-    count: int
-    along_path: int
-    issuers: int
-    """In all blocks that share the tile."""
-    tiling: Tiling | None
-    precision: str | None
-
-    @property
-    def flop(self) -> int:
-        return self.count * self.op.flop * self.issuers
-
-    @property
-    def flop_along_path(self) -> int:
-        return self.along_path * self.op.flop * self.issuers
-
-    @property
-    def warps_together(self) -> int:
-        return WARPS_PER_WARPGROUP if self.op.issuer == "warpgroup" else 1
-
-
-@dataclass(frozen=True, slots=True)
 class _Side:
     """A region at both stages."""
 
     name: str
-    dots: tuple[_Part, ...]
-    works: tuple[_Part, ...]
+    dots: tuple[Part, ...]
+    works: tuple[Part, ...]
     unread: str
     """Why the work is not known, empty when it is."""
     unrolled_by: int
     is_left_over: bool
+    around: frozenset[str] | None
+    """Regions around it; None where that is not known."""
     sources: frozenset[str]
     ctas: int
 
@@ -125,11 +102,11 @@ class _Side:
     @property
     def covered(self) -> int:
         """The same, as the layouts cut it up: whole instructions by all warps."""
-        return sum(_covered(dot, self.works) * dot.count for dot in self.dots)
+        return sum(covered_by(dot, self.works) * dot.count for dot in self.dots)
 
     @property
     def covered_along_path(self) -> int:
-        return sum(_covered(dot, self.works) * dot.along_path for dot in self.dots)
+        return sum(covered_by(dot, self.works) * dot.along_path for dot in self.dots)
 
     @property
     def found(self) -> int:
@@ -147,6 +124,7 @@ def check_identity(
     *,
     unrolled: Mapping[str, int] | None = None,
     left_over: Collection[str] = (),
+    parents: Mapping[str, str | None] | None = None,
 ) -> dict[str, Identity]:
     """The identity of every region of a function that has matrix work at either stage.
 
@@ -158,20 +136,40 @@ def check_identity(
         unrolled: iterations of the program in one of the loop at the later stage, where not 1.
         left_over: loops of the program that are no loops there (`Region.remains`); their works are
             also part of the region that they were dissolved into.
+        parents: region → the one around it, at the later stage: what is peeled off a loop stands there.
+            Without it every region may hold the iterations of any other.
     """
     sides = [
-        _side(name, dots.get(name, ()), works.get(name, ()), (unrolled or {}).get(name, 1), name in left_over)
+        _side(
+            name,
+            dots.get(name, ()),
+            works.get(name, ()),
+            unrolled_by=(unrolled or {}).get(name, 1),
+            is_left_over=name in left_over,
+            around=None if parents is None else _around(name, parents),
+        )
         for name in dict.fromkeys((*dots, *works))
     ]
     return {side.name: _judge(side, sides) for side in sides if side.dots or side.works or side.unread}
+
+
+def _around(name: str, parents: Mapping[str, str | None]) -> frozenset[str]:
+    around: set[str] = set()
+    parent = parents.get(name)
+    while parent is not None and parent not in around:
+        around.add(parent)
+        parent = parents.get(parent)
+    return frozenset(around)
 
 
 def _side(
     name: str,
     dots: tuple[MatrixWork, ...],
     works: tuple[MatrixWork, ...],
+    *,
     unrolled_by: int,
     is_left_over: bool,
+    around: frozenset[str] | None,
 ) -> _Side:
     unread = [f"{work.op} ×{work.count}" for work in (*dots, *works) if work.matrix is None]
     said = f"what {', '.join(unread)} computes is not known" if unread else ""
@@ -185,14 +183,15 @@ def _side(
         said,
         unrolled_by,
         is_left_over,
+        around,
         frozenset(source for work in (*dots, *works) for source in work.sources),
         ctas,
     )
 
 
-def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[_Part, ...]:
+def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[Part, ...]:
     return tuple(
-        _Part(
+        Part(
             work.matrix,
             work.count,
             work.along_path,
@@ -223,7 +222,7 @@ def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
     if not side.works and not any(dot.tiling is None or dot.tiling.is_matrix for dot in side.dots):
         units = sorted({dot.tiling.unit for dot in side.dots if dot.tiling is not None})
         return Reason.SCALAR, f"no matrix instruction: the layout of the dot is {', '.join(units)}"
-    redundancy = _redundancy(side)
+    redundancy = "; ".join(dict.fromkeys(filter(None, (redundancy_of(dot, side.works) for dot in side.dots))))
     also = f"; {redundancy}" if redundancy else ""
     if found == covered:
         return Reason.REDUNDANT, redundancy
@@ -238,9 +237,14 @@ def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
     if side.is_left_over and found and covered and found % covered == 0:
         return Reason.UNROLLED, f"the loop is gone: {found // covered} iterations in a row{also}"
     others = [other for other in sides if other is not side and _same_lines(side, other)]
-    moved = _made_of(found - covered, others) if found > covered else ""
-    if moved:
-        return Reason.PEELED, f"{moved} stand here too{also}"
+    if found > covered:
+        inside = [other for other in others if other.around is None or side.name in other.around]
+        moved = _made_of(found - covered, inside)
+        if moved:
+            return Reason.PEELED, f"{moved} stand here too{also}"
+        for other in others:
+            if other.expected and found - covered == other.iteration:
+                return Reason.COPIED, f"the work of {other.name} is done here too{also}"
     for other in others:
         if found + other.found == covered + other.covered * other.unrolled_by:
             where = f"in {other.name}" if found < covered else f"here of {other.name}"
@@ -263,7 +267,7 @@ def _made_of(excess: int, others: list[_Side]) -> str:
         if excess % work == 0 and copies <= max(MOST_PEELED, other.unrolled_by - 1):
             return _copies(other, copies)
     for other, _ in parts:
-        if _is_made_of(excess, [_covered(dot, other.works) * dot.count for dot in other.dots]):
+        if _is_made_of(excess, [covered_by(dot, other.works) * dot.count for dot in other.dots]):
             return f"parts of iterations of {other.name} (peeled off)"
     return ""
 
@@ -299,83 +303,3 @@ def _equation(side: _Side) -> str:
         copies = dot.count * dot.op.blocks * side.unrolled_by
         asked.append(("" if copies == 1 else f"{copies} × ") + f"2·{dot.op.m}·{dot.op.n}·{dot.op.k}")
     return f"{' + '.join(made)} = {' + '.join(asked)}"
-
-
-# -- what a layout covers ----------------------------------------------------------------
-
-
-class _Cut(NamedTuple):
-    """How a dot is cut into instructions: extents of M, N, K and the batch."""
-
-    instruction: tuple[int, int, int]
-    warps: tuple[int, ...]
-    covered: tuple[int, int, int, int]
-    copies: int
-    """Times that the layout's warps fit into those that run it: all of them do the work."""
-
-
-def _cut(dot: _Part, works: tuple[_Part, ...]) -> _Cut | None:
-    """What a layout makes of one dot; None where nothing tells."""
-    work = _instruction_of(dot, works)
-    if dot.tiling is None or work is None or dot.tiling.ctas > 1:
-        return None
-    m, n, k = _extents(dot.tiling.instruction, work)
-    warps = dot.tiling.warps if len(dot.tiling.warps) > 1 else (1, 1)
-    batches = warps[0] if len(warps) > 2 else 1
-    op = dot.op
-    covered = (_up(op.m, m * warps[-2]), _up(op.n, n * warps[-1]), _up(op.k, k), _up(op.blocks, batches))
-    copies = work.issuers * work.warps_together // prod(warps) if dot.tiling.warps else 1
-    return _Cut((m, n, k), warps, covered, max(1, copies))
-
-
-def _covered(dot: _Part, works: tuple[_Part, ...]) -> int:
-    """Operations of one dot when each warp does whole instructions and no warp is left out."""
-    cut = _cut(dot, works)
-    return dot.op.flop if cut is None else 2 * prod(cut.covered) * cut.copies
-
-
-def _instruction_of(dot: _Part, works: tuple[_Part, ...]) -> _Part | None:
-    """The instructions that a dot was cut into, by the extents that its layout names."""
-    written = () if dot.tiling is None else dot.tiling.instruction
-    fitting = [work for work in works if _extents(written, work)[:2] == _extents((), work)[:2]] or works
-    deep = [work for work in fitting if written[2:] == (work.op.k,)] or fitting
-    return deep[0] if deep else None
-
-
-def _extents(written: tuple[int, ...], work: _Part) -> tuple[int, int, int]:
-    """M, N and K of one warp's instruction: M and N as the layout has them, else as it has itself.
-
-    Products side by side make a larger square (four of m8n8k4 are 16×16).
-    """
-    if len(written) == 3 and written[0] == 1:
-        written = written[1:]  # along the batch
-    side = isqrt(work.op.blocks)
-    m, n = written[:2] if len(written) > 1 else (work.op.m * side // work.warps_together, work.op.n * side)
-    return m, n, max(1, work.op.flop // work.warps_together // (2 * m * n))
-
-
-def _up(extent: int, step: int) -> int:
-    return -(-extent // step) * step
-
-
-def _redundancy(side: _Side) -> str:
-    words: dict[str, None] = {}
-    for dot in side.dots:
-        cut = _cut(dot, side.works)
-        times = _covered(dot, side.works) / dot.op.flop
-        if cut is None or times == 1:
-            continue
-        tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
-        # M and N always; K and the batch where they are not covered exactly.
-        shown = [place for place in range(4) if place < 2 or cut.covered[place] != tile[place]]
-        warps = "×".join(str(extent) for extent in cut.warps)
-        words[
-            (f"{cut.copies} times " if cut.copies > 1 else "")
-            + f"{warps} warps of {_by((*cut.instruction, 1), shown)} cover {_by(cut.covered, shown)}, "
-            f"the tile is {_by(tile, shown)}: ×{times:.3g} the work"
-        ] = None
-    return "; ".join(words)
-
-
-def _by(extents: tuple[int, ...], shown: list[int]) -> str:
-    return "×".join(str(extents[place]) for place in shown)
