@@ -1,0 +1,120 @@
+"""Where Triton places buffers of shared memory: buffers that are never live together may share.
+
+Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for
+Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["Placed", "Request", "place"]
+
+
+class Request(NamedTuple):
+    """A buffer that wants a place."""
+
+    bytes: int
+    alignment: int
+    first: int
+    """When it begins to be live."""
+    stop: int
+    """When it no longer is."""
+    group: int | None = None
+    """The warp-specialised operation that it is allocated in."""
+    partition: int | None = None
+    """The partition of it: buffers of two partitions are live together whenever they are."""
+
+
+class Placed(NamedTuple):
+    """Offsets, in the order of the requests, and the bytes taken together."""
+
+    offsets: tuple[int, ...]
+    size: int
+
+
+_END = 1 << 62
+
+
+def place(requests: Sequence[Request]) -> Placed:
+    """The places of buffers, as Triton finds them."""
+    order = sorted(range(len(requests)), key=lambda index: -requests[index].bytes)
+    offsets = _starts(requests, order)
+    conflicts = _conflicts(requests, order, offsets)
+    while True:
+        _bump(requests, order, offsets, conflicts)
+        conflicts = _conflicts(requests, order, offsets)
+        if not any(conflicts.values()):
+            break
+    size = max((offsets[i] + requests[i].bytes for i in order), default=0)
+    return Placed(tuple(offsets), size)
+
+
+def _starts(requests: Sequence[Request], order: list[int]) -> list[int]:
+    """First places: each slot (offset, from, to) takes the first buffer that meets it and no other."""
+    offsets = [0] * len(requests)
+    slots = [(0, 0, _END)]
+    waiting = list(order)
+    while waiting and slots:
+        lowest = min(range(len(slots)), key=lambda index: slots[index][0])
+        offset, first, stop = slots.pop(lowest)
+        chosen = next(
+            (
+                i
+                for i in waiting
+                if _meet(requests[i].first, requests[i].stop, first, stop)
+                and not any(_meet(requests[i].first, requests[i].stop, f, s) for _, f, s in slots)
+            ),
+            None,
+        )
+        if chosen is None:
+            continue
+        waiting.remove(chosen)
+        wanted = requests[chosen]
+        offsets[chosen] = _align(offset, wanted.alignment)
+        slots.append((offsets[chosen] + wanted.bytes, max(first, wanted.first), min(stop, wanted.stop)))
+        if first < wanted.first:
+            slots.append((offset, first, wanted.stop))
+        if wanted.stop < stop:
+            slots.append((offset, wanted.first, stop))
+    return offsets
+
+
+def _conflicts(requests: Sequence[Request], order: list[int], offsets: list[int]) -> dict[int, list[int]]:
+    """For each buffer, those that it overlaps in space while both are live."""
+    found: dict[int, list[int]] = {i: [] for i in order}
+    for i in order:
+        x = requests[i]
+        for j in order:
+            y = requests[j]
+            if i == j or not _meet(offsets[i], offsets[i] + x.bytes, offsets[j], offsets[j] + y.bytes):
+                continue
+            apart = x.group is not None and x.group == y.group and x.partition != y.partition
+            if apart or _meet(x.first, x.stop, y.first, y.stop):
+                found[i].append(j)
+    return found
+
+
+def _bump(
+    requests: Sequence[Request], order: list[int], offsets: list[int], conflicts: dict[int, list[int]]
+) -> None:
+    """Colour the buffers so that no two in conflict share a colour, and move all but the first colour."""
+    colors = dict.fromkeys(order, -1)
+    if order:
+        colors[order[0]] = 0
+    for i in order:
+        taken = {colors[j] for j in conflicts[i]}
+        colors[i] = next(color for color in range(len(order)) if color not in taken)
+    for i in order:
+        if colors[i]:
+            past = max((offsets[j] + requests[j].bytes for j in conflicts[i]), default=0)
+            offsets[i] = _align(past, requests[i].alignment)
+
+
+def _meet(a: int, b: int, c: int, d: int) -> bool:
+    return a < d and c < b
+
+
+def _align(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment

@@ -1,0 +1,279 @@
+"""Which thread holds which element: register layouts as linear maps over bits.
+
+A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number)
+moves the element it names by basis i; the moves of several bits add up by exclusive or. Elements
+are numbered row by row.
+
+Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of Triton.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from artifact_inspector.model import TensorType
+
+__all__ = ["Bases", "Layout", "extent_along", "read_layout", "short_name", "span"]
+
+Bases = tuple[int, ...]
+
+_LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
+_NUMBER = re.compile(r"(\w+) = (\d+|true|false)")
+_LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
+_VECTOR = re.compile(r"\[([\d, ]*)\]")
+_KIND = re.compile(r"#[a-z_]+\.(\w+)<")
+_PARENT = re.compile(r"parent = (#.*)\}>$")
+
+_NAMES = {
+    "blocked": "blocked",
+    "linear": "linear",
+    "slice": "slice",
+    "dot_op": "dot operand",
+    "mma": "mma",
+    "nvidia_mma": "mma",
+    "amd_mfma": "mfma",
+    "amd_wmma": "wmma",
+    "shared": "shared",
+    "swizzled_shared": "shared",
+    "nvmma_shared": "shared",
+    "padded_shared": "padded shared",
+    "amd_rotating_shared": "shared",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the registers, lanes and warps of a block hold the elements of a tensor."""
+
+    shape: tuple[int, ...]
+    register: Bases
+    lane: Bases
+    warp: Bases
+    tile: tuple[int, ...]
+    """What all threads cover by one repetition of the layout's pattern, along each axis."""
+    order: tuple[int, ...]
+    """Axes, fastest first."""
+    contiguous: int
+    """Elements next to each other along the fastest axis in one thread's registers."""
+
+
+def short_name(layout: str) -> str:
+    """A layout's kind in a word or two: `blocked`, `dot operand`, `mma`; empty without layout."""
+    kind = _KIND.match(layout)
+    return "" if kind is None else _NAMES.get(kind[1], kind[1].replace("_", " "))
+
+
+def read_layout(tensor: TensorType, threads_per_warp: int) -> Layout | None:
+    """The layout of a tensor in registers; None for one that is not modelled."""
+    if any(extent & (extent - 1) or extent == 0 for extent in tensor.shape):
+        return None
+    pattern = _pattern(tensor.layout, tensor.shape, threads_per_warp)
+    return None if pattern is None else _fit(pattern, tensor.shape)
+
+
+def span(bases: Iterable[int]) -> list[int]:
+    """An independent set that spans the same numbers, each with a highest bit of its own."""
+    found: list[int] = []
+    for basis in bases:
+        for other in found:
+            basis = min(basis, basis ^ other)
+        if basis:
+            found.append(basis)
+            found.sort(reverse=True)
+    return found
+
+
+def extent_along(bases: Bases, shape: tuple[int, ...], axis: int) -> int:
+    """By how many different places along one axis these bases move."""
+    stride = 1
+    for extent in shape[axis + 1 :]:
+        stride *= extent
+    mask = (shape[axis] - 1) * stride
+    return 1 << len(span(basis & mask for basis in bases))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """A layout before it is cut or repeated to fill a tensor; a basis has a move along each axis."""
+
+    register: list[tuple[int, ...]]
+    lane: list[tuple[int, ...]]
+    warp: list[tuple[int, ...]]
+    order: tuple[int, ...]
+    tile: tuple[int, ...]
+
+
+def _pattern(text: str, shape: tuple[int, ...], threads: int) -> _Pattern | None:
+    found = _KIND.match(text)
+    if found is None:
+        return None
+    kind = found[1]
+    parent = _PARENT.search(text)
+    lists = {
+        name: _integers(values) for name, values in _LIST.findall(text[: parent.start()] if parent else text)
+    }
+    numbers = dict(_NUMBER.findall(text[: parent.start()] if parent else text))
+    if kind == "slice" and parent is not None and "dim" in numbers:
+        return _slice(parent[1], int(numbers["dim"]), shape, threads)
+    if kind == "linear":
+        return _linear(text, shape)
+    if kind == "blocked" and {"sizePerThread", "threadsPerWarp", "warpsPerCTA", "order"} <= lists.keys():
+        sizes = (lists["sizePerThread"], lists["threadsPerWarp"], lists["warpsPerCTA"])
+        return _nested(sizes, lists["order"])
+    if kind in ("nvidia_mma", "mma") and numbers.get("versionMajor") in ("2", "3"):
+        return _mma(lists["warpsPerCTA"], lists.get("instrShape", (16, 8)), int(numbers["versionMajor"]))
+    if kind == "amd_mfma" and threads == 64:
+        m = lists["instrShape"][0]
+        return _mfma(lists["warpsPerCTA"], m, numbers.get("isTransposed") == "true")
+    if (
+        kind == "dot_op"
+        and parent is not None
+        and parent[1].startswith(("#ttg.nvidia", "#triton_gpu.nvidia"))
+    ):
+        return _mma_operand(parent[1], int(numbers["opIdx"]), int(numbers.get("kWidth", 0)))
+    return None
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+class _Builder:
+    """Bases that are stacked on each other: each move starts where the last along its axis ended."""
+
+    def __init__(self, rank: int) -> None:
+        self.reach = [1] * rank
+
+    def along(self, axis: int, extent: int) -> list[tuple[int, ...]]:
+        """Bases for `extent` further places along an axis."""
+        found = []
+        while extent > 1:
+            found.append(tuple(self.reach[axis] if a == axis else 0 for a in range(len(self.reach))))
+            self.reach[axis] *= 2
+            extent //= 2
+        return found
+
+    def nothing(self, extent: int) -> list[tuple[int, ...]]:
+        """Bases for `extent` threads that all hold the same."""
+        return [(0,) * len(self.reach)] * (extent.bit_length() - 1)
+
+
+def _nested(sizes: tuple[tuple[int, ...], ...], order: tuple[int, ...]) -> _Pattern:
+    builder = _Builder(len(order))
+    levels = [[b for axis in order for b in builder.along(axis, size[axis])] for size in sizes]
+    return _Pattern(levels[0], levels[1], levels[2], order, tuple(builder.reach))
+
+
+def _mma(warps: tuple[int, ...], shape: tuple[int, ...], version: int) -> _Pattern | None:
+    if len(warps) != 2:
+        return None
+    m, n = (16, 8) if version == 2 else (16, shape[1])
+    builder = _Builder(2)
+    register = builder.along(1, 2)
+    lane = [*builder.along(1, 4), *builder.along(0, 8)]
+    register += [*builder.along(0, m // 8), *builder.along(1, n // 8)]
+    order = (1, 0) if version == 2 else (0, 1)
+    warp = [b for axis in order for b in builder.along(axis, warps[axis])]
+    return _Pattern(register, lane, warp, (1, 0), tuple(builder.reach))
+
+
+def _mma_operand(parent: str, operand: int, width: int) -> _Pattern | None:
+    lists = {name: _integers(values) for name, values in _LIST.findall(parent)}
+    numbers = dict(_NUMBER.findall(parent))
+    warps = lists.get("warpsPerCTA", ())
+    if len(warps) != 2 or not width or numbers.get("versionMajor") not in ("2", "3"):
+        return None
+    k, outer = (1, 0) if operand == 0 else (0, 1)
+    builder = _Builder(2)
+    register = builder.along(k, width)
+    lane = [*builder.along(k, 4), *builder.along(outer, 8)]
+    if operand == 0:
+        register += builder.along(outer, 2)
+    register += builder.along(k, 2)
+    order = (1, 0) if numbers["versionMajor"] == "2" else (0, 1)
+    warp = [
+        b
+        for axis in order
+        for b in (builder.along(axis, warps[axis]) if axis == outer else builder.nothing(warps[axis]))
+    ]
+    return _Pattern(register, lane, warp, (k, outer), tuple(builder.reach))
+
+
+def _mfma(warps: tuple[int, ...], m: int, transposed: bool) -> _Pattern | None:
+    if len(warps) != 2 or m not in (16, 32):
+        return None
+    rows, columns = (1, 0) if transposed else (0, 1)
+    builder = _Builder(2)
+    register = builder.along(rows, 4)
+    lane = [*builder.along(columns, m), *builder.along(rows, 64 // m)]
+    register += builder.along(rows, m // (4 * 64 // m))
+    warp = [b for axis in (1, 0) for b in builder.along(axis, warps[axis])]
+    return _Pattern(register, lane, warp, (rows, columns), tuple(builder.reach))
+
+
+def _linear(text: str, shape: tuple[int, ...]) -> _Pattern | None:
+    levels = {
+        name: [_integers(vector) for vector in _VECTOR.findall(vectors)]
+        for name, vectors in _LINEAR.findall(text)
+    }
+    if levels.keys() != {"register", "lane", "warp"}:
+        return None
+    if any(len(vector) != len(shape) for vectors in levels.values() for vector in vectors):
+        return None
+    first = [next((a for a, move in enumerate(v) if move), 0) for v in levels["register"]]
+    order = tuple(dict.fromkeys([*first, *reversed(range(len(shape)))]))
+    return _Pattern(levels["register"], levels["lane"], levels["warp"], order, shape)
+
+
+def _slice(parent: str, dim: int, shape: tuple[int, ...], threads: int) -> _Pattern | None:
+    whole = (*shape[:dim], 1, *shape[dim:])
+    found = _pattern(parent, whole, threads)
+    if found is None or dim > len(shape):
+        return None
+
+    def cut(bases: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        return [(*b[:dim], *b[dim + 1 :]) for b in bases]
+
+    order = tuple(axis - (axis > dim) for axis in found.order if axis != dim)
+    # Registers that differ along the lost axis alone hold the same and are one register here.
+    register = [b for b in cut(found.register) if any(b)]
+    return _Pattern(
+        register, cut(found.lane), cut(found.warp), order, (*found.tile[:dim], *found.tile[dim + 1 :])
+    )
+
+
+def _fit(pattern: _Pattern, shape: tuple[int, ...]) -> Layout:
+    """A pattern cut where the tensor ends, and repeated in registers where it goes on."""
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+
+    def flat(basis: tuple[int, ...]) -> int:
+        return sum(move % extent * stride for move, extent, stride in zip(basis, shape, strides, strict=True))
+
+    register = [flat(basis) for basis in pattern.register]
+    reach = list(pattern.tile)
+    contiguous = 0
+    for basis in pattern.register:
+        fastest = pattern.order[0]
+        if (
+            basis[fastest] == 1 << contiguous
+            and basis[fastest] < shape[fastest]
+            and sum(basis) == basis[fastest]
+        ):
+            contiguous += 1
+    for axis in pattern.order:
+        while reach[axis] < shape[axis]:
+            register.append(reach[axis] * strides[axis])
+            reach[axis] *= 2
+    return Layout(
+        shape,
+        tuple(register),
+        tuple(flat(basis) for basis in pattern.lane),
+        tuple(flat(basis) for basis in pattern.warp),
+        pattern.tile,
+        pattern.order,
+        1 << contiguous,
+    )

@@ -1,0 +1,147 @@
+"""Shared memory that an operation takes for itself while it runs: reductions, conversions, atomics.
+
+It stands in no text; Triton's allocator computes it from types and layouts, and so does this.
+
+Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper,
+getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.layouts import Layout, extent_along, read_layout, span
+from artifact_inspector.analysis.swizzling import Reach, padded_elements, reach, swizzled_elements
+from artifact_inspector.model import Instruction, Language, Module, TensorType
+
+__all__ = ["Release", "Rules", "conversion_bytes", "element_bits", "find_rules", "scratch_bytes"]
+
+Release = tuple[int, int]
+
+_AXIS = re.compile(r"axis = (\d+)")
+_SCALAR = re.compile(r"-> (?:b?f|i)(\d+)|, (?:b?f|i)(\d+)(?:, i1)?\)?$")
+_TENSORMAP = 128
+"""Bytes of a tensor map, which is put together in shared memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the sizes depend on besides the types."""
+
+    release: Release | None
+    """Triton's version; None for one of 3.3 and later that nothing tells apart."""
+    is_amd: bool
+    threads_per_warp: int
+
+    def since(self, release: Release) -> bool | None:
+        """Whether the version is that or later; None when that is not known."""
+        return None if self.release is None else self.release >= release
+
+
+def find_rules(module: Module, triton: str | None) -> Rules:
+    """The rules of a module, from its attributes and the version that its metadata names."""
+    attributes = module.attributes
+    new = any(key.startswith("ttg.") for key in attributes)
+    prefix = "ttg." if new else "triton_gpu."
+    target = attributes.get(f"{prefix}target", "")
+    release: Release | None = None
+    if triton is not None and re.match(r"\d+\.\d+", triton):
+        major, minor = triton.split(".")[:2]
+        release = (int(major), int(re.match(r"\d+", minor)[0]))  # type: ignore[index]
+    elif not new:
+        release = (3, 0) if target else (2, 1)
+    threads = attributes.get(f"{prefix}threads-per-warp", "32")
+    return Rules(release, target.startswith("hip"), int(threads) if threads.isdigit() else 32)
+
+
+def scratch_bytes(
+    instruction: Instruction, module: Module, language: Language, rules: Rules, *, is_used: bool
+) -> int | None:
+    """Bytes that an operation takes while it runs: 0 for none, None where that cannot be told.
+
+    Args:
+        is_used: something reads its result.
+    """
+    name = instruction.opcode.rpartition(".")[2]
+    if name == "reduce":
+        return _reduction(instruction, module, language, rules)
+    if name == "convert_layout":
+        types = language.types(instruction, module)
+        return _conversion(types, rules) if len(types) == 2 else None
+    if name in ("scan", "histogram", "gather"):
+        return None
+    if name.startswith("atomic_"):
+        return _atomic(instruction, module, language, rules, is_used=is_used)
+    return _TENSORMAP if name == "tensormap_create" else 0
+
+
+def _conversion(types: tuple[TensorType, ...], rules: Rules) -> int | None:
+    source, target = (read_layout(t, rules.threads_per_warp) for t in types)
+    if types[0].is_memory or types[1].is_memory or types[0].layout == types[1].layout:
+        return 0
+    if source is None or target is None:
+        return None
+    return conversion_bytes(source, target, element_bits(types[0]), rules)
+
+
+def conversion_bytes(source: Layout, target: Layout, bits: int, rules: Rules) -> int | None:
+    """Bytes that a conversion takes."""
+    far = reach(source, target)
+    if far is Reach.THREAD:
+        return 0
+    shuffles = rules.since((3, 3))
+    swizzles = False if rules.is_amd else rules.since((3, 4))
+    if far is Reach.WARP and (shuffles is None or shuffles):
+        return 0
+    padded = padded_elements(source, target) * max(8, bits) // 8
+    if swizzles is False:
+        return padded
+    swizzled = swizzled_elements(source, target, max(8, bits)) * max(8, bits) // 8
+    return swizzled if swizzles or swizzled == padded else None
+
+
+def _reduction(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
+    found = _AXIS.search(instruction.text)
+    types = language.types(instruction, module)
+    inputs = types[: len(instruction.operands.reads)]
+    if found is None or not inputs:
+        return None
+    axis = int(found[1])
+    layout = read_layout(inputs[0], rules.threads_per_warp)
+    if layout is None or axis >= len(layout.shape):
+        return None
+    warps = extent_along(layout.warp, layout.shape, axis)
+    if warps == 1:
+        return 0
+    elements = warps
+    for place, extent in enumerate(layout.shape):
+        elements *= 1 if place == axis else extent
+    return elements * sum(-(-element_bits(t) // 8) for t in inputs)
+
+
+def _atomic(
+    instruction: Instruction, module: Module, language: Language, rules: Rules, *, is_used: bool
+) -> int | None:
+    types = language.types(instruction, module)
+    if not types:  # one element, for all threads to read
+        found = _SCALAR.search(instruction.text)
+        if found is None:
+            return None
+        if not is_used and rules.since((3, 4)) is not False:
+            return 0
+        return max(8, int(found[1] or found[2])) // 8
+    if not is_used or rules.since((3, 4)) is False:
+        return 0
+    layout = read_layout(types[-1], rules.threads_per_warp)
+    if layout is None:
+        return None
+    bases = (*layout.register, *layout.lane, *layout.warp)
+    if len(span(bases)) == len(bases):
+        return 0
+    return types[-1].elements * max(8, types[-1].bits) // 8 if rules.release is not None else None
+
+
+def element_bits(tensor: TensorType) -> int:
+    """Bits of an element in a register: an address is one itself."""
+    return 64 if tensor.element.startswith("!tt.ptr") else tensor.bits
