@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from artifact_inspector.formats._scan import integer
 from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
 
 __all__ = ["formats_of", "loads_in_flight", "matrix_of", "result_registers", "transfer_of", "wait_of"]
@@ -36,11 +37,13 @@ def wait_of(opcode: str, text: str, target: str) -> Wait | None:
     if opcode == "s_waitcnt":
         named = _VMCNT.search(operands)
         if named is not None:
-            return Wait("s_waitcnt vmcnt", int(named[1], 0), Queue.LOADS)
-        depth = loads_in_flight(int(operands, 0), target) if _NUMBER.fullmatch(operands) is not None else None
+            return Wait("s_waitcnt vmcnt", integer(named[1]), Queue.LOADS)
+        depth = (
+            loads_in_flight(integer(operands), target) if _NUMBER.fullmatch(operands) is not None else None
+        )
         return None if depth is None else Wait("s_waitcnt vmcnt", depth, Queue.LOADS)
     numbers = _NUMBER.findall(operands)
-    count = int(numbers[-1], 0) if numbers else None
+    count = integer(numbers[-1]) if numbers else None
     if opcode == "s_wait_loadcnt_dscnt" and count is not None:
         count = count >> 8 & 63
     return Wait(opcode, count, _QUEUES.get(opcode, Queue.LOADS))

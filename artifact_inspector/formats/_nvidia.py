@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from artifact_inspector.formats._scan import integer
 from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
 
 __all__ = ["commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
@@ -72,7 +73,7 @@ def wait_of(opcode: str, text: str) -> Wait | None:
     if op == "cp.async.wait_all":
         return Wait(op, 0, queue)
     number = re.match(r"\s*(0x[\da-fA-F]+|\d+)", operands) if "wait_group" in op else None
-    return Wait(op, None if number is None else int(number[1], 0), queue)
+    return Wait(op, None if number is None else integer(number[1]), queue)
 
 
 def commit_queue(opcode: str) -> Queue | None:
@@ -86,7 +87,7 @@ def transfer_of(opcode: str, text: str) -> Transfer | None:
     operands = text[text.find(opcode) + len(opcode) :].partition(";")[0]
     if opcode.startswith("cp."):
         size = None if ".tensor" in opcode else _SIZE.search(operands)
-        moved = None if size is None else int(size[1], 0)
+        moved = None if size is None else integer(size[1])
         if ".bulk" not in opcode:
             return Transfer(moved, Queue.GROUP, cache)
         if "mbarrier::complete_tx" not in opcode:

@@ -21,7 +21,7 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.source import SourceText
 
-__all__ = ["TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "no_types"]
+__all__ = ["TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "integer", "no_types"]
 
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move something between global memory and the block."""
@@ -117,6 +117,11 @@ def frames_of_callers(comment: str, files: Mapping[int, str]) -> Iterator[Frame]
             name = found[1]
             paths = {path for path in files.values() if path == name or path.endswith(f"/{name}")}
             yield Frame(paths.pop() if len(paths) == 1 else name, int(found[2]), int(found[3] or 0))
+
+
+def integer(written: str) -> int:
+    """The number that an assembler's literal stands for: `0x10` or `16`, also with leading zeros."""
+    return int(written, 16 if written[1:2] in ("x", "X") else 10)
 
 
 def no_types(_instruction: Instruction, _module: Module) -> tuple[TensorType, ...]:
