@@ -77,7 +77,7 @@ class Pipeline:
     drains_at: tuple[int, ...]
     """Lines of the waits of depth 0 among them."""
     why_not: str | None
-    """Why it, or a part of its loads, is not pipelined."""
+    """Why it is not pipelined, or not all of its loads, or not as deep as TTGIR has it."""
     evidence: tuple[Evidence, ...]
     """The lines that prove it."""
     notes: tuple[str, ...]
@@ -144,7 +144,10 @@ class _Explanation:
         waits = [(w.depth, w.line) for w in self.last.copy_waits if w.depth is not None] if own else []
         depth = min((depth for depth, _ in waits), default=None)
         commits = self._commits() if asynchronous else None
-        cause = self._why_not()
+        in_flight = self._in_flight(depth, commits) if runs_ahead else None
+        cause = self._why_not() or self._lost(in_flight)
+        if asynchronous and depth == 0 and self.asked == 2:
+            self.notes.append("num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait")
         return Pipeline(
             num_stages=self.asked,
             kind=kind,
@@ -152,7 +155,7 @@ class _Explanation:
             buffers=self._tiles() if own else None,
             commits_per_iteration=commits,
             wait_depth=depth,
-            iterations_in_flight=self._in_flight(depth, commits) if runs_ahead else None,
+            iterations_in_flight=in_flight,
             distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain if asynchronous else None,
@@ -236,6 +239,23 @@ class _Explanation:
         return _number(len(tiles.front) * region.unrolled_by / len(tiles.copies))
 
     # -- why it does not ---------------------------------------------------------------
+
+    def _lost(self, in_flight: float | None) -> _Cause | None:
+        """A wait that leaves iterations in flight in TTGIR, and nothing at the last stage."""
+        tiles = self.tiles
+        if in_flight != 0 or tiles is None or self.stage is Stage.TTGIR:
+            return None
+        each = len(tiles.copies) if tiles.queue is Queue.TENSORS else tiles.commits.get(Queue.GROUP, 0)
+        waits = [(w.depth, w.line) for w in tiles.copy_waits if w.depth is not None]
+        if not waits or not each or min(waits)[0] == 0:
+            return None
+        planned, line = min(waits)
+        drains = tuple(Evidence(self.stage, w.line) for w in self.last.copy_waits if w.depth == 0)
+        return _Cause(
+            f"ttgir leaves {planned} ÷ {each} = {_number(planned / each)} iterations in flight at its wait, "
+            f"{self.stage.value} waits for all",
+            (Evidence(Stage.TTGIR, line), *drains),
+        )
 
     def _why_not(self) -> _Cause | None:
         verdict = self.region.verdict

@@ -1,0 +1,385 @@
+"""How deep a loop is pipelined, and why it is not, on loops small enough to follow by eye."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from artifact_inspector.analysis.buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.loop_form import LoopForm
+from artifact_inspector.analysis.order import RegionFacts, judge
+from artifact_inspector.analysis.pipeline import Evidence, Pipeline, explain_pipeline
+from artifact_inspector.analysis.placement import Memory
+from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Queue, Stage
+from artifact_inspector.source import SourceText
+from artifact_inspector.targets import parse_target
+
+HEAD = """module {
+  tt.func public @kernel(%x: tensor<64x64x!tt.ptr<f16>>, %y: tensor<64x64x!tt.ptr<f16>>, %n: i32, %b: i1) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.000000e+00> : tensor<64x64xf32>
+    %row = arith.constant dense<0> : tensor<64x64xi32>
+"""
+FOR = "    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>)  : i32 {\n"
+LOADS = """      %u = tt.load %x : tensor<64x64x!tt.ptr<f16>>
+      %v = tt.load %y : tensor<64x64x!tt.ptr<f16>>
+"""
+DOT = """      %d = tt.dot %u, %v, %acc : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+"""
+TAIL = """    }
+    tt.return
+  }
+}
+"""
+MATMUL = HEAD + FOR + LOADS + DOT + TAIL
+
+MEMORY = "#shared, #smem, mutable"
+TILE = f"!ttg.memdesc<64x64xf16, {MEMORY}>"
+TILES = f"!ttg.memdesc<2x64x64xf16, {MEMORY}>"
+
+
+def copied(pointer: str, buffer: str, slot: str, name: str) -> str:
+    """An asynchronous copy into one slot of a buffer, committed as a group of its own."""
+    return f"""      %{name}s = ttg.memdesc_index {buffer}[{slot}] : {TILES} -> {TILE}
+      %{name}c = ttg.async_copy_global_to_local {pointer}, %{name}s : tensor<64x64x!tt.ptr<f16>> -> <64x64xf16, {MEMORY}>
+      %{name}k = ttg.async_commit_group tokens %{name}c
+"""
+
+
+PIPELINED = (
+    HEAD
+    + f"    %bu = ttg.local_alloc : () -> {TILES}\n    %bv = ttg.local_alloc : () -> {TILES}\n"
+    + copied("%x", "%bu", "%c0", "a")
+    + copied("%y", "%bv", "%c0", "b")
+    + copied("%x", "%bu", "%c1", "e")
+    + copied("%y", "%bv", "%c1", "f")
+    + FOR
+    + f"""      %w = ttg.async_wait {{num = 2 : i32}}
+      %su = ttg.memdesc_index %bu[%i] : {TILES} -> {TILE}
+      %u = ttg.local_load %su token %w : {TILE} -> tensor<64x64xf16>
+      %sv = ttg.memdesc_index %bv[%i] : {TILES} -> {TILE}
+      %v = ttg.local_load %sv token %w : {TILE} -> tensor<64x64xf16>
+      %d = tt.dot %u, %v, %acc : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+"""
+    + copied("%x", "%bu", "%i", "g")
+    + copied("%y", "%bv", "%i", "h")
+    + "      scf.yield %d : tensor<64x64xf32>\n    }\n"
+    + "    %z = ttg.async_wait {num = 0 : i32}\n    tt.return\n  }\n}\n"
+)
+
+Loop = tuple[dict[Stage, RegionFacts], dict[Stage, LoopBuffers]]
+
+
+def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
+    """Every loop of a kernel given as text, with its facts and buffers by stage."""
+    loops: dict[str, Loop] = {}
+    memories: dict[str, Memory] = {}
+    reference: tuple[ReferenceRegion, ...] = ()
+    for stage, text in ((Stage.TTIR, ttir), (Stage.TTGIR, ttgir)):
+        if text is None:
+            continue
+        language = format_of(stage)
+        module = language.parse(SourceText("kernel", text), stage)
+        (function,) = module.functions
+        assert language.access is not None
+        flow = find_control_flow(function)
+        exact = stage is Stage.TTIR
+        if exact:
+            reference = find_reference(function, flow, language.access)
+        code = Code(function, flow, language.access)
+        regions = find_regions(code, reference, exact=exact)
+        for region in regions:
+            facts, memory = judge(code, region, memories.get(region.id), exact=exact)
+            memories[region.id] = memory
+            loops.setdefault(region.id, ({}, {}))[0][stage] = facts
+        for name, found in find_loop_buffers(code, regions, module, language, exact=exact).items():
+            loops[name][1][stage] = found
+    return {name: loop for name, loop in loops.items() if loop[1]}
+
+
+def explained(
+    loop: Loop, *, num_stages: int | None = 3, target: str = "sm_80", version: str | None = "3.6.0"
+) -> Pipeline:
+    found = explain_pipeline(
+        num_stages=num_stages, target=parse_target(target), version=version, facts=loop[0], buffers=loop[1]
+    )
+    assert found is not None
+    return found
+
+
+def only(ttir: str, ttgir: str | None = None) -> Loop:
+    (loop,) = read(ttir, ttgir).values()
+    return loop
+
+
+def line_of(text: str, words: str) -> int:
+    (number,) = (n for n, line in enumerate(text.split("\n"), 1) if words in line)
+    return number
+
+
+def form_of(text: str) -> LoopForm:
+    form = only(text)[1][Stage.TTIR].form
+    assert form is not None
+    return form
+
+
+# -- how deep ----------------------------------------------------------------------------------
+
+
+def test_a_wait_depth_divided_by_the_groups_of_an_iteration_is_its_iterations_in_flight() -> None:
+    """Two tiles each of A and B; A and B are committed apart, the wait leaves two groups in flight.
+
+    Two iterations are copied in front of the loop, so the loads run two ahead (d = 3 - 1). The wait
+    completes the older of them and leaves 2 groups ÷ 2 per iteration = 1 = 3 - 2 in flight.
+    """
+    found = explained(only(MATMUL, PIPELINED))
+    assert (found.kind, found.num_stages, found.buffers) == ("cp.async groups", 3, 2)
+    assert (found.commits_per_iteration, found.wait_depth, found.iterations_in_flight) == (2, 2, 1)
+    assert (found.distance, found.prologue, found.drains_at) == (2, 2, ())
+    assert found.epilogue_line == line_of(PIPELINED, "num = 0")
+    assert (found.why_not, found.notes) == (None, ())
+
+
+def test_a_wait_of_zero_drains_the_pipeline_at_its_line() -> None:
+    drained = PIPELINED.replace("num = 2", "num = 0", 1)
+    found = explained(only(MATMUL, drained), num_stages=2)
+    assert (found.wait_depth, found.iterations_in_flight) == (0, 0)
+    assert found.drains_at == (line_of(PIPELINED, "%w = ttg.async_wait"),)
+    assert found.notes == ("num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait",)
+
+
+def test_groups_committed_for_two_copies_at_once_count_once() -> None:
+    together = PIPELINED.replace("      %gk = ttg.async_commit_group tokens %gc\n", "")
+    assert explained(only(MATMUL, together)).commits_per_iteration == 1
+
+
+def test_copies_without_a_target_have_no_vendors_name() -> None:
+    facts, buffers = only(MATMUL, PIPELINED)
+    found = explain_pipeline(num_stages=3, target=None, version=None, facts=facts, buffers=buffers)
+    assert found is not None
+    assert found.kind == "groups of copies"
+
+
+def test_the_same_copies_go_direct_to_lds_on_amd() -> None:
+    assert explained(only(MATMUL, PIPELINED), target="gfx950").kind == "direct to LDS"
+
+
+def test_an_allocation_that_is_not_indexed_is_one_tile_whatever_its_extents() -> None:
+    batch = f"!ttg.memdesc<8x64x64xf16, {MEMORY}>"
+    staged = MATMUL.replace(
+        "      %d = tt.dot",
+        f"      %s = ttg.local_alloc %u : (tensor<8x64x64xf16>) -> {batch}\n"
+        f"      %t = ttg.local_load %s : {batch} -> tensor<8x64x64xf16>\n      %d = tt.dot",
+    )
+    (buffer,) = only(MATMUL, staged)[1][Stage.TTGIR].buffers
+    assert (buffer.tiles, buffer.bytes) == (1, 8 * 64 * 64 * 2)
+
+
+def test_a_barrier_is_no_buffer() -> None:
+    """`2x1xi64` in shared memory is two mbarriers, of eight bytes each."""
+    barriers = f"!ttg.memdesc<2x1xi64, {MEMORY}>"
+    text = PIPELINED.replace("    %bu = ", f"    %bars = ttg.local_alloc : () -> {barriers}\n    %bu = ")
+    assert [buffer.name for buffer in only(MATMUL, text)[1][Stage.TTGIR].buffers] == ["%bu", "%bv"]
+
+
+def test_nothing_is_said_before_the_pipeliner_has_run() -> None:
+    facts, buffers = only(MATMUL)
+    target = parse_target("sm_80")
+    assert explain_pipeline(num_stages=3, target=target, version=None, facts=facts, buffers=buffers) is None
+
+
+def test_a_back_end_that_waits_for_all_loses_what_ttgir_leaves_in_flight() -> None:
+    """The last stage here is TTGIR read again as AMDGCN, with every copy waited for."""
+    facts, buffers = only(MATMUL, PIPELINED)
+    above = buffers[Stage.TTGIR]
+    below = replace(
+        above, waits=tuple(w._replace(depth=0, queue=Queue.LOADS) for w in above.waits), commits={}
+    )
+    loop = ({**facts, Stage.AMDGCN: facts[Stage.TTGIR]}, {**buffers, Stage.AMDGCN: below})
+    found = explained(loop, num_stages=3, target="gfx950")
+    assert found.iterations_in_flight == 0
+    assert found.why_not == "ttgir leaves 2 ÷ 2 = 1 iterations in flight at its wait, amdgcn waits for all"
+    line = line_of(PIPELINED, "num = 2")
+    assert found.evidence == (Evidence(Stage.TTGIR, line), Evidence(Stage.AMDGCN, line))
+
+
+def test_copies_that_became_loads_below_are_a_register_prefetch() -> None:
+    """Triton 2.x writes asynchronous copies for sm_75 too; PTX has loads and shared stores for them."""
+    facts, buffers = only(MATMUL, PIPELINED)
+    below = replace(buffers[Stage.TTGIR], copies=(), loads=(1, 2), stores=(3, 4), commits={}, waits=())
+    loop = ({**facts, Stage.PTX: facts[Stage.TTGIR]}, {**buffers, Stage.PTX: below})
+    found = explained(loop, target="sm_75", version="2.1")
+    assert (found.kind, found.buffers, found.distance) == ("register prefetch", 2, 2)
+    assert (found.commits_per_iteration, found.wait_depth, found.why_not) == (None, None, None)
+
+
+# -- why not -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "target", "version", "cause"),
+    [
+        (1, "sm_80", "3.6.0", "num_stages 1 asks for no pipelining"),
+        (3, "sm_75", "3.6.0", "sm_75 has no asynchronous copy (cp.async comes with sm_80)"),
+        (3, "gfx942", "3.0/3.1", "Triton 3.0/3.1 pipelines for AMD at num_stages 0 only, asked were 3"),
+        (0, "gfx942", "3.6.0", "num_stages 0 asks for no pipelining"),
+    ],
+)
+def test_options_and_targets_that_allow_no_pipeline_are_told(
+    asked: int, target: str, version: str, cause: str
+) -> None:
+    found = explained(only(MATMUL, MATMUL), num_stages=asked, target=target, version=version)
+    assert (found.kind, found.why_not) == (None, cause)
+
+
+@pytest.mark.parametrize(("target", "version"), [("sm_80", "3.6.0"), ("gfx942", "3.6.0"), ("sm_90", None)])
+def test_a_loop_that_meets_every_condition_has_no_known_cause(target: str, version: str | None) -> None:
+    found = explained(only(MATMUL, MATMUL), target=target, version=version)
+    assert (found.why_not, found.notes) == (None, ("no cause was found in the IR",))
+
+
+def test_the_loop_s_own_number_of_stages_wins_over_the_compile_s() -> None:
+    facts, buffers = only(MATMUL, MATMUL)
+    program = buffers[Stage.TTIR]
+    assert program.form is not None
+    asking = replace(program, form=replace(program.form, asked=1))
+    found = explained((facts, {**buffers, Stage.TTIR: asking}), num_stages=4)
+    assert (found.num_stages, found.why_not) == (1, "the loop itself asks for none: tt.num_stages = 1")
+    assert found.evidence == (Evidence(Stage.TTIR, line_of(MATMUL, "scf.for")),)
+
+
+def test_a_number_that_a_pass_wrote_into_ttgir_is_not_what_was_asked() -> None:
+    """Automatic warp specialisation leaves `tt.num_stages = 0` on the loops that it made."""
+    facts, buffers = only(MATMUL, MATMUL)
+    above = buffers[Stage.TTGIR]
+    assert above.form is not None
+    written = replace(above, form=replace(above.form, asked=0))
+    assert explained((facts, {**buffers, Stage.TTGIR: written}), num_stages=4).num_stages == 4
+
+
+def test_loads_without_a_dot_are_pipelined_only_where_the_loop_asks() -> None:
+    text = MATMUL.replace("tt.dot %u, %v, %acc :", "arith.mulf %u, %v :")
+    loop = only(text, text)
+    told = explained(loop)
+    assert told.why_not is not None
+    assert told.why_not.startswith("no dot in the loop")
+    facts, buffers = loop
+    program = buffers[Stage.TTIR]
+    assert program.form is not None
+    asking = replace(program, form=replace(program.form, asked=3))
+    assert explained((facts, {**buffers, Stage.TTIR: asking})).why_not is None
+
+
+def test_a_while_loop_is_no_counted_loop() -> None:
+    text = (
+        HEAD
+        + """    %r:2 = scf.while (%i = %c0, %acc = %zero) : (i32, tensor<64x64xf32>) -> (i32, tensor<64x64xf32>) {
+      %go = arith.cmpi slt, %i, %n : i32
+      scf.condition(%go) %i, %acc : i32, tensor<64x64xf32>
+    } do {
+    ^bb0(%i: i32, %acc: tensor<64x64xf32>):
+"""
+        + LOADS
+        + DOT.replace("scf.yield %d :", "%j = arith.addi %i, %c1 : i32\n      scf.yield %j, %d : i32,")
+        + TAIL
+    )
+    found = explained(only(text, text))
+    assert found.why_not == "it is no counted loop: only `for` loops are pipelined"
+    assert found.evidence == (Evidence(Stage.TTIR, line_of(text, "scf.while")),)
+
+
+def test_only_the_inner_of_two_loops_is_pipelined() -> None:
+    inner = FOR.replace("%r", "%q").replace("%i =", "%j =").replace("%acc = %zero", "%in = %acc")
+    body = LOADS + DOT
+    for old, new in (("%u", "%m"), ("%v", "%o"), ("%d", "%p"), ("%acc", "%in")):
+        body = body.replace(old, new)
+    text = HEAD + FOR + LOADS + inner + body + "    }\n" + DOT.replace("%acc", "%q") + TAIL
+    outer = explained(read(text, text)["loop#1"])
+    assert outer.why_not == "another loop stands in it: only innermost loops are pipelined"
+    assert outer.evidence == (Evidence(Stage.TTIR, line_of(text, "%q = scf.for")),)
+
+
+def test_a_load_under_a_branch_is_not_pipelined() -> None:
+    text = MATMUL.replace(
+        "      %v = tt.load %y : tensor<64x64x!tt.ptr<f16>>\n",
+        """      %v = scf.if %b -> (tensor<64x64xf16>) {
+        %l = tt.load %y : tensor<64x64x!tt.ptr<f16>>
+        scf.yield %l : tensor<64x64xf16>
+      } else {
+        scf.yield %u : tensor<64x64xf16>
+      }
+""",
+    )
+    loads = [load for item in form_of(text).rounds for load in item]
+    assert [load.conditional for load in loads] == [False, True]
+    # The value still reaches the dot, through what the branch yields.
+    assert [load.levels for load in loads] == [frozenset({0}), frozenset({0})]
+
+
+def test_a_load_that_addresses_a_dot_s_load_is_one_level_up() -> None:
+    text = MATMUL.replace(
+        "      %v = tt.load %y",
+        """      %k = tt.load %y : tensor<64x64x!tt.ptr<i32>>
+      %at = tt.addptr %y, %k : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+      %v = tt.load %at""",
+    )
+    levels = {load.line: load.levels for item in form_of(text).rounds for load in item}
+    assert levels == {
+        line_of(text, "%u = tt.load"): frozenset({0}),
+        line_of(text, "%k = tt.load"): frozenset({1}),
+        line_of(text, "%v = tt.load"): frozenset({0}),
+    }
+
+
+def test_a_load_added_to_the_sum_feeds_no_dot() -> None:
+    """The accumulator is a dot's operand too, but no load is pipelined for it."""
+    text = MATMUL.replace(
+        "      scf.yield %d",
+        "      %z = tt.load %x : tensor<64x64x!tt.ptr<f32>>\n"
+        "      %e = arith.addf %d, %z : tensor<64x64xf32>\n      scf.yield %e",
+    )
+    found = {load.line: load.levels for item in form_of(text).rounds for load in item}
+    assert found[line_of(text, "%z = tt.load")] == frozenset()
+
+
+def test_a_value_handed_on_as_it_came_reaches_over_two_iterations() -> None:
+    """%old takes what %new was: in the next iteration it is two iterations old."""
+    text = (
+        MATMUL.replace("iter_args(%acc = %zero) -> (tensor<64x64xf32>)",
+                       "iter_args(%acc = %zero, %old = %zero, %new = %zero) -> "
+                       "(tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)")
+        .replace("%r = scf.for", "%r:3 = scf.for")
+        .replace("scf.yield %d :", "%s = arith.addf %d, %old : tensor<64x64xf32>\n"
+                 "      scf.yield %s, %new, %d : tensor<64x64xf32>, tensor<64x64xf32>,")
+    )  # fmt: skip
+    assert form_of(text).old_values == line_of(text, "scf.yield")
+    assert form_of(MATMUL).old_values is None
+    assert explained(only(text, text)).why_not == "it hands a value on unchanged to the iteration after next"
+
+
+@pytest.mark.parametrize(("per_thread", "cause"), [(1, True), (2, False)])
+def test_a_thread_that_holds_less_than_four_bytes_side_by_side_cannot_copy(
+    per_thread: int, cause: bool
+) -> None:
+    """f16: one element is 16 bits, two are the 32 that the smallest cp.async moves."""
+    layout = f"#ttg.blocked<{{sizePerThread = [1, {per_thread}], threadsPerWarp = [1, 32], order = [1, 0]}}>"
+    place = 'loc("k.py":{}:3)'
+    lines = MATMUL.split("\n")
+    located = "\n".join(
+        f"{text} {place.format(n)}" if " = t" in text else text for n, text in enumerate(lines)
+    )
+    laid_out = f"#b = {layout}\n" + located.replace("x!tt.ptr<f16>> loc", "x!tt.ptr<f16>, #b> loc")
+    found = explained(only(located, laid_out))
+    if cause:
+        assert found.why_not is not None
+        assert "moves 16 bits at a time, and a copy moves 32 or more" in found.why_not
+        assert found.evidence[1] == Evidence(Stage.TTGIR, line_of(laid_out, "%u = tt.load"))
+    else:
+        assert (found.why_not, found.notes) == (None, ("no cause was found in the IR",))
