@@ -63,8 +63,8 @@ def covered_by(dot: Part, works: tuple[Part, ...]) -> int:
 def redundancy_of(dot: Part, works: tuple[Part, ...]) -> str:
     """How the layout covers more than the tile, in words; empty where it covers it exactly."""
     cut = _cut(dot, works)
-    times = covered_by(dot, works) / dot.op.flop
-    if cut is None or times == 1:
+    done = covered_by(dot, works)
+    if cut is None or done == dot.op.flop:
         return ""
     tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
     # M and N always; K and the batch where they are not covered exactly.
@@ -73,7 +73,7 @@ def redundancy_of(dot: Part, works: tuple[Part, ...]) -> str:
     return (
         (f"{cut.copies} times " if cut.copies > 1 else "")
         + f"{warps} warps of {_by((*cut.instruction, 1), shown)} cover {_by(cut.covered, shown)}, "
-        f"the tile is {_by(tile, shown)}: ×{times:.3g} the work"
+        f"the tile is {_by(tile, shown)}: ×{done / dot.op.flop:.3g} the work"
     )
 
 
@@ -108,6 +108,7 @@ def _extents(written: tuple[int, ...], work: Part) -> tuple[int, int, int]:
         written = written[1:]  # along the batch
     side = isqrt(work.op.blocks)
     m, n = written[:2] if len(written) > 1 else (work.op.m * side // work.warps_together, work.op.n * side)
+    m, n = max(1, m), max(1, n)
     return m, n, max(1, work.op.flop // work.warps_together // (2 * m * n))
 
 

@@ -241,14 +241,14 @@ def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
         inside = [other for other in others if other.around is None or side.name in other.around]
         moved = _made_of(found - covered, inside)
         if moved:
-            return Reason.PEELED, f"{moved} stand here too{also}"
+            return Reason.PEELED, f"here too: {moved}{also}"
         for other in others:
             if other.expected and found - covered == other.iteration:
-                return Reason.COPIED, f"the work of {other.name} is done here too{also}"
+                return Reason.COPIED, f"here too: the work of {other.name}{also}"
     for other in others:
         if found + other.found == covered + other.covered * other.unrolled_by:
-            where = f"in {other.name}" if found < covered else f"here of {other.name}"
-            return Reason.ELSEWHERE, f"work stands {where}{also}"
+            where = f"some is in {other.name}" if found < covered else f"here too: some of {other.name}"
+            return Reason.ELSEWHERE, f"{where}{also}"
     if not side.expected:
         return Reason.UNEXPLAINED, "matrix instructions, and no dot in this region"
     return Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}{also}"
@@ -295,7 +295,7 @@ def _same_lines(side: _Side, other: _Side) -> bool:
 def _equation(side: _Side) -> str:
     made = [
         f"{work.count} × {work.op.flop} × {work.issuers} {work.op.issuer}{'s' if work.issuers != 1 else ''}"
-        + (f" of {side.ctas} CTAs" if side.ctas > 1 else "")
+        + (f" of {side.ctas} CTAs" if side.ctas > 1 and not work.op.issuer.startswith("CTA") else "")
         for work in side.works
     ]
     asked = []

@@ -19,6 +19,7 @@ _WARPS = re.compile(r"warpsPerCTA = \[([\d, ]+)\]")
 _WARP_BASES = re.compile(r"\bwarp = (\[(?:\[[\d, ]*\](?:, )?)*\])")
 _BASIS = re.compile(r"\[([\d, ]+)\]")
 _INSTRUCTION = re.compile(r"instrShape = \[([\d, ]+)\]")
+_NUMBER = re.compile(r"\d+")
 _MATRIX_LAYOUT = re.compile(r"#\w+\.(\w*mma|\w*mfma|tensor_memory_encoding)\b")
 _PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
 # Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
@@ -155,8 +156,8 @@ def _tiling(instruction: Instruction, module: Module, language: Language) -> Til
         return None
     return Tiling(
         name,
-        _numbers(warps[1]) if warps else _extents(bases[1]) if bases else (),
-        _numbers(shape[1]) if shape else (),
+        _positive(_numbers(warps[1]) if warps else _extents(bases[1]) if bases else ()),
+        _positive(_numbers(shape[1]) if shape else ()),
         _attribute(module, "num-ctas") or 1,
     )
 
@@ -182,7 +183,12 @@ def _precision(text: str) -> str | None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
+    return tuple(int(number) for number in _NUMBER.findall(text))
+
+
+def _positive(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents, or none of them where one is 0: a layout that cannot be."""
+    return extents if all(extents) else ()
 
 
 def _attribute(module: Module, name: str) -> int | None:

@@ -202,14 +202,14 @@ def test_the_iteration_that_unrolling_leaves_over_is_found_behind_the_loop() -> 
     # Three dots of the epilogue at 4 v_mfma, and 4 more in the block %.epil.preheader.
     found = identity("3.9.0/gfx942/matmul_grouped", "straight")
     assert (found.reason, found.expected, found.found) == (Reason.PEELED, 786432, 1048576)
-    assert found.words == "1 iteration of loop@81 (left over by unrolling) stand here too"
+    assert found.words == "here too: 1 iteration of loop@81 (left over by unrolling)"
 
 
 def test_a_peeled_iteration_is_found_in_the_region_around_the_loop() -> None:
     # LLVM peels the inner loop's first iteration, whose accumulator is zero, into the outer loop.
     found = identity("3.6.0/gfx942/nested_loops", "loop@28")
     assert (found.reason, found.ratio) == (Reason.PEELED, 2.0)
-    assert found.words == "1 iteration of loop@30 (peeled off) stand here too"
+    assert found.words == "here too: 1 iteration of loop@30 (peeled off)"
 
 
 def test_a_tile_smaller_than_what_its_warps_cover_is_computed_again_and_again() -> None:
