@@ -208,7 +208,7 @@ class Transfer(NamedTuple):
     bytes: int | None
     """Bytes per thread, or per block where `of_block`; None where the text does not say."""
     queue: Queue | None
-    """What tells that it is complete; None for a store that no wait counts."""
+    """What tells that it is complete; None for a store or reduction that no wait counts."""
     cache: tuple[str, ...] = ()
     """Cache modifiers and eviction policies as written: `cg`, `L1::evict_last`, `nt`, `sc0` …"""
     of_block: bool = False
@@ -228,11 +228,13 @@ class MatrixOp(NamedTuple):
     n: int
     k: int
     blocks: int
-    """Products that one issue computes side by side (`v_mfma_f32_4x4x4_16b_f16` has 16)."""
+    """Products that one issue computes side by side (`v_mfma_f32_4x4x4_16b_f16` has 16); in tensor-level
+    IR the batch. A sparse product counts as the dense one that its shape names."""
     types: str
     """Element types of a, b and the result: `f16×f16→f32`."""
     issuer: str
-    """Who issues it together: `warp`, `warpgroup`, `CTA`, `wavefront`; `block` in tensor-level IR."""
+    """Who issues it together: `warp`, `warpgroup`, `CTA`, `CTA pair`, `wavefront`; `block` in
+    tensor-level IR."""
 
     @property
     def shape(self) -> str:
@@ -256,7 +258,8 @@ class TensorType(NamedTuple):
     layout: str
     """The layout attribute with its alias resolved, empty where there is none."""
     is_memory: bool
-    """True for memory (`!ttg.memdesc`), False for registers."""
+    """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for
+    registers."""
 
     @property
     def elements(self) -> int:

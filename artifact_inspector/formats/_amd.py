@@ -11,7 +11,15 @@ from functools import lru_cache
 from artifact_inspector.formats._scan import integer
 from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
 
-__all__ = ["formats_of", "loads_in_flight", "matrix_of", "result_registers", "transfer_of", "wait_of"]
+__all__ = [
+    "formats_of",
+    "generation",
+    "loads_in_flight",
+    "matrix_of",
+    "result_registers",
+    "transfer_of",
+    "wait_of",
+]
 
 _GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
@@ -55,7 +63,7 @@ def loads_in_flight(immediate: int, target: str) -> int | None:
     Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
     gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
     """
-    major = _generation(target)
+    major = generation(target)
     if major >= 11:
         count, most = immediate >> 10 & 63, 63
     elif major >= 9:
@@ -65,7 +73,7 @@ def loads_in_flight(immediate: int, target: str) -> int | None:
     return None if count == most else count
 
 
-def _generation(target: str) -> int:
+def generation(target: str) -> int:
     """The 9 of `gfx942`, the 11 of `gfx1100`; an unknown target is read as gfx9."""
     found = _GENERATION.search(target)
     return 9 if found is None else int(found[1])
@@ -92,7 +100,7 @@ def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
         # This flag asks for the old value, and says nothing of caches.
         stores = _RETURNS.search(operands) is None
         cache = tuple(word for word in cache if _RETURNS.search(word) is None)
-    queue = Queue.STORES if stores and _generation(target) >= 10 else Queue.LOADS
+    queue = Queue.STORES if stores and generation(target) >= 10 else Queue.LOADS
     return Transfer(_width(opcode), queue, cache)
 
 

@@ -1,4 +1,4 @@
-"""What single LLVM operations move: the sizes of types, and the operands of intrinsics and inline assembly.
+"""What single LLVM operations move, wait for and compute: instructions, intrinsics and inline assembly.
 
 Source: LLVM Language Reference Manual; AMDGPUUsage and IntrinsicsAMDGPU.td for the intrinsics of AMD.
 """
@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TypeVar
 
-from artifact_inspector.model import Queue, Transfer
+from artifact_inspector.formats import _amd, _nvidia
+from artifact_inspector.formats._scan import TRANSFERS
+from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Transfer, Wait
 
-__all__ = [
-    "arguments_of",
-    "asm_operand",
-    "instruction_transfer",
-    "intrinsic_transfer",
-    "split",
-    "type_bits",
-    "value_of",
-]
+__all__ = ["commit", "matrix", "split", "transfer", "vector_loads_in_flight", "wait"]
 
 _BRACKET = re.compile(r'"[^"]*"|[(){}\[\]<>,]')
 _TYPE = r"(<\d+ x [^>]+>|\w+(?: addrspace\(\d+\))?\**)"
@@ -32,10 +27,112 @@ _MANGLED = re.compile(r"\.(?:v(\d+))?(?:i|bf|f)(\d+)(?=\.|$|v\d|p\d)")
 _BITS = re.compile(r"\.b(\d+)(?=\.|$)")
 _COPIED = re.compile(r"\.c[ag]\.shared\.global\.(\d+)")
 _VALUE = re.compile(r'[%@](?:"[^"]*"|[-\w.$]+)$|\b(?:getelementptr|inttoptr|addrspacecast|bitcast)\b.*$|\S+$')
-_GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 _HINTS = ("", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
 _SCOPES = ("CU", "SE", "DEV", "SYS")
 _SIZED_BY_OPERAND = re.compile(r"load(?:\.async)?(?:\.to)?\.lds(?:\.p\d+)?$")
+_IMMEDIATE = re.compile(r"\(i\d+ (-?\d+)\)")
+_INTEGER = re.compile(r"-?\d+")
+_RETURNED = re.compile(r"\bcall (?:\w+ )*(<[^>]*>|\w+) @")
+_WAIT_NAMES = {
+    "llvm.nvvm.cp.async.wait.group": ("cp.async.wait_group", Queue.GROUP),
+    "llvm.nvvm.cp.async.wait.all": ("cp.async.wait_all", Queue.GROUP),
+    "llvm.nvvm.cp.async.bulk.wait.group": ("cp.async.bulk.wait_group", Queue.STORES),
+    "llvm.nvvm.cp.async.bulk.wait.group.read": ("cp.async.bulk.wait_group.read", Queue.STORES),
+    "llvm.nvvm.mbarrier.try.wait": ("mbarrier.try_wait", Queue.PHASE),
+    "llvm.nvvm.mbarrier.test.wait": ("mbarrier.test_wait", Queue.PHASE),
+    "llvm.nvvm.wgmma.wait_group": ("wgmma.wait_group", Queue.MATRIX),
+    "llvm.nvvm.tcgen05.wait": ("tcgen05.wait", Queue.MATRIX),
+    "llvm.amdgcn.wait.asyncmark": ("wait.asyncmark", Queue.GROUP),
+    "llvm.amdgcn.s.waitcnt": ("s_waitcnt vmcnt", Queue.LOADS),
+    "llvm.amdgcn.s.wait.loadcnt": ("s_wait_loadcnt", Queue.LOADS),
+    "llvm.amdgcn.s.wait.asynccnt": ("s_wait_asynccnt", Queue.COPIES),
+    "llvm.amdgcn.s.wait.tensorcnt": ("s_wait_tensorcnt", Queue.TENSORS),
+}
+
+_Waited = TypeVar("_Waited", Wait, Transfer)
+
+
+def wait(instruction: Instruction, module: Module) -> Wait | None:
+    """What a WAIT instruction waits for; the module's target tells how `s.waitcnt` is coded."""
+    if instruction.kind is not EventKind.WAIT:
+        return None
+    opcode, text = instruction.opcode, instruction.text
+    target = module.attributes.get("target", "")
+    if not opcode.startswith("llvm."):
+        found = _nvidia.wait_of(opcode, text)
+        return _amd.wait_of(opcode, text, target) if found is None else _with_barrier(found, text)
+    name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
+    op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
+    if opcode == "llvm.amdgcn.s.waitcnt":
+        return Wait(op, vector_loads_in_flight(text, target), queue)
+    if queue is Queue.PHASE:
+        arguments = _arguments_of(text, opcode)
+        return Wait(op, None, queue, _value_of(arguments[0]) if arguments else None)
+    if op == "cp.async.wait_all":
+        return Wait(op, 0, queue)
+    depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
+    return Wait(op, None if depth is None else int(depth[1]), queue)
+
+
+def transfer(instruction: Instruction, module: Module) -> Transfer | None:
+    """What a global load, store, atomic or asynchronous copy moves; None for an atomic on shared memory."""
+    if instruction.kind not in TRANSFERS:
+        return None
+    opcode, text = instruction.opcode, instruction.text
+    if opcode.startswith("llvm."):
+        return _intrinsic_transfer(opcode, text, module.attributes.get("target", ""))
+    if "." not in opcode:
+        if "_" not in opcode:
+            return _instruction_transfer(opcode, text)
+        return _amd.transfer_of(opcode, text, module.attributes.get("target", ""))
+    found = _nvidia.transfer_of(opcode, text)
+    return None if found is None else _with_barrier(found, text)
+
+
+def _with_barrier(found: _Waited, text: str) -> _Waited:
+    """The same, with the barrier's operand (`$5`) read as the value that is handed over there."""
+    return found if found.barrier is None else found._replace(barrier=_asm_operand(found.barrier, text))
+
+
+def commit(instruction: Instruction) -> Queue | None:
+    """The queue in which a COMMIT instruction closes a group."""
+    if instruction.kind is not EventKind.COMMIT:
+        return None
+    if instruction.opcode.startswith("llvm.amdgcn."):
+        return Queue.GROUP  # asyncmark
+    # Intrinsics part with dots the words that PTX parts with an underscore.
+    return _nvidia.commit_queue(
+        instruction.opcode.removeprefix("llvm.nvvm.").replace("commit.group", "commit_group")
+    )
+
+
+def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    """What one issue of a MATRIX instruction computes; None for NVIDIA's intrinsics (unused by Triton)."""
+    if instruction.kind is not EventKind.MATRIX or instruction.opcode.startswith("llvm.nvvm."):
+        return None
+    opcode, text = instruction.opcode, instruction.text
+    if opcode.startswith("llvm.amdgcn."):
+        arguments = _arguments_of(text, opcode)
+        # The formats of a and b stand behind c in MFMA, and each before its matrix in WMMA.
+        places = (0, 2) if "wmma" in opcode else (3, 4)
+        formats = [_number_at(arguments, place) or 0 for place in places]
+        result = _RETURNED.search(text)
+        bits = None if result is None else _type_bits(result[1])
+        return _amd.matrix_of(opcode, None if bits is None else bits // 32, (formats[0], formats[1]))
+    if opcode.startswith("v_"):
+        return _amd.matrix_of(opcode, None, _amd.formats_of(text))
+    descriptor = None
+    if opcode.startswith("tcgen05"):
+        operands = text[text.find(opcode) + len(opcode) :].partition(";")[0].split(",")
+        place = _nvidia.descriptor_operand(opcode)
+        written = _asm_operand(operands[place].strip(), text) if place < len(operands) else ""
+        descriptor = int(written) if _INTEGER.fullmatch(written) is not None else None
+    return _nvidia.matrix_of(opcode, descriptor)
+
+
+def _number_at(arguments: list[str], place: int) -> int | None:
+    written = _value_of(arguments[place]) if place < len(arguments) else ""
+    return int(written) if written.isdecimal() else None
 
 
 def split(text: str, at: int = 0) -> list[str]:
@@ -55,19 +152,19 @@ def split(text: str, at: int = 0) -> list[str]:
     return [*parts, text[at:]]
 
 
-def arguments_of(text: str, callee: str) -> list[str]:
+def _arguments_of(text: str, callee: str) -> list[str]:
     """The arguments of a call, each with its type."""
     at = text.find(f"@{callee}(")
     return [] if at < 0 else [part.strip() for part in split(text, at + len(callee) + 2)]
 
 
-def value_of(argument: str) -> str:
+def _value_of(argument: str) -> str:
     """The name, number or constant expression of an argument, without its type."""
     found = _VALUE.search(argument)
     return argument if found is None else found[0]
 
 
-def asm_operand(reference: str, text: str) -> str:
+def _asm_operand(reference: str, text: str) -> str:
     """The value that `$5` stands for in a call of inline assembly; anything else as it is.
 
     Outputs are counted first, and tied inputs have numbers of their own.
@@ -80,15 +177,15 @@ def asm_operand(reference: str, text: str) -> str:
     outputs = sum(constraint.startswith("=") for constraint in parts[3].split(","))
     place = int(reference[1:]) - outputs
     arguments = split('"'.join(parts[4:]).partition("(")[2])
-    return value_of(arguments[place].strip()) if 0 <= place < len(arguments) else reference
+    return _value_of(arguments[place].strip()) if 0 <= place < len(arguments) else reference
 
 
 @lru_cache(maxsize=1024)
-def type_bits(written: str) -> int | None:
+def _type_bits(written: str) -> int | None:
     """Bits of a scalar or vector type, None for structures, arrays and pointers of unknown size."""
     vector = _VECTOR.fullmatch(written)
     if vector is not None:
-        bits = type_bits(vector[2])
+        bits = _type_bits(vector[2])
         return None if bits is None else int(vector[1]) * bits
     if written.endswith("*") or written.startswith("ptr"):
         # Pointers to shared and private memory differ in size from target to target.
@@ -102,22 +199,22 @@ def _bytes(bits: int | None) -> int | None:
     return None if bits is None else (bits + 7) // 8
 
 
-def instruction_transfer(opcode: str, text: str) -> Transfer | None:
+def _instruction_transfer(opcode: str, text: str) -> Transfer | None:
     """What `load`, `store`, `atomicrmw` or `cmpxchg` moves; None for an atomic on shared memory."""
     cache = tuple(_CACHE.findall(text))
     if opcode == "load":
         found = _LOADED.search(text)
-        return Transfer(None if found is None else _bytes(type_bits(found[1])), Queue.USE, cache)
+        return Transfer(None if found is None else _bytes(_type_bits(found[1])), Queue.USE, cache)
     if opcode == "store":
         found = _STORED.search(text)
-        return Transfer(None if found is None else _bytes(type_bits(found[1])), None, cache)
+        return Transfer(None if found is None else _bytes(_type_bits(found[1])), None, cache)
     found = _EXCHANGED.search(text)
     if found is None:
         return Transfer(None, Queue.USE, cache)
-    return None if "addrspace(3)" in found[1] else Transfer(_bytes(type_bits(found[2])), Queue.USE, cache)
+    return None if "addrspace(3)" in found[1] else Transfer(_bytes(_type_bits(found[2])), Queue.USE, cache)
 
 
-def intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
+def _intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
     """What a call of a memory intrinsic moves; None for an atomic on shared memory."""
     if name.startswith("llvm.nvvm.cp."):
         return _bulk(name, text)
@@ -130,8 +227,8 @@ def intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
     if name.startswith("llvm.amdgcn.tensor."):
         return Transfer(None, Queue.TENSORS, cache, of_block=True)
     if _SIZED_BY_OPERAND.search(name) is not None:
-        arguments = arguments_of(text, name)
-        size = value_of(arguments[2]) if len(arguments) > 2 else ""
+        arguments = _arguments_of(text, name)
+        size = _value_of(arguments[2]) if len(arguments) > 2 else ""
         queue = Queue.GROUP if ".async" in name else Queue.LOADS
         return Transfer(int(size) if size.isdecimal() else None, queue, cache)
     if ".async." in name:
@@ -146,9 +243,9 @@ def _bulk(name: str, text: str) -> Transfer:
         return Transfer(int(copied[1]), Queue.GROUP, (name[len("llvm.nvvm.cp.async.") :][:2],))
     if ".g2s." not in name and ".global.to." not in name:
         return Transfer(None, Queue.STORES, of_block=True)
-    arguments = arguments_of(text, name)
-    size = value_of(arguments[3]) if ".global.to." in name and len(arguments) > 3 else ""
-    barrier = value_of(arguments[1]) if len(arguments) > 1 else None
+    arguments = _arguments_of(text, name)
+    size = _value_of(arguments[3]) if ".global.to." in name and len(arguments) > 3 else ""
+    barrier = _value_of(arguments[1]) if len(arguments) > 1 else None
     return Transfer(int(size) if size.isdecimal() else None, Queue.PHASE, of_block=True, barrier=barrier)
 
 
@@ -167,16 +264,15 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
 
     Source: IntrinsicsAMDGPU.td, "auxiliary/cachepolicy".
     """
-    arguments = arguments_of(text, name)
+    arguments = _arguments_of(text, name)
     written = arguments[-1].removeprefix("i32 ") if arguments else ""
     # These two have no such operand.
     if not written.isdecimal() or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic")):
         return ()
     policy = int(written)
-    found = _GENERATION.search(target)
-    if found is None:
+    if not target:
         return (f"cachepolicy={policy}",) if policy else ()
-    if int(found[1]) >= 12:
+    if _amd.generation(target) >= 12:
         return _temporal_words(name, policy & 7, _SCOPES[policy >> 3 & 3])
     is_cdna3 = target.startswith(("gfx94", "gfx95"))
     words = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
@@ -193,3 +289,9 @@ def _temporal_words(name: str, hint: int, scope: str) -> tuple[str, ...]:
         last = "BYPASS" if scope == "SYS" else "RT_WB" if is_store else "LU"
         words.append(f"th:TH_{'STORE' if is_store else 'LOAD'}_{_HINTS[hint] or last}")
     return tuple(words if scope == "CU" else [*words, f"scope:SCOPE_{scope}"])
+
+
+def vector_loads_in_flight(text: str, target: str) -> int | None:
+    """The vector loads that `s.waitcnt` lets fly on; None when it waits for none."""
+    immediate = _IMMEDIATE.search(text)
+    return None if immediate is None else _amd.loads_in_flight(int(immediate[1]), target)

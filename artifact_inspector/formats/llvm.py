@@ -14,21 +14,11 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats import _amd, _nvidia
-from artifact_inspector.formats._amd import loads_in_flight
-from artifact_inspector.formats._llvm import (
-    arguments_of,
-    asm_operand,
-    instruction_transfer,
-    intrinsic_transfer,
-    split,
-    type_bits,
-    value_of,
-)
-from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, no_types
+from artifact_inspector.formats._llvm import commit, matrix, split, transfer, vector_loads_in_flight, wait
+from artifact_inspector.formats._scan import Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -37,13 +27,9 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
-    MatrixOp,
     Module,
     Operands,
-    Queue,
     Stage,
-    Transfer,
-    Wait,
 )
 from artifact_inspector.source import SourceText
 
@@ -258,21 +244,6 @@ _ASM_LOADS = {
     "param": EventKind.OTHER,
     "const": EventKind.OTHER,
 }
-_WAIT_NAMES = {
-    "llvm.nvvm.cp.async.wait.group": ("cp.async.wait_group", Queue.GROUP),
-    "llvm.nvvm.cp.async.wait.all": ("cp.async.wait_all", Queue.GROUP),
-    "llvm.nvvm.cp.async.bulk.wait.group": ("cp.async.bulk.wait_group", Queue.STORES),
-    "llvm.nvvm.cp.async.bulk.wait.group.read": ("cp.async.bulk.wait_group.read", Queue.STORES),
-    "llvm.nvvm.mbarrier.try.wait": ("mbarrier.try_wait", Queue.PHASE),
-    "llvm.nvvm.mbarrier.test.wait": ("mbarrier.test_wait", Queue.PHASE),
-    "llvm.nvvm.wgmma.wait_group": ("wgmma.wait_group", Queue.MATRIX),
-    "llvm.nvvm.tcgen05.wait": ("tcgen05.wait", Queue.MATRIX),
-    "llvm.amdgcn.wait.asyncmark": ("wait.asyncmark", Queue.GROUP),
-    "llvm.amdgcn.s.waitcnt": ("s_waitcnt vmcnt", Queue.LOADS),
-    "llvm.amdgcn.s.wait.loadcnt": ("s_wait_loadcnt", Queue.LOADS),
-    "llvm.amdgcn.s.wait.asynccnt": ("s_wait_asynccnt", Queue.COPIES),
-    "llvm.amdgcn.s.wait.tensorcnt": ("s_wait_tensorcnt", Queue.TENSORS),
-}
 _ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, EventKind.INTEGER)
 """What a call with no event inside is, first come; MOVE only when every statement moves."""
 
@@ -305,9 +276,6 @@ _SNIFF = re.compile(
 _TRIPLE = re.compile(r'^target triple = "([^"]*)"', re.MULTILINE)
 _TARGET_CPU = re.compile(r'"target-cpu"="([^"]*)"')
 _TRIPLE_GENERATION = re.compile(r"gfx[0-9a-f]+|(?<=amdgpu)\d+\.[0-9a-f]+")
-_INTEGER = re.compile(r"-?\d+")
-_RETURNED = re.compile(r"\bcall (?:fast |contract )*(<[^>]*>|\w+) @")
-_IMMEDIATE = re.compile(r"\(i\d+ (-?\d+)\)")
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ASM_PREFIX = re.compile(r"(?:[\s{}]|(?:[\w$%.]|\$\{:uid\})+:(?!:))*")
 _ASM_STATEMENT = re.compile(r"(?:@\s*(!?\s*[^\s!]+)\s+)?(\S+)(.*)", re.DOTALL)
@@ -323,8 +291,6 @@ _TERMINATORS = frozenset(("br", "ret", "unreachable", "indirectbr", "resume", *_
 _SPECIAL = _TERMINATORS | _CONTINUATIONS | {"load", "store", "call"}
 _DEBUG = ", !dbg !"
 _NONTEMPORAL = ", !nontemporal"
-
-_Waited = TypeVar("_Waited", Wait, Transfer)
 
 
 def sniff(text: str) -> bool:
@@ -490,7 +456,11 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
                 opcode = callee[1]
                 kind = _callee_kind(opcode)
                 if opcode == "llvm.amdgcn.s.waitcnt":
-                    kind = EventKind.OTHER if _vmcnt(text, context.target) is None else EventKind.WAIT
+                    kind = (
+                        EventKind.OTHER
+                        if vector_loads_in_flight(text, context.target) is None
+                        else EventKind.WAIT
+                    )
                 elif not opcode.startswith("llvm."):
                     opcode = "@" + _unquoted(opcode)
         elif opcode in _TERMINATORS:
@@ -548,12 +518,6 @@ def _callee_kind(name: str) -> EventKind:
         reads = name.startswith(("llvm.masked.load", "llvm.masked.gather", "llvm.masked.expandload"))
         return load if reads else _STORES.get(load, EventKind.OTHER)
     return OPCODES.kind(name)
-
-
-def _vmcnt(text: str, target: str) -> int | None:
-    """The vector loads that `s.waitcnt` lets fly on; None when it waits for none."""
-    immediate = _IMMEDIATE.search(text)
-    return None if immediate is None else loads_in_flight(int(immediate[1]), target)
 
 
 @lru_cache(maxsize=4096)
@@ -652,89 +616,6 @@ def decode(text: str) -> Operands:
     result, _, statement = text.partition(" = ") if text.startswith("%") else ("", "", text)
     found = (_INCOMING if statement.startswith("phi ") else _OPERAND).findall(statement)
     return Operands((result,) if result else (), tuple(name for name in found if name))
-
-
-def wait(instruction: Instruction, module: Module) -> Wait | None:
-    """What a WAIT instruction waits for; the module's target tells how `s.waitcnt` is coded."""
-    if instruction.kind is not EventKind.WAIT:
-        return None
-    opcode, text = instruction.opcode, instruction.text
-    target = module.attributes.get("target", "")
-    if not opcode.startswith("llvm."):
-        found = _nvidia.wait_of(opcode, text)
-        return _amd.wait_of(opcode, text, target) if found is None else _with_barrier(found, text)
-    name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
-    op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
-    if opcode == "llvm.amdgcn.s.waitcnt":
-        return Wait(op, _vmcnt(text, target), queue)
-    if queue is Queue.PHASE:
-        arguments = arguments_of(text, opcode)
-        return Wait(op, None, queue, value_of(arguments[0]) if arguments else None)
-    if op == "cp.async.wait_all":
-        return Wait(op, 0, queue)
-    depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
-    return Wait(op, None if depth is None else int(depth[1]), queue)
-
-
-def transfer(instruction: Instruction, module: Module) -> Transfer | None:
-    """What a global load, store, atomic or asynchronous copy moves; None for an atomic on shared memory."""
-    if instruction.kind not in TRANSFERS:
-        return None
-    opcode, text = instruction.opcode, instruction.text
-    if opcode.startswith("llvm."):
-        return intrinsic_transfer(opcode, text, module.attributes.get("target", ""))
-    if "." not in opcode:
-        if "_" not in opcode:
-            return instruction_transfer(opcode, text)
-        return _amd.transfer_of(opcode, text, module.attributes.get("target", ""))
-    found = _nvidia.transfer_of(opcode, text)
-    return None if found is None else _with_barrier(found, text)
-
-
-def _with_barrier(found: _Waited, text: str) -> _Waited:
-    """The same, with the barrier's operand (`$5`) read as the value that is handed over there."""
-    return found if found.barrier is None else found._replace(barrier=asm_operand(found.barrier, text))
-
-
-def commit(instruction: Instruction) -> Queue | None:
-    """The queue in which a COMMIT instruction closes a group."""
-    if instruction.kind is not EventKind.COMMIT:
-        return None
-    if instruction.opcode.startswith("llvm.amdgcn."):
-        return Queue.GROUP  # asyncmark
-    # Intrinsics part with dots the words that PTX parts with an underscore.
-    return _nvidia.commit_queue(
-        instruction.opcode.removeprefix("llvm.nvvm.").replace("commit.group", "commit_group")
-    )
-
-
-def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    """What one issue of a MATRIX instruction computes; None for NVIDIA's intrinsics (unused by Triton)."""
-    if instruction.kind is not EventKind.MATRIX or instruction.opcode.startswith("llvm.nvvm."):
-        return None
-    opcode, text = instruction.opcode, instruction.text
-    if opcode.startswith("llvm.amdgcn."):
-        arguments = arguments_of(text, opcode)
-        # The formats of a and b stand behind c in MFMA, and each before its matrix in WMMA.
-        places = (0, 2) if "wmma" in opcode else (3, 4)
-        formats = [_number_at(arguments, place) or 0 for place in places]
-        result = _RETURNED.search(text)
-        bits = None if result is None else type_bits(result[1])
-        return _amd.matrix_of(opcode, None if bits is None else bits // 32, (formats[0], formats[1]))
-    if opcode.startswith("v_"):
-        return _amd.matrix_of(opcode, None, _amd.formats_of(text))
-    descriptor = None
-    if opcode.startswith("tcgen05"):
-        operands = text[text.find(opcode) + len(opcode) :].partition(";")[0].split(",")
-        place = _nvidia.descriptor_operand(opcode)
-        written = asm_operand(operands[place].strip(), text) if place < len(operands) else ""
-        descriptor = int(written) if _INTEGER.fullmatch(written) is not None else None
-    return _nvidia.matrix_of(opcode, descriptor)
-
-
-def _number_at(arguments: list[str], place: int) -> int | None:
-    written = value_of(arguments[place]) if place < len(arguments) else ""
-    return int(written) if written.isdecimal() else None
 
 
 FORMAT = Format(

@@ -13,11 +13,11 @@ import re
 from dataclasses import dataclass, field
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable
-from artifact_inspector.formats._types import element_bits, parse_layouts, parse_types
+from artifact_inspector.formats._dialects import VALUE, access, commit, matrix, modern, transfer, types, wait
+from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.formats._types import parse_layouts
 from artifact_inspector.model import (
     UNCLOSED,
-    Access,
     BasicBlock,
     EventKind,
     Flow,
@@ -25,21 +25,16 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
-    MatrixOp,
     Module,
     Operands,
     Partition,
-    Queue,
     Stage,
-    TensorType,
-    Transfer,
-    Wait,
 )
 from artifact_inspector.source import SourceText
 
 __all__ = ["FORMAT", "OPCODES"]
 
-# Rows name operations in the newest dialects; `_modern` maps the older names onto them.
+# Rows name operations in the newest dialects; `modern` maps the older names onto them.
 OPCODES = OpcodeTable(
     (kind, prefixes)
     for kind, prefixes in {
@@ -136,7 +131,6 @@ OPCODES = OpcodeTable(
         """,
     }.items()
 )
-_DIALECTS = {"triton_gpu.": "ttg.", "triton_nvidia_gpu.": "ttng.", "amdgpu.": "amdg.", "triton.": "tt."}
 _BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
 _CALLED_FLOAT = re.compile(
     r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d"
@@ -146,7 +140,6 @@ _OPERATION = re.compile(r'((?:%[^\s,=()]+(?:, )?)+)? ?=? ?"?([A-Za-z_]\w*(?:\.\w
 # Triton 2.0 prints MLIR's own `func`, `return` and `select` without their dialect.
 _FUNCTION = re.compile(r'(?:tt\.func|func\.func|func)\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
 _ARGUMENT = re.compile(r"(%[\w$.-]+):")
-_VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _PAIR = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
 _BLOCK = re.compile(r"\^([\w$.-]+)(?:\((.*)\))?:")
 _TARGET = re.compile(r"\^([\w$.-]+)(?:\(([^)]*)\))?")
@@ -156,7 +149,6 @@ _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
 _ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
 _EXTENT = re.compile(r"axis = (\d+)")
 _SHAPE = re.compile(r"tensor<((?:\d+x)+)")
-_NUMBER = re.compile(r"(?:num|pendings|num_inst|num_groups|num_ops|numOps|num_loads|count) = (\d+)")
 
 
 def sniff(text: str) -> bool:
@@ -450,7 +442,7 @@ class _Reader:
             region.ends.append(index)
         elif opcode in ("cf.br", "cf.cond_br", "cf.switch"):
             for label, values in _TARGET.findall(text):
-                self._jumps.append((self._block, index, label, tuple(_VALUE.findall(values))))
+                self._jumps.append((self._block, index, label, tuple(VALUE.findall(values))))
 
     def _label(self, line: str) -> None:
         found = _BLOCK.match(line)
@@ -519,194 +511,18 @@ def decode(text: str) -> Operands:
     """
     found = _OPERATION.match(text)
     if found is None:
-        return Operands((), tuple(_VALUE.findall(text)))
+        return Operands((), tuple(VALUE.findall(text)))
     results = () if found[2].startswith("scf.") else _result_names(found[1] or "")
-    return Operands(results, tuple(_VALUE.findall(text, found.end())))
-
-
-def access(instruction: Instruction) -> Access:
-    """Which reads of a memory operation are address, mask and value.
-
-    Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td,
-    TritonAMDGPUOps.td.
-    """
-    reads = instruction.operands.reads
-    opcode = _modern(instruction.opcode)
-    name = opcode.rpartition(".")[2]
-    text = instruction.text
-    if name == "load":
-        return Access(reads[:1], reads[1:2], reads[2:3])
-    if name == "store":
-        return Access(reads[:1], reads[2:3], reads[1:2])
-    if name == "atomic_rmw":
-        return Access(reads[:1], reads[2:3], reads[1:2])
-    if name == "atomic_cas":
-        return Access(reads[:1], (), reads[1:])
-    if name in ("insert_slice_async", "async_copy_global_to_local"):
-        mask = _after(text, " mask ") if " mask " in text else (reads[3:4] if "insert" in name else ())
-        other = _after(text, " other ") if " other " in text else (reads[4:5] if "insert" in name else ())
-        # Until 2.3 the buffer is a tensor value: what it held before stays in the result.
-        held = reads[1:2] if "insert" in name else ()
-        return Access(reads[:1], mask, held + other)
-    if name.startswith("buffer_"):
-        # %pointer[%offsets], %mask, %other stride = … ; stores and atomics name the value first.
-        close = text.find("]")
-        inside = tuple(_VALUE.findall(text, text.find("["), close)) if close > 0 else ()
-        behind = tuple(value for value in reads if value not in inside)
-        if name.startswith("buffer_load"):
-            pointer, rest = behind[:1], tuple(v for v in behind[1:] if f"stride = {v}" not in text)
-            return Access(pointer + inside, rest[:1], rest[1:2])
-        return Access(behind[1:2] + inside, behind[2:3], behind[:1])
-    if instruction.kind is EventKind.GLOBAL_STORE or name == "descriptor_reduce":
-        return Access(reads[:-1], (), reads[-1:])
-    return Access(reads, (), ())
-
-
-def wait(instruction: Instruction, _module: Module) -> Wait | None:
-    """What a wait leaves pending: `num` of `async_wait`, `pendings` of a dot or store wait."""
-    if instruction.kind is not EventKind.WAIT:
-        return None
-    name = _modern(instruction.opcode).rpartition(".")[2]
-    queue = next((queue for word, queue in _WAIT_QUEUES.items() if word in name), Queue.PHASE)
-    if _modern(instruction.opcode) == "amdg.async_wait":
-        queue = Queue.COPIES
-    if queue is Queue.PHASE:
-        reads = instruction.operands.reads
-        return Wait(instruction.opcode, None, queue, reads[0] if reads else None)
-    found = _NUMBER.search(instruction.text)
-    return Wait(instruction.opcode, int(found[1]) if found is not None else None, queue)
-
-
-_WAIT_QUEUES = {
-    "store": Queue.STORES,
-    "bulk": Queue.STORES,
-    "tdm": Queue.TENSORS,
-    "dot_wait": Queue.MATRIX,
-    "async_wait": Queue.GROUP,
-    "waitcnt": Queue.LOADS,
-    "memory_counter": Queue.LOADS,
-}
-
-
-def transfer(instruction: Instruction, module: Module) -> Transfer | None:
-    """What a load, store, atomic or asynchronous copy moves, for the whole block."""
-    kind = instruction.kind
-    if kind not in TRANSFERS:
-        return None
-    text = instruction.text
-    opcode = _modern(instruction.opcode)
-    name = opcode.rpartition(".")[2]
-    moved = parse_types(text, module.layouts)
-    if not moved:
-        size = _scalar_size(text)
-    else:
-        # A slice of a buffer (2.x), a value or a pointer stands first; elsewhere the tile stands last.
-        size = (moved[0] if name in _TILE_FIRST or name.startswith("insert_slice") else moved[-1]).size
-    queue, barrier = Queue.USE, None
-    if "tdm" in name:
-        queue = Queue.TENSORS
-    elif kind is EventKind.ASYNC_COPY:
-        queue = Queue.PHASE if "tma" in name else Queue.GROUP
-        barrier = _barrier(name, text) if queue is Queue.PHASE else None
-    elif "tma" in name or name == "store_async":
-        queue = Queue.STORES
-    elif kind is EventKind.GLOBAL_STORE or name == "descriptor_reduce":
-        return Transfer(size, None, _cache_words(text), of_block=True)
-    return Transfer(size, queue, _cache_words(text), of_block=True, barrier=barrier)
-
-
-_TILE_FIRST = frozenset(("load", "store", "atomic_rmw", "atomic_cas"))
-# Until 2.3 the printer gives the numbers of these enumerations (TritonAttrDefs.td).
-_CACHE_MODIFIERS = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
-_EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
-_CACHE = re.compile(r"\b(?:cacheModifier|cache_modifier|evictionPolicy|eviction_policy) = (\w+)")
-_NUMBERED_CACHE = re.compile(r"\b(cache|evict) = (\d+) : i32")
-_SCALAR = re.compile(r"(?:!tt\.ptr<(\w+)|\b([iufb]\w*\d))")
-
-
-def _cache_words(text: str) -> tuple[str, ...]:
-    words = [word for word in _CACHE.findall(text) if word not in ("none", "evict_normal")]
-    for name, number in _NUMBERED_CACHE.findall(text):
-        names = _CACHE_MODIFIERS if name == "cache" else _EVICTION_POLICIES
-        if 1 < int(number) < len(names):
-            words.append(names[int(number)])
-    if "isVolatile = true" in text:
-        words.append("volatile")
-    return tuple(words)
-
-
-def _scalar_size(text: str) -> int | None:
-    """Bytes of the scalar that the types of an operation start with."""
-    found = _SCALAR.search(text, text.rfind(" : ") + 1)
-    bits = 0 if found is None else element_bits(found[1] or found[2])
-    return (bits + 7) // 8 or None
-
-
-def _barrier(name: str, text: str) -> str | None:
-    """The barrier of a copy by TMA: behind the destination, which stands behind the coordinates."""
-    operands = text.partition(" : ")[0]
-    values = _VALUE.findall(operands, operands.rfind("]") + 1)
-    place = 3 if name.startswith("insert_slice") else 1
-    return values[place] if len(values) > place else None
-
-
-def commit(instruction: Instruction) -> Queue | None:
-    """The queue in which a COMMIT operation closes a group."""
-    if instruction.kind is not EventKind.COMMIT:
-        return None
-    name = _modern(instruction.opcode).rpartition(".")[2]
-    if name == "async_commit_group":
-        return Queue.GROUP
-    return Queue.MATRIX if name == "tc_gen5_commit" else Queue.PHASE
-
-
-def matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
-    """What a dot computes; for operands of four bits, which are stored by twos, k is that of the values."""
-    if instruction.kind is not EventKind.MATRIX:
-        return None
-    text = instruction.text
-    found = [one for one in parse_types(text, module.layouts) if len(one.shape) > 1]
-    if len(found) < 3:
-        return None
-    opcode = instruction.opcode
-    if "tc_gen5_mma" in opcode:
-        a, b, d = found[:3]
-    else:
-        # Scales stand behind their operands.
-        second = len(parse_types(text.partition(" * ")[0], module.layouts))
-        a, b, d = found[0], found[min(second, len(found) - 2)], found[-1]
-    formats = dict(_OPERAND_FORMAT.findall(text))
-    m, n = d.shape[-2:]
-    blocks = d.elements // (m * n)
-    left, right = (formats.get("lhs", a.element), formats.get("rhs", b.element))
-    k, rest = divmod(a.elements * (2 if left == "e2m1" and a.bits == 8 else 1), m * blocks)
-    if rest or not k or k * n * blocks != b.elements * (2 if right == "e2m1" and b.bits == 8 else 1):
-        return None
-    return MatrixOp(opcode, "dot", m, n, k, blocks, f"{left}×{right}→{d.element}", "block")
-
-
-_OPERAND_FORMAT = re.compile(r"\b(lhs|rhs) = (\w+)")
-
-
-def types(instruction: Instruction, module: Module) -> tuple[TensorType, ...]:
-    """Tensor types in the text of an operation, in order; the last one is as a rule the result's."""
-    return parse_types(instruction.text, module.layouts)
+    return Operands(results, tuple(VALUE.findall(text, found.end())))
 
 
 def _kind(opcode: str, text: str) -> EventKind:
-    kind = OPCODES.kind(_modern(opcode))
+    kind = OPCODES.kind(modern(opcode))
     if kind is EventKind.FLOAT and opcode in _BODIES and _extent(text) == 1:
         return EventKind.MOVE  # nothing is combined along an axis of extent 1
     if opcode == "tt.elementwise_inline_asm":
         return EventKind.FLOAT if _CALLED_FLOAT.search(text) is not None else EventKind.MOVE
     return kind
-
-
-def _modern(opcode: str) -> str:
-    for old, new in _DIALECTS.items():
-        if opcode.startswith(old):
-            return new + opcode[len(old) :]
-    return opcode
 
 
 def _extent(text: str) -> int | None:
@@ -726,11 +542,6 @@ def _result_names(text: str) -> tuple[str, ...]:
         elif name:
             names.append(name)
     return tuple(names)
-
-
-def _after(text: str, word: str) -> tuple[str, ...]:
-    found = _VALUE.match(text, text.find(word) + len(word))
-    return () if found is None else (found[0],)
 
 
 def _split_callsite(text: str) -> tuple[str, str]:

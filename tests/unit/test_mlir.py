@@ -588,6 +588,10 @@ def test_triton_2_0_leaves_out_the_dialect_of_functions_returns_and_selections()
             Transfer(4096, Queue.PHASE, of_block=True, barrier="%bar"),
         ),
         (
+            "%r = triton_nvidia_gpu.insert_slice_tma %p, %buf, %c0, %bar {axis = 0 : i32, cache = 1 : i32} : !tt.ptr<tensor<64x32xf16>, 1> -> tensor<3x64x32xf16, #s>",
+            Transfer(4096, Queue.PHASE, of_block=True, barrier="%bar"),
+        ),
+        (
             "ttng.async_tma_copy_local_to_global %d[%i, %j] %v : !tt.tensordesc<tensor<64x32xf16, #s>>, !ttg.memdesc<64x32xf16, #s, #smem>",
             Transfer(4096, Queue.STORES, of_block=True),
         ),
