@@ -18,6 +18,7 @@ __all__ = [
     "KNOWN_TARGETS",
     "STAGES_WITH_TARGET",
     "Limits",
+    "Multiprocessor",
     "Target",
     "parse_metadata_target",
     "parse_stage_target",
@@ -28,21 +29,45 @@ KIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What one SM or compute unit holds, and in which units it hands it out."""
+
+    warps: int
+    blocks: int
+    barriers: int
+    """Hardware barriers, shared by the resident blocks; AMD: a block of one wave takes none."""
+    partitions: int
+    """Schedulers, each with a register file of its own: SM sub-partitions, SIMDs."""
+    registers: int
+    """Registers of a partition, per lane; AMD: vector registers, from gfx90a on with AccVGPRs."""
+    register_unit: int
+    """Registers per lane are handed out in multiples of it."""
+    registers_per_lane: int
+    """Registers that one thread can have at most."""
+    scalar_registers: int | None
+    """AMD: scalar registers of a partition; None where every wave has a set of its own."""
+    shared: int
+    """Bytes of shared memory; AMD: LDS of one compute unit (two share theirs in gfx10+
+    workgroup-processor mode)."""
+    shared_unit: int
+    """Bytes; the shared memory of a block is handed out in multiples of it."""
+    shared_reserved: int
+    """Bytes that the system takes for itself beside every block's own."""
+    tensor_columns: int | None
+    """Columns of tensor memory; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """What one SM or compute unit holds; None where no source says."""
+    """What a GPU lets one block have, and what its multiprocessors hold; None where no source says."""
 
     shared_per_block_static: int | None = None
     """Bytes of shared memory (LDS) that a block gets without asking for more."""
     shared_per_block: int | None = None
     """Bytes of shared memory that a block can have at most, opted into at launch on NVIDIA."""
-    shared_per_multiprocessor: int | None = None
-    """Bytes; AMD: of one compute unit (two share theirs in gfx10+ workgroup-processor mode)."""
-    registers_per_multiprocessor: int | None = None
-    """32-bit registers, all lanes; AMD: vector registers (gfx90a and later: with AccVGPRs)."""
-    warps_per_multiprocessor: int | None = None
-    blocks_per_multiprocessor: int | None = None
     matrix_unit: str | None = None
     """The newest family of matrix instructions it runs: mma, wgmma, tcgen05, mfma, wmma, none."""
+    multiprocessor: Multiprocessor | None = None
     source: str = ""
     """Where the numbers stand."""
 
@@ -74,48 +99,78 @@ class Target:
 _CUDA = (
     "CUDA C Programming Guide, Technical Specifications per Compute Capability; "
     "CCCL, cuda/__device/arch_traits.h (sm_70, sm_103, sm_121 and all others again); "
-    "PTX ISA, Target ISA Notes of mma, wgmma and tcgen05"
+    "allocation units, sub-partitions and barriers: CUDA Toolkit, cuda_occupancy.h; "
+    "PTX ISA, Target ISA Notes of mma, wgmma and tcgen05; Tensor Memory (512 columns)"
 )
 # Checked against the occupancies that llc prints for one register count (gfx1250: Triton 3.9's).
 _LLVM = (
-    "LLVM, AMDGPUBaseInfo.cpp: getMaxWavesPerEU x getEUsPerCU, getTotalNumVGPRs x wavefront size x "
-    "getEUsPerCU (compute-unit mode); AMDGPU.td: FeatureAddressableLocalMemorySize, FeatureMAIInsts; "
-    "AMDGPUUsage, Processors"
+    "LLVM, AMDGPUBaseInfo.cpp: getMaxWavesPerEU x getEUsPerCU (compute-unit mode), "
+    "getTotalNumVGPRs, getVGPRAllocGranule, getAddressableNumVGPRs, "
+    "getMaxWorkGroupsPerCU (barriers), getLdsDwGranularity; GCNSubtarget.cpp: getOccupancyWithNumSGPRs; "
+    "AMDGPU.td: FeatureAddressableLocalMemorySize, FeatureMAIInsts; AMDGPUUsage, Processors"
 )
 
 
-def _cuda(shared: int, reserved: int, warps: int, blocks: int, unit: str) -> Limits:
+def _cuda(shared: int, reserved: int, warps: int, blocks: int, barriers: int, unit: str) -> Limits:
     """Limits of a compute capability: KiB of shared memory per SM, KiB kept back per block."""
-    most = (shared - reserved) * KIB
-    return Limits(48 * KIB, most, shared * KIB, 64 * KIB, warps, blocks, unit, _CUDA)
+    multiprocessor = Multiprocessor(
+        warps=warps,
+        blocks=blocks,
+        barriers=barriers,
+        partitions=4,
+        registers=64 * KIB // 4 // 32,
+        register_unit=256 // 32,
+        registers_per_lane=255,
+        scalar_registers=None,
+        shared=shared * KIB,
+        shared_unit=128 if reserved else 256,
+        shared_reserved=reserved * KIB,
+        tensor_columns=512 if unit == "tcgen05" else None,
+    )
+    return Limits(48 * KIB, (shared - reserved) * KIB, unit, multiprocessor, _CUDA)
 
 
-def _hip(shared: int, registers: int, warps: int, unit: str) -> Limits:
-    """Limits of an AMD processor: KiB of LDS, Ki vector registers, waves per compute unit."""
-    lds = shared * KIB
-    return Limits(lds, lds, lds, registers * KIB, warps, None, unit, _LLVM)
+def _hip(
+    shared: int, warps: int, simds: int, registers: int, register_unit: int, most: int, unit: str
+) -> Limits:
+    """Limits of an AMD processor: KiB of LDS, waves and SIMDs per compute unit, registers per lane."""
+    multiprocessor = Multiprocessor(
+        warps=warps,
+        blocks=warps,  # of one wave each; larger blocks share the barriers
+        barriers=16,
+        partitions=simds,
+        registers=registers,
+        register_unit=register_unit,
+        registers_per_lane=most,
+        scalar_registers=800 if registers <= 512 else None,
+        shared=shared * KIB,
+        shared_unit={160: 1280, 320: 2048}.get(shared, 512),
+        shared_reserved=0,
+        tensor_columns=None,
+    )
+    return Limits(shared * KIB, shared * KIB, unit, multiprocessor, _LLVM)
 
 
 _UNKNOWN = Limits()
 _LIMITS = {
     arch: limits
     for archs, limits in {
-        "sm_70": _cuda(96, 0, 64, 32, "mma"),
-        "sm_75": _cuda(64, 0, 32, 16, "mma"),
-        "sm_80": _cuda(164, 1, 64, 32, "mma"),
-        "sm_86": _cuda(100, 1, 48, 16, "mma"),
-        "sm_87": _cuda(164, 1, 48, 16, "mma"),
-        "sm_89": _cuda(100, 1, 48, 24, "mma"),
-        "sm_90": _cuda(228, 1, 64, 32, "wgmma"),
-        "sm_100 sm_103": _cuda(228, 1, 64, 32, "tcgen05"),
-        "sm_120 sm_121": _cuda(100, 1, 48, 24, "mma"),
-        "gfx906": _hip(64, 64, 40, "none"),
-        "gfx908": _hip(64, 64, 40, "mfma"),
-        "gfx90a gfx942": _hip(64, 128, 32, "mfma"),
-        "gfx950": _hip(160, 128, 32, "mfma"),
-        "gfx1030": _hip(64, 64, 32, "none"),
-        "gfx1100 gfx1101 gfx1200 gfx1201": _hip(64, 96, 32, "wmma"),
-        "gfx1250": _hip(320, 128, 64, "wmma"),
+        "sm_70": _cuda(96, 0, 64, 32, 64, "mma"),
+        "sm_75": _cuda(64, 0, 32, 16, 32, "mma"),
+        "sm_80": _cuda(164, 1, 64, 32, 64, "mma"),
+        "sm_86": _cuda(100, 1, 48, 16, 16, "mma"),
+        "sm_87": _cuda(164, 1, 48, 16, 16, "mma"),
+        "sm_89": _cuda(100, 1, 48, 24, 24, "mma"),
+        "sm_90": _cuda(228, 1, 64, 32, 64, "wgmma"),
+        "sm_100 sm_103": _cuda(228, 1, 64, 32, 64, "tcgen05"),
+        "sm_120 sm_121": _cuda(100, 1, 48, 24, 24, "mma"),
+        "gfx906": _hip(64, 40, 4, 256, 4, 256, "none"),
+        "gfx908": _hip(64, 40, 4, 256, 4, 256, "mfma"),
+        "gfx90a gfx942": _hip(64, 32, 4, 512, 8, 512, "mfma"),
+        "gfx950": _hip(160, 32, 4, 512, 8, 512, "mfma"),
+        "gfx1030": _hip(64, 32, 2, 1024, 16, 256, "none"),
+        "gfx1100 gfx1101 gfx1200 gfx1201": _hip(64, 32, 2, 1536, 24, 256, "wmma"),
+        "gfx1250": _hip(320, 64, 4, 1024, 16, 1024, "wmma"),
     }.items()
     for arch in archs.split()
 }

@@ -66,6 +66,7 @@ def test_an_unknown_but_well_formed_architecture_is_a_target_without_limits(text
     assert target.marketing == ()
     assert target.limits.shared_per_block is None
     assert target.limits.matrix_unit is None
+    assert target.limits.multiprocessor is None
 
 
 @pytest.mark.parametrize(
@@ -100,25 +101,25 @@ def test_a_near_miss_is_told_what_was_meant(text, near):
 )
 def test_limits_are_those_of_the_manuals(arch, per_block, per_sm, warps, unit):
     limits = parse_target(arch).limits
-    assert (limits.shared_per_block, limits.shared_per_multiprocessor) == (per_block, per_sm)
-    assert (limits.warps_per_multiprocessor, limits.matrix_unit) == (warps, unit)
+    assert (limits.shared_per_block, limits.multiprocessor.shared) == (per_block, per_sm)
+    assert (limits.multiprocessor.warps, limits.matrix_unit) == (warps, unit)
 
 
-# What llc 19 prints as "; Occupancy:" (waves per SIMD) for a kernel of 111 VGPRs.
+# LLVM, AMDGPUBaseInfo.cpp: getVGPRAllocGranule, getTotalNumVGPRs, getEUsPerCU (one compute unit).
 @pytest.mark.parametrize(
-    ("arch", "granule", "simds", "occupancy"),
+    ("arch", "registers", "granule", "simds"),
     [
-        ("gfx906", 4, 4, 2),
-        ("gfx90a", 8, 4, 4),
-        ("gfx1030", 16, 2, 9),
-        ("gfx1100", 24, 2, 12),
-        ("gfx1201", 24, 2, 12),
+        ("gfx906", 256, 4, 4),
+        ("gfx90a", 512, 8, 4),
+        ("gfx1030", 1024, 16, 2),
+        ("gfx1100", 1536, 24, 2),
+        ("gfx1201", 1536, 24, 2),
+        ("gfx1250", 1024, 16, 4),
     ],
 )
-def test_vector_registers_give_the_occupancy_that_llvm_prints(arch, granule, simds, occupancy):
-    target = parse_target(arch)
-    allocated = -(-111 // granule) * granule
-    assert target.limits.registers_per_multiprocessor // (simds * target.warp_size) // allocated == occupancy
+def test_the_register_file_is_that_of_llvm(arch, registers, granule, simds):
+    holds = parse_target(arch).limits.multiprocessor
+    assert (holds.registers, holds.register_unit, holds.partitions) == (registers, granule, simds)
 
 
 @pytest.mark.parametrize("target", KNOWN_TARGETS, ids=str)
