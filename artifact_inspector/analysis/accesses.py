@@ -33,6 +33,8 @@ _ASM_OPERAND = re.compile(r"\d+")
 _ASM_CALL = re.compile(r'", "([^"]*)"\((.*)\)')
 # cp.async [shared], [global], bytes, bytes to read (PTX ISA, "cp.async")
 _SOURCE_SIZE = re.compile(r"cp\.async\.c[ag]\.[^;]*\], *\w+, *[%$]")
+_NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
+_LANES = re.compile(r"s_(?:\w+_saveexec|(?:or|mov)_b\d\d exec)|v_cmpx")
 _BUFFER = ("buffer_", "llvm.amdgcn.raw.", "llvm.amdgcn.struct.")
 
 
@@ -118,7 +120,7 @@ def find_accesses(code: Code, module: Module, language: MemoryLanguage) -> tuple
     moves = [i for i, instruction in enumerate(function.instructions) if instruction.kind in MOVES]
     if not moves:
         return ()
-    guards = _Guards(code)
+    guards = _Guards(code, moves, lanes=language.access is None)
     for index in moves:
         instruction = function.instructions[index]
         decided_at = guards.decided_at(index)
@@ -207,21 +209,17 @@ def _has_mask(instruction: Instruction, language: MemoryLanguage) -> bool:
 class _Guards:
     """Which instructions of a function a thread may skip."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, moves: Iterable[int], *, lanes: bool) -> None:
+        """`lanes` is False where the language has no mask of lanes."""
         self.code = code
+        instructions, blocks = code.function.instructions, code.function.blocks
+        guarded = any(instructions[index].guard is not None for index in moves)
         self.always = {
             instruction.operands.results[0]
-            for instruction in code.function.instructions
+            for instruction in (instructions if guarded else ())
             if instruction.opcode == "mov.pred" and instruction.text.endswith(", -1")
         }
         """PTX's predicates that are always true."""
-        blocks = code.function.blocks
-        self.changes = [
-            index
-            for index, instruction in enumerate(code.function.instructions)
-            if instruction.opcode[:2] == "s_" and _changes_lanes(instruction)
-        ]
-        """Where AMD's mask of lanes (exec) is narrowed or restored."""
         entries: dict[int, list[int]] = {}
         for block in blocks:
             for successor in block.successors:
@@ -236,6 +234,14 @@ class _Guards:
             and block.successors[0] in blocks[entries[block.index][0]].successors
         }
         """Blocks that may be gone around → the block whose branch does."""
+        self.changes = [
+            index
+            for index, instruction in enumerate(instructions if lanes and not guarded else ())
+            if instruction.opcode[:2] in ("s_", "v_") and _LANES.match(instruction.text) is not None
+        ]
+        """Where AMD's mask of lanes (exec) is narrowed or restored."""
+        self.narrowed = self._narrowed_at_entry() if self.changes else {}
+        """Block → what has narrowed the mask of lanes when it is entered; None where nothing has."""
 
     def is_guarded(self, instruction: Instruction) -> bool:
         """True for an instruction with a guard that is not always true."""
@@ -245,37 +251,34 @@ class _Guards:
     def decided_at(self, index: int) -> int | None:
         """What turns lanes off for an instruction, or the branch that may go around it; None for neither."""
         block = self.code.flow.block_of[index]
-        saved = self._saved_before(index, block)
-        if saved is not None or block not in self.detours:
-            return saved
-        return self.code.function.blocks[self.detours[block]].stop - 1
+        if self.changes:
+            place = bisect_left(self.changes, index) - 1
+            narrowing = self.narrowed.get(block)
+            if place >= 0 and self.changes[place] >= self.code.function.blocks[block].start:
+                narrowing = self._narrowing(self.changes[place])
+            if narrowing is not None:
+                return narrowing
+        return self.code.function.blocks[self.detours[block]].stop - 1 if block in self.detours else None
 
-    def _saved_before(self, index: int, block: int) -> int | None:
-        """AMD's last save of the mask of lanes that is in force at an instruction.
+    def _narrowing(self, change: int) -> int | None:
+        return change if _NARROWS.match(self.code.function.instructions[change].text) is not None else None
 
-        LLVM leaves out branches around little code, so the mask tells more than the blocks do.
-        **Source**: SILowerControlFlow.cpp and SIPreEmitPeephole.cpp.
+    def _narrowed_at_entry(self) -> dict[int, int | None]:
+        """LLVM leaves out branches around little code, so the mask tells more than the blocks do.
+
+        **Source**: SILowerControlFlow.cpp, SIOptimizeExecMasking.cpp and SIPreEmitPeephole.cpp.
         """
-        changes, starts = self.changes, self.code.function.blocks
-        if not changes:
-            return None
-        place, seen = bisect_left(changes, index) - 1, set[int]()
-        while True:
-            seen.add(block)
-            if place >= 0 and changes[place] >= starts[block].start:
-                saves = "saveexec" in self.code.function.instructions[changes[place]].opcode
-                return changes[place] if saves else None
-            entries = self.entries.get(block, ())
-            if len(entries) != 1 or entries[0] in seen:
-                return None
-            block = entries[0]
-            place = bisect_left(changes, starts[block].stop) - 1
-
-
-def _changes_lanes(instruction: Instruction) -> bool:
-    return "saveexec" in instruction.opcode or (
-        instruction.opcode.startswith(("s_or_b", "s_mov_b")) and " exec" in instruction.text[:18]
-    )
+        blocks = self.code.function.blocks
+        entry: dict[int, int | None] = {}
+        leaving: dict[int, int | None] = {}
+        for block in self.code.flow.order:
+            # What comes around a loop is not known yet, and changes nothing: a loop restores the mask.
+            before = [leaving[b] for b in self.entries.get(block, ()) if b in leaving]
+            entry[block] = None if not before or None in before else before[0]
+            place = bisect_left(self.changes, blocks[block].stop) - 1
+            within = place >= 0 and self.changes[place] >= blocks[block].start
+            leaving[block] = self._narrowing(self.changes[place]) if within else entry[block]
+        return entry
 
 
 def _is_always(guard: str, text: str) -> bool:

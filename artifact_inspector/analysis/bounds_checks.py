@@ -1,4 +1,9 @@
-"""What it costs to stay inside the tensors: compares that decide accesses, and integer divisions."""
+"""What it costs to stay inside the tensors: compares that decide accesses, and integer divisions.
+
+A compare counts where its result reaches the mask of an access: a predicate or mask operand, the branch
+or the mask of lanes around it, or the operand that the mask is folded into. Conditions are followed in
+text order, by name, through the logic on them and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 
 from artifact_inspector.analysis.accesses import MemoryAccess, MemoryLanguage
 from artifact_inspector.analysis.regions import Code
@@ -14,25 +18,18 @@ from artifact_inspector.model import EventKind, Instruction
 
 __all__ = ["BoundsCheck", "Check", "find_bounds_checks"]
 
-_DIVISION = re.compile(
-    r"arith\.(?:rem|div|ceildiv|floordiv)[su]?i$|[su](?:rem|div)$|(?:rem|div)\.[su]\d|v_rcp_iflag_f32"
-)
-_SCALED = re.compile(r"[vs]_mul_f32")
 SCALE, WIDE_SCALE = "0x4f7ffffe", "0x5f7ffffc"
 """What LLVM multiplies a divisor's reciprocal by to divide 32 and 64 bits: just under 2³² and 2⁶⁴.
 
 **Source**: `expandDivRem32` in AMDGPUCodeGenPrepare.cpp, `LowerUDIVREM64` in AMDGPUISelLowering.cpp.
 """
-_COMPARE = re.compile(
-    r"arith\.cmpi$|icmp$|setp\.\w+\.(?:\w+\.)?[subp]\d|v_cmpx?_\w+_[iub]\d|s_cmpk?_\w+_[iub]\d"
-)
-_CARRY = re.compile(
-    r"arith\.(?:andi|ori|xori|select)$|tt\.(?:broadcast|expand_dims|splat|reshape|view|trans)$"
-    r"|(?:ttg|triton_gpu)\.convert_layout$"
-    r"|(?:and|or|xor|select|freeze|insertelement|shufflevector)$"
-    r"|(?:and|or|xor|not|mov)\.pred$|selp\."
-    r"|s_(?:and|or|xor|andn2|and_not1|cselect|nor|orn2|mov)_b\d|v_cndmask|s_\w+_saveexec"
-)
+NOWHERE = -1
+"""Stands among the compares for the offset that lies behind every buffer (2³¹)."""
+
+_BIT = re.compile(r"i1(?!\d)")
+_OFF = re.compile(r"-2147483648|0x80000000|, (?:i32 )?0(?:, %p\d+)?$")
+"""An offset behind every buffer, or a size of nothing."""
+_TOP_BIT = re.compile(r"rev_b32\w* \w+, 1$|, 0x80000000$")
 
 
 class Check(Enum):
@@ -54,86 +51,164 @@ class BoundsCheck:
     check: Check
 
 
+class _Role(Enum):
+    NONE = ""
+    COMPARE = r"arith\.cmpi$|icmp$|setp\.\w+\.(?:\w+\.)?[subp]\d|v_cmpx?_\w+_[iub]\d|s_cmpk?_\w+_[iub]\d"
+    LOGIC = (
+        r"(?:and|or|xor|not|mov)\.pred$|s_\w+_saveexec"
+        r"|s_(?:and|or|xor|andn2|and_not1|nor|orn2|cselect|mov)_b(?:32|64)$"
+    )
+    """Makes conditions of conditions."""
+    TYPED_LOGIC = (
+        r"arith\.(?:andi|ori|xori|select)$|tt\.(?:broadcast|expand_dims|splat|reshape|view|trans)$"
+        r"|(?:ttg|triton_gpu)\.convert_layout$|(?:and|or|xor|freeze|insertelement|shufflevector)$"
+    )
+    """The same, where the type says that it is a condition."""
+    CHOICE = r"v_(?:dual_)?cndmask|selp\.|select$"
+    """Chooses by a condition: makes the operand that a mask is folded into."""
+    TOP_BIT = r"[vs]_bfrev_b32|s_brev_b32|v_(?:dual_)?mov_b32"
+    """May put the offset behind every buffer into a register."""
+    DIVISION = (
+        r"arith\.(?:rem|div|ceildiv|floordiv)[su]?i$|[su](?:rem|div)$|(?:rem|div)\.[su]\d|v_rcp_iflag_f32"
+    )
+    SCALING = r"[vs]_(?:dual_)?mul_f32"
+    """May scale the reciprocal of an integer."""
+
+    __hash__ = object.__hash__
+
+
+class _RolesByOpcode(dict[str, _Role]):
+    """Opcode → its role, found once for each."""
+
+    def __missing__(self, opcode: str) -> _Role:
+        found = (
+            role for role in _Role if role is not _Role.NONE and re.match(role.value, opcode) is not None
+        )
+        role = self[opcode] = next(found, _Role.NONE)
+        return role
+
+
+_ROLES = _RolesByOpcode()
+
+
 def find_bounds_checks(
     code: Code, accesses: Iterable[MemoryAccess], language: MemoryLanguage
 ) -> tuple[BoundsCheck, ...]:
     """Compares that feed the masks of a function's accesses, and its integer divisions, in text order.
 
-    Vectors count as one at tensor level. AMD's GPUs have no integer division: the reciprocal of the
-    divisor counts, so divisions by one number that share it count once. Those of a region are the ones
-    whose `block` is among the region's blocks.
+    A tensor's count as one. AMD's GPUs have no integer division: the reciprocal of the divisor counts, so
+    divisions by one number that share it count once. Those of a region are the ones whose `block` is
+    among the region's blocks.
     """
     function, flow = code.function, code.flow
-    by_index = {access.index: access for access in accesses}
-    deciding = {access.decided_at for access in by_index.values()}
-    conditions: dict[str, frozenset[int]] = {}
-    compares: set[int] = set()
-    divisions: list[int] = []
-    scaled: list[int] = []
-    for index, instruction in enumerate(function.instructions):
-        role = _role(instruction.opcode)
-        if role is _Role.NONE and index not in by_index and index not in deciding:
-            continue
-        if role is _Role.DIVISION:
-            divisions.append(index)
-        elif role is _Role.SCALE:
-            if WIDE_SCALE in instruction.text:
-                divisions.append(index)
-            elif SCALE in instruction.text:
-                scaled.append(index)
-        elif role is _Role.COMPARE and instruction.kind is EventKind.INTEGER:
-            # A scalar compare of AMD writes no register that is named: the condition code.
-            for name in instruction.operands.results or ("scc",):
-                conditions[name] = frozenset((index,))
-        elif index in by_index:
-            for name in _mask(instruction, by_index[index], language):
-                compares |= conditions.get(name, frozenset())
-        elif role is _Role.CARRY or index in deciding:
-            results, reads = instruction.operands
-            if "cselect" in instruction.opcode or "scc" in instruction.opcode:
-                reads = (*reads, "scc")
-            carried = frozenset[int]().union(*(conditions.get(name, frozenset()) for name in reads))
-            if index in deciding:
-                compares |= carried
-            for name in results:
-                conditions[name] = carried
-    if not any("iflag" in function.instructions[index].opcode for index in divisions):
-        divisions += scaled  # LLVM 24 takes the plain reciprocal, and only its scale tells it
-    found = [(index, Check.COMPARE) for index in compares] + [(index, Check.DIVISION) for index in divisions]
+    idle = _Role.NONE
+    busy = [
+        (index, instruction, role)
+        for index, instruction in enumerate(function.instructions)
+        if (role := _ROLES[instruction.opcode]) is not idle
+    ]
+    divisions = _divisions(busy)
+    compares = _Conditions(language, [access for access in accesses if access.predicated or access.folded])
+    found = [(index, Check.COMPARE) for index in compares.deciding(code, busy)]
+    found += [(index, Check.DIVISION) for index in divisions]
     return tuple(
         BoundsCheck(index, flow.block_of[index], function.instructions[index].line, check)
         for index, check in sorted(found, key=lambda item: item[0])
     )
 
 
-class _Role(Enum):
-    NONE = 0
-    COMPARE = 1
-    CARRY = 2
-    DIVISION = 3
-    SCALE = 4
+def _divisions(busy: list[tuple[int, Instruction, _Role]]) -> list[int]:
+    plain = [index for index, _, role in busy if role is _Role.DIVISION]
+    scaled = [(index, instruction.text) for index, instruction, role in busy if role is _Role.SCALING]
+    wide = [index for index, text in scaled if WIDE_SCALE in text]
+    if plain:
+        return plain + wide
+    # LLVM 24 takes the plain reciprocal: only its scale tells that it is an integer's.
+    return wide + [index for index, text in scaled if SCALE in text]
 
 
-@lru_cache(maxsize=8192)
-def _role(opcode: str) -> _Role:
-    if _COMPARE.match(opcode) is not None:
-        return _Role.COMPARE
-    if _CARRY.match(opcode) is not None:
-        return _Role.CARRY
-    if _SCALED.match(opcode) is not None:
-        return _Role.SCALE
-    return _Role.DIVISION if _DIVISION.match(opcode) is not None else _Role.NONE
+class _Conditions:
+    """Which compares decide the accesses of a function."""
+
+    def __init__(self, language: MemoryLanguage, accesses: list[MemoryAccess]) -> None:
+        self.language = language
+        self.accesses = {access.index: access for access in accesses}
+        self.folded = any(access.folded for access in accesses)
+        self.branches = {access.decided_at for access in accesses if access.decided_at is not None}
+        self.known: dict[str, frozenset[int]] = {}
+        """Register or value → the compares that it is made of."""
+
+    def deciding(self, code: Code, busy: list[tuple[int, Instruction, _Role]]) -> set[int]:
+        """The compares whose results reach an access."""
+        if not self.accesses:
+            return set()
+        instructions = code.function.instructions
+        quiet = [(i, instructions[i], _Role.NONE) for i in self.accesses.keys() | self.branches]
+        compares: set[int] = set()
+        for index, instruction, role in sorted({item[0]: item for item in (*quiet, *busy)}.values()):
+            if role is _Role.COMPARE:
+                if instruction.kind is not EventKind.INTEGER:
+                    continue
+                if index in self.branches:  # AMD's v_cmpx turns lanes off itself
+                    compares.add(index)
+                # A scalar compare of AMD writes no register that is named: the condition code.
+                for name in instruction.operands.results or ("scc",):
+                    self.known[name] = frozenset((index,))
+            elif index in self.accesses:
+                for name in self._mask(instruction, self.accesses[index]):
+                    compares |= self.known.get(name, frozenset())
+            elif index in self.branches or self._may_carry(instruction, role):
+                carried = self._carry(instruction, role)
+                if index in self.branches:
+                    compares |= carried
+        compares.discard(NOWHERE)
+        return compares
+
+    def _may_carry(self, instruction: Instruction, role: _Role) -> bool:
+        """True for what is worth reading the operands of."""
+        if role is _Role.TOP_BIT:
+            return self.folded and _TOP_BIT.search(instruction.text) is not None
+        if role is _Role.CHOICE:
+            if _chooses_conditions(instruction):
+                return True
+            # AMD's assembly may have the offset in a register, the others name it.
+            in_register = "cndmask" in instruction.opcode
+            return self.folded and (in_register or _OFF.search(instruction.text) is not None)
+        if role is _Role.TYPED_LOGIC:
+            return bool(self.known) and _BIT.search(instruction.text) is not None
+        return role is _Role.LOGIC and bool(self.known)
+
+    def _carry(self, instruction: Instruction, role: _Role) -> frozenset[int]:
+        """What the result of an operation on conditions is made of."""
+        results, reads = instruction.operands
+        if "cselect" in instruction.opcode or "scc" in instruction.opcode:
+            reads = (*reads, "scc")
+        elif instruction.opcode.startswith("v_dual_cndmask"):
+            reads = (*reads, "vcc_lo")  # implied
+        carried = frozenset[int]().union(*(self.known.get(name, frozenset()) for name in reads))
+        if role is _Role.TOP_BIT or (role is _Role.LOGIC and _TOP_BIT.search(instruction.text) is not None):
+            carried = frozenset((NOWHERE,))
+        elif role is _Role.CHOICE:
+            decides = _chooses_conditions(instruction) or _OFF.search(instruction.text) is not None
+            if not decides and NOWHERE not in carried:
+                carried = frozenset()  # it chooses between two numbers
+        for name in results:
+            self.known[name] = carried
+        return carried
+
+    def _mask(self, instruction: Instruction, access: MemoryAccess) -> tuple[str, ...]:
+        """The values that may hold the mask of an access."""
+        if self.language.access is not None:
+            return self.language.access(instruction).mask
+        reads = instruction.operands.reads
+        if not access.folded:
+            is_own = instruction.guard is not None or instruction.opcode.startswith("llvm.masked.")
+            return reads if is_own else ()
+        if instruction.opcode.startswith("cp.async"):
+            return reads[2:]  # behind both addresses
+        # The offset stands last: behind the data and, in LLVM IR, the descriptor, which is scalar in assembly.
+        return tuple(name for name in reads if name.startswith(("v", "%")))[-1:]
 
 
-def _mask(instruction: Instruction, access: MemoryAccess, language: MemoryLanguage) -> tuple[str, ...]:
-    """The values that may hold the mask of an access."""
-    if language.access is not None:
-        return language.access(instruction).mask
-    reads = instruction.operands.reads
-    if not access.folded:
-        return reads if instruction.guard is not None or instruction.opcode.startswith("llvm.masked.") else ()
-    if instruction.kind is EventKind.ASYNC_COPY and instruction.opcode.startswith("cp.async"):
-        return reads[2:]  # behind both addresses
-    # The offset stands behind the data and, in LLVM IR, the descriptor; in assembly it is a vector register.
-    offsets = [name for name in reads if name.startswith(("v", "%"))]
-    return tuple(offsets[-1:])
+def _chooses_conditions(instruction: Instruction) -> bool:
+    return len(_BIT.findall(instruction.text)) > 1
