@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
     from artifact_inspector.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
-    from artifact_inspector.inspection import (
-        KernelFacts,
-        StageFacts,
-        WaitFacts,
-        inspect_artifact,
-        inspect_cache,
-        read_module,
-    )
+    from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts, WaitFacts
+    from artifact_inspector.inspection import inspect_artifact, inspect_cache, read_module
     from artifact_inspector.model import EventKind, Instruction, Module, Stage
     from artifact_inspector.targets import Target, parse_target
 
@@ -33,14 +27,8 @@ _PLACES = {
     "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),
     "cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
-    "inspection": (
-        "KernelFacts",
-        "StageFacts",
-        "WaitFacts",
-        "inspect_artifact",
-        "inspect_cache",
-        "read_module",
-    ),
+    "facts": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
+    "inspection": ("inspect_artifact", "inspect_cache", "read_module"),
     "model": ("EventKind", "Instruction", "Module", "Stage"),
     "targets": ("Target", "parse_target"),
 }
@@ -61,6 +49,7 @@ __all__ = [
     "ParseError",
     "Problem",
     "RegionFacts",
+    "RegionWork",
     "RoundFacts",
     "Stage",
     "StageFacts",

@@ -29,6 +29,7 @@ __all__ = [
     "StageText",
     "default_directory",
     "open_cache",
+    "read_binary",
     "read_stage",
 ]
 
@@ -177,6 +178,21 @@ def read_stage(artifact: Artifact, suffix: str) -> StageText:
         problem = Problem(shown, f"byte {error.start} is not UTF-8; such bytes read as {chr(0xFFFD)}")
     # A checkout on Windows may have rewritten line ends; line numbers stay the same.
     return StageText(SourceText(shown, text.replace("\r\n", "\n")), problem)
+
+
+def read_binary(artifact: Artifact) -> tuple[str, bytes] | None:
+    """The suffix and content of the compiled binary; None where there is none.
+
+    Raises:
+        CacheError: the file vanished or may not be read.
+    """
+    suffix = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
+    if suffix is None:
+        return None
+    try:
+        return suffix, artifact.files[suffix].read_bytes()
+    except OSError as error:
+        raise CacheError(f"{artifact.relative(suffix)}: {_fault(error)}.") from None
 
 
 _NAME_ONE = "Name a cache directory, or set TRITON_CACHE_DIR."

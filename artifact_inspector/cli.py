@@ -24,7 +24,7 @@ from artifact_inspector.errors import CacheError, CompileError, InspectorError, 
 if TYPE_CHECKING:
     from artifact_inspector.cache import Artifact, Cache
     from artifact_inspector.compiling import CompileResult
-    from artifact_inspector.inspection import KernelFacts
+    from artifact_inspector.facts import KernelFacts
 
 __all__ = ["app", "main"]
 

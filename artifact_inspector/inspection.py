@@ -8,33 +8,36 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 
+from artifact_inspector.analysis.accesses import StageAccesses, count_accesses, find_accesses
+from artifact_inspector.analysis.bounds_checks import find_bounds_checks
+from artifact_inspector.analysis.buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.cache_policies import Policy, find_policies
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.conversions import find_conversions
+from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
+from artifact_inspector.analysis.identity import Identity, check_identity
+from artifact_inspector.analysis.inflight import find_in_flight
+from artifact_inspector.analysis.load_widths import LoadWidth, explain_widths
+from artifact_inspector.analysis.matrix import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts, judge
+from artifact_inspector.analysis.partitions import PartitionFacts, find_partitions, find_slots
+from artifact_inspector.analysis.pipeline import Pipeline, explain_pipeline
 from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
-from artifact_inspector.analysis.regions import Code, find_regions
-from artifact_inspector.cache import Artifact, Cache, Problem, read_stage
+from artifact_inspector.analysis.regions import Code, Region, find_regions
+from artifact_inspector.analysis.resources import Resources, find_resources
+from artifact_inspector.analysis.shared_memory import Bill, find_bill
+from artifact_inspector.binaries import Binary, read_cubin, read_hsaco
+from artifact_inspector.cache import Artifact, Cache, Problem, read_binary, read_stage
 from artifact_inspector.errors import CacheError, ParseError
+from artifact_inspector.facts import COUNTED, KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.formats import Format, format_of
-from artifact_inspector.model import EventKind, Function, Instruction, Module, Stage
+from artifact_inspector.model import EventKind, Function, Module, Stage
 
-__all__ = [
-    "COUNTED",
-    "KernelFacts",
-    "StageFacts",
-    "WaitFacts",
-    "inspect_artifact",
-    "inspect_cache",
-    "read_module",
-]
-
-COUNTED = tuple(
-    kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
-)
-"""Kinds whose instructions are counted per file."""
-
+__all__ = ["inspect_artifact", "inspect_cache", "read_module"]
 
 _PLAIN = re.compile(r"[^\w$]")
 _FAULTS = (
@@ -48,95 +51,6 @@ _FAULTS = (
 )
 MOST_PROBLEMS = 20
 """Problems of one file that are named one by one; the rest is counted."""
-MATRIX_WAITS = ("wgmma.", "tcgen05.", "ttng.warp_group_dot", "triton_nvidia_gpu.")
-
-
-@dataclass(frozen=True, slots=True)
-class WaitFacts:
-    """One wait instruction of a stage."""
-
-    line: int
-    op: str
-    depth: int | None
-    region: str
-
-
-@dataclass(frozen=True, slots=True)
-class StageFacts:
-    """What one file says."""
-
-    stage: Stage
-    file: str
-    """Path relative to the cache directory."""
-    instructions: int
-    unknown: dict[str, int]
-    """Opcodes of no known kind, with how often each stands there."""
-    counts: dict[str, int]
-    """Instructions of each counted kind, over all functions."""
-    waits: tuple[WaitFacts, ...]
-    regions: tuple[RegionFacts, ...]
-    attributes: dict[str, str]
-
-    def region(self, name: str) -> RegionFacts | None:
-        """The region of that id, if the stage has it."""
-        return next((found for found in self.regions if found.id == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
-    """What a kernel's files say, stage by stage."""
-
-    artifact: Artifact
-    stages: dict[Stage, StageFacts]
-    """Text stages that could be read, in compilation order."""
-    principal: str | None
-    """The region that the kernel is known by: its deepest loop of matrix operations, else its
-    deepest loop that computes on loads, else its straight-line code."""
-    changed: dict[str, Stage]
-    """Region → first stage whose order verdict differs from the stage before."""
-    problems: tuple[Problem, ...]
-
-    @property
-    def last(self) -> StageFacts | None:
-        """The last text stage."""
-        return next(reversed(self.stages.values()), None)
-
-    @property
-    def verdict(self) -> str | None:
-        """The principal region's verdict in the last text stage."""
-        found = self.principal_region
-        return None if found is None else found.verdict
-
-    @property
-    def principal_region(self) -> RegionFacts | None:
-        """The principal region in the last text stage that has it."""
-        if self.principal is None:
-            return None
-        for stage in reversed(self.stages.values()):
-            found = stage.region(self.principal)
-            if found is not None:
-                return found
-        return None
-
-    @property
-    def changed_at(self) -> Stage | None:
-        """The stage where the principal region's order verdict first changed."""
-        return None if self.principal is None else self.changed.get(self.principal)
-
-    @property
-    def wait_depths(self) -> tuple[int, ...]:
-        """Depths of the waits for loads in the principal region of the last stage, in program order.
-
-        Waits for matrix operations (`wgmma.wait_group`) say nothing of loads and are left out.
-        """
-        last = self.last
-        if last is None or self.principal is None:
-            return ()
-        return tuple(
-            w.depth
-            for w in last.waits
-            if w.region == self.principal and w.depth is not None and not w.op.startswith(MATRIX_WAITS)
-        )
 
 
 def inspect_cache(
@@ -154,33 +68,11 @@ def inspect_cache(
 
 def inspect_artifact(artifact: Artifact) -> KernelFacts:
     """The facts of one kernel from whichever of its stages can be read."""
-    problems: list[Problem] = []
-    stages: dict[Stage, StageFacts] = {}
-    references: dict[str, tuple[ReferenceRegion, ...]] = {}
-    memories: dict[str, Memory] = {}
-    measure: StageFacts | None = None
+    reading = _Reading(artifact)
     for stage in Stage:
-        if stage.value not in artifact.files:
-            continue
-        try:
-            module = read_module(artifact, stage, problems)
-            if module is None:
-                continue
-            language = format_of(stage)
-            # A file that is cut off may lack the very loop that the kernel is about.
-            exact = not references and language.access is not None and module.is_whole
-            if exact:
-                references = _references(module, language)
-            file = artifact.relative(stage.value)
-            facts = _stage_facts(file, module, language, references, memories, exact=exact)
-            stages[stage] = facts
-            measure = facts if exact or measure is None else measure
-        except _FAULTS as fault:
-            # A fault of ours on one file must not cost the reader the rest of the report.
-            problem = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
-            problems.append(Problem(artifact.relative(stage.value), problem))
-    principal = None if measure is None else _principal(measure)
-    return KernelFacts(artifact, stages, principal, _changes(stages), tuple(problems))
+        if stage.value in artifact.files:
+            reading.read(stage)
+    return reading.facts()
 
 
 def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Module | None:
@@ -207,6 +99,292 @@ def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Mo
     return module
 
 
+class _Reading:
+    """A kernel while its stages are read: what one leaves for those after it."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self.problems: list[Problem] = []
+        self.stages: dict[Stage, StageFacts] = {}
+        self._references: dict[str, tuple[ReferenceRegion, ...]] = {}
+        """The program's regions, by function, from the first stage that tells them."""
+        self._memories: dict[str, Memory] = {}
+        """What the stage before said of each region."""
+        self._buffers: dict[str, dict[Stage, LoopBuffers]] = {}
+        self._warps: dict[str, int | None] = {}
+        """Warps that run each region, as tensor-level IR says."""
+        self._left_over: dict[Stage, set[str]] = {}
+        """Loops of the program that a stage has no loop for."""
+        self._functions: dict[Stage, dict[str, StageAccesses]] = {}
+        """By stage and by the name that the first stage has for a function."""
+        self._measure: StageFacts | None = None
+
+    def read(self, stage: Stage) -> None:
+        """Take in one stage."""
+        path = self.artifact.relative(stage.value)
+        with self._own_faults(path):
+            module = read_module(self.artifact, stage, self.problems)
+            if module is None:
+                return
+            language = format_of(stage)
+            # A file that is cut off may lack the very loop that the kernel is about.
+            exact = not self._references and language.access is not None and module.is_whole
+            if exact:
+                self._references = _references(module, language)
+            facts = self._stage(path, module, language, exact=exact)
+            self.stages[stage] = facts
+            self._measure = facts if exact or self._measure is None else self._measure
+
+    def facts(self) -> KernelFacts:
+        """All that the stages say together."""
+        pipelines: dict[str, Pipeline] = {}
+        identities: dict[str, Identity] = {}
+        generations: dict[str, Generation] = {}
+        widths: tuple[LoadWidth, ...] = ()
+        policies: tuple[Policy, ...] = ()
+        bill: Bill | None = None
+        partitions: tuple[PartitionFacts, ...] = ()
+        last = next(reversed(self.stages.values()), None)
+        with self._own_faults(self.artifact.directory):
+            pipelines = self._pipelines()
+            bill = self._bill()
+            partitions = self._partitions()
+            if last is not None and last.stage.order > Stage.TTGIR.order:
+                identities = self._identities(last)
+                generations = self._generations(last)
+                widths = self._widths(last.stage)
+                policies = self._policies(last.stage)
+        return KernelFacts(
+            self.artifact,
+            self.stages,
+            None if self._measure is None else _principal(self._measure),
+            _changes(self.stages),
+            pipelines,
+            identities,
+            generations,
+            widths,
+            policies,
+            bill,
+            partitions,
+            self._resources(),
+            tuple(self.problems),
+        )
+
+    @contextmanager
+    def _own_faults(self, path: str) -> Iterator[None]:
+        """A fault of ours on one file must not cost the reader the rest of the report."""
+        try:
+            yield
+        except _FAULTS as fault:
+            problem = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
+            self.problems.append(Problem(path, problem))
+
+    # -- one stage ---------------------------------------------------------------------
+
+    def _stage(self, path: str, module: Module, language: Format, *, exact: bool) -> StageFacts:
+        counts: Counter[EventKind] = Counter()
+        unknown: Counter[str] = Counter()
+        regions: list[RegionFacts] = []
+        work: dict[str, RegionWork] = {}
+        waits: list[WaitFacts] = []
+        earlier = dict(self._memories)
+        functions = self._functions[module.stage] = {}
+        several = len(module.functions) > 1 or len(self._references) > 1
+        for function in module.functions:
+            original = _original(function, module, self._references)
+            prefix = f"{original or function.name}/" if several else ""
+            counts.update([x.kind for x in function.instructions])
+            code = Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
+            found = find_regions(code, self._references.get(original, ()), exact=exact)
+            for region in found:
+                name = prefix + region.id
+                before = earlier.get(name)
+                if before is None and region.reference is not None:
+                    before = earlier.get(prefix + region.reference.id)  # of a loop whose parts are apart now
+                facts, self._memories[name] = judge(code, region, before, exact=exact)
+                regions.append(_prefixed(facts, prefix))
+            region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
+            for index, instruction in enumerate(function.instructions):
+                if instruction.kind is EventKind.WAIT:
+                    wait = language.wait(instruction, module)
+                    if wait is not None:
+                        home = region_of_block[code.flow.block_of[index]]
+                        waits.append(WaitFacts(instruction.line, wait.op, wait.depth, wait.queue, home))
+                elif instruction.kind is EventKind.UNKNOWN:
+                    unknown[instruction.opcode] += 1
+            with self._own_faults(path):
+                read = StageAccesses(code, module, language, find_accesses(code, module, language))
+                functions[original or function.name] = read
+                work |= self._work(read, found, prefix, language, exact=exact)
+        return StageFacts(
+            module.stage,
+            path,
+            counts.total(),
+            dict(unknown.most_common()),
+            {kind.count_name: counts[kind] for kind in COUNTED},
+            tuple(waits),
+            tuple(regions),
+            work,
+            count_accesses(access for read in functions.values() for access in read.accesses),
+            module.attributes,
+        )
+
+    def _work(
+        self, read: StageAccesses, regions: tuple[Region, ...], prefix: str, language: Format, *, exact: bool
+    ) -> dict[str, RegionWork]:
+        """What each region of a function does; what is known of its loops is kept for the end."""
+        code, module = read.code, read.module
+        stage, warps = module.stage, self.artifact.num_warps
+        checks = find_bounds_checks(code, read.accesses, language)
+        buffers = find_loop_buffers(code, regions, module, language, exact=exact)
+        in_flight = find_in_flight(code, regions, module, language, self._threads)
+        work = {}
+        for region in regions:
+            name = prefix + region.id
+            if region.id in buffers:
+                self._buffers.setdefault(name, {})[stage] = buffers[region.id]
+            if region.remains is not None:
+                self._left_over.setdefault(stage, set()).add(name)
+            matrix = find_matrix_work(code, region, module, language, self._warps.get(name, warps))
+            if stage.order <= Stage.TTGIR.order:
+                self._warps[name] = warps_of(code, matrix, module, warps)
+            blocks = region.blocks
+            work[name] = RegionWork(
+                in_flight[region.id],
+                matrix,
+                count_packed_dots(code, region),
+                count_accesses(access for access in read.accesses if access.block in blocks),
+                dict(Counter(found.check for found in checks if found.block in blocks)),
+                find_conversions(code, region, module, language, self.artifact.triton_version)
+                if stage is Stage.TTGIR
+                else (),
+                find_slots(code, region),
+            )
+        return work
+
+    @property
+    def _threads(self) -> int | None:
+        warps, target = self.artifact.num_warps, self.artifact.target
+        return None if warps is None or target is None else warps * target.warp_size
+
+    # -- all stages together -----------------------------------------------------------
+
+    def _pipelines(self) -> dict[str, Pipeline]:
+        pipelines = {}
+        for name, buffers in self._buffers.items():
+            facts = {
+                stage: found
+                for stage, read in self.stages.items()
+                if (found := read.region(name)) is not None
+            }
+            pipeline = explain_pipeline(
+                num_stages=self.artifact.num_stages,
+                target=self.artifact.target,
+                version=self.artifact.triton_version,
+                facts=facts,
+                buffers=buffers,
+            )
+            if pipeline is not None:
+                pipelines[name] = pipeline
+        return pipelines
+
+    def _dots(self, *stages: Stage) -> dict[str, tuple[MatrixWork, ...]]:
+        """The dots of each region, from the first of these stages that was read."""
+        read = next((self.stages[stage] for stage in stages if stage in self.stages), None)
+        return {} if read is None else {name: work.matrix for name, work in read.work.items()}
+
+    def _identities(self, last: StageFacts) -> dict[str, Identity]:
+        return check_identity(
+            self._dots(Stage.TTGIR, Stage.TTIR),
+            {name: work.matrix for name, work in last.work.items()},
+            unrolled={region.id: region.unrolled_by for region in last.regions if region.unrolled_by > 1},
+            left_over=self._left_over.get(last.stage, ()),
+        )
+
+    def _generations(self, last: StageFacts) -> dict[str, Generation]:
+        target, dots, asked = self.artifact.target, self._dots(Stage.TTGIR), self._dots(Stage.TTIR)
+        if target is None:
+            return {}
+        found = {}
+        for region in last.regions:
+            name = region.id
+            work = last.work.get(name)
+            if work is not None and (work.matrix or dots.get(name)):
+                found[name] = describe_generation(
+                    target,
+                    work.matrix,
+                    region.fused,
+                    dots=dots.get(name, ()),
+                    asked=asked.get(name, ()),
+                    packed=work.packed_dots,
+                )
+        return found
+
+    def _widths(self, last: Stage) -> tuple[LoadWidth, ...]:
+        layouts = self._functions.get(Stage.TTGIR, {})
+        return tuple(
+            width
+            for name, first, read in self._first_and(last)
+            for width in explain_widths(first, read, layouts.get(name), first.code.function.divisibility)
+        )
+
+    def _policies(self, last: Stage) -> tuple[Policy, ...]:
+        return tuple(
+            policy for _, first, read in self._first_and(last) for policy in find_policies(first, read)
+        )
+
+    def _first_and(self, last: Stage) -> Iterator[tuple[str, StageAccesses, StageAccesses]]:
+        """The functions of the program at the first stage that tells loads, and at the last."""
+        first = next((self._functions[s] for s in (Stage.TTIR, Stage.TTGIR) if s in self._functions), {})
+        for name, read in first.items():
+            if name in self._functions[last]:
+                yield name, read, self._functions[last][name]
+
+    def _bill(self) -> Bill | None:
+        read = list(self._functions.get(Stage.TTGIR, {}).values())
+        if not read:
+            return None
+        codes, artifact = [one.code for one in read], self.artifact
+        return find_bill(
+            codes, read[0].module, format_of(Stage.TTGIR), artifact.shared_bytes, artifact.triton_version
+        )
+
+    def _partitions(self) -> tuple[PartitionFacts, ...]:
+        last = self._functions.get(Stage.PTX, {})
+        return tuple(
+            partition
+            for name, read in self._functions.get(Stage.TTGIR, {}).items()
+            for partition in find_partitions(
+                read.code,
+                read.module,
+                format_of(Stage.TTGIR),
+                last[name].code.function if name in last else None,
+            )
+        )
+
+    def _resources(self) -> Resources:
+        ptx, amdgcn = self.stages.get(Stage.PTX), self.stages.get(Stage.AMDGCN)
+        return find_resources(
+            self.artifact.target,
+            self.artifact.metadata,
+            ptx=None if ptx is None else ptx.attributes,
+            amdgcn=None if amdgcn is None else amdgcn.attributes,
+            binary=self._binary(),
+        )
+
+    def _binary(self) -> Binary | None:
+        try:
+            read = read_binary(self.artifact)
+            if read is None:
+                return None
+            suffix, content = read
+            return (read_cubin if suffix == "cubin" else read_hsaco)(content, self.artifact.name)
+        except CacheError as error:
+            path = next(self.artifact.relative(s) for s in ("cubin", "hsaco") if s in self.artifact.files)
+            self.problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
+            return None
+
+
 def _references(module: Module, language: Format) -> dict[str, tuple[ReferenceRegion, ...]]:
     assert language.access is not None
     return {
@@ -215,55 +393,6 @@ def _references(module: Module, language: Format) -> dict[str, tuple[ReferenceRe
         )
         for function in module.functions
     }
-
-
-def _stage_facts(
-    file: str,
-    module: Module,
-    language: Format,
-    references: dict[str, tuple[ReferenceRegion, ...]],
-    memories: dict[str, Memory],
-    *,
-    exact: bool,
-) -> StageFacts:
-    """The facts of one stage; `memories` are those of the stage before and become this one's."""
-    counts: Counter[EventKind] = Counter()
-    unknown: Counter[str] = Counter()
-    regions: list[RegionFacts] = []
-    waits: list[WaitFacts] = []
-    total = 0
-    earlier = dict(memories)
-    for function in module.functions:
-        original = _original(function, module, references)
-        several = len(module.functions) > 1 or len(references) > 1
-        prefix = f"{original or function.name}/" if several else ""
-        total += len(function.instructions)
-        counts.update([x.kind for x in function.instructions])
-        code = Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
-        found = find_regions(code, references.get(original, ()), exact=exact)
-        region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
-        for region in found:
-            name = prefix + region.id
-            before = earlier.get(name)
-            if before is None and region.reference is not None:
-                before = earlier.get(prefix + region.reference.id)  # of a loop whose parts are apart now
-            facts, memories[name] = judge(code, region, before, exact=exact)
-            regions.append(_prefixed(facts, prefix))
-        for index, instruction in enumerate(function.instructions):
-            if instruction.kind is EventKind.WAIT:
-                waits += _waits(instruction, language, module, region_of_block[code.flow.block_of[index]])
-            elif instruction.kind is EventKind.UNKNOWN:
-                unknown[instruction.opcode] += 1
-    return StageFacts(
-        module.stage,
-        file,
-        total,
-        dict(unknown.most_common()),
-        {kind.count_name: counts[kind] for kind in COUNTED},
-        tuple(waits),
-        tuple(regions),
-        module.attributes,
-    )
 
 
 def _original(function: Function, module: Module, references: dict[str, tuple[ReferenceRegion, ...]]) -> str:
@@ -279,11 +408,6 @@ def _original(function: Function, module: Module, references: dict[str, tuple[Re
     if len(references) == 1 and len(module.functions) == 1:
         return next(iter(references))
     return ""
-
-
-def _waits(instruction: Instruction, language: Format, module: Module, region: str) -> list[WaitFacts]:
-    found = language.wait(instruction, module)
-    return [] if found is None else [WaitFacts(instruction.line, found.op, found.depth, region)]
 
 
 def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:

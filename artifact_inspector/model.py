@@ -326,6 +326,8 @@ class Function:
     blocks: tuple[BasicBlock, ...]
     flows: tuple[Flow, ...] = ()
     partitions: tuple[Partition, ...] = ()
+    divisibility: Mapping[str, int] = field(default_factory=dict)
+    """Argument → a number that divides it, as the compile was told; tensor-level IR only."""
     followers: frozenset[int] = frozenset()
     """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
 

@@ -10,10 +10,15 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.model import Stage
+
 if TYPE_CHECKING:
+    from artifact_inspector.analysis.inflight import InFlight
+    from artifact_inspector.analysis.matrix import MatrixWork
     from artifact_inspector.analysis.order import RegionFacts, RoundFacts
+    from artifact_inspector.analysis.pipeline import Pipeline
     from artifact_inspector.cache import Cache, Problem
-    from artifact_inspector.inspection import KernelFacts, StageFacts
+    from artifact_inspector.facts import KernelFacts, StageFacts
     from artifact_inspector.report.listing import ListedLine
 
 __all__ = ["SCHEMA_VERSION", "as_text", "cache_document", "listing_document"]
@@ -75,7 +80,7 @@ def _kernel(kernel: KernelFacts) -> Document:
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,
         "shared_bytes": artifact.shared_bytes,
-        "stages": {stage.value: _stage(facts) for stage, facts in kernel.stages.items()},
+        "stages": {stage.value: _stage(kernel, facts) for stage, facts in kernel.stages.items()},
         "principal": kernel.principal,
         "verdict": kernel.verdict,
         "phrase": None if principal is None else principal.phrase,
@@ -85,7 +90,7 @@ def _kernel(kernel: KernelFacts) -> Document:
     }
 
 
-def _stage(stage: StageFacts) -> Document:
+def _stage(kernel: KernelFacts, stage: StageFacts) -> Document:
     return {
         "file": stage.file,
         "instructions": stage.instructions,
@@ -93,7 +98,7 @@ def _stage(stage: StageFacts) -> Document:
         "unknown_opcodes": stage.unknown,
         "counts": stage.counts,
         "waits": [{"line": x.line, "op": x.op, "depth": x.depth, "region": x.region} for x in stage.waits],
-        "regions": [_region(region) for region in stage.regions],
+        "regions": [_region(region) | _work(kernel, stage, region.id) for region in stage.regions],
     }
 
 
@@ -135,4 +140,95 @@ def _round(item: RoundFacts) -> Document:
         "names": list(item.names),
         "shared": list(item.shared),
         "distances": list(item.distances),
+    }
+
+
+def _work(kernel: KernelFacts, stage: StageFacts, region: str) -> Document:
+    """What a region does; what is said of all stages together stands with the last."""
+    work = stage.work.get(region)
+    is_last = stage is kernel.last
+    identity = kernel.identities.get(region) if is_last else None
+    generation = kernel.generations.get(region) if is_last else None
+    pipeline = kernel.pipelines.get(region) if stage.stage is not Stage.TTIR else None
+    return {
+        "in_flight": None if work is None else _in_flight(work.in_flight),
+        "pipeline": None if pipeline is None else _pipeline(pipeline),
+        "matrix_ops": [] if work is None else [_matrix(found) for found in work.matrix],
+        "matrix_identity": None
+        if identity is None
+        else {
+            "expected_flop": identity.expected,
+            "found_flop": identity.found,
+            "holds": identity.holds,
+            "reason": identity.reason.value,
+            "words": identity.words,
+        },
+        "matrix_generation": None
+        if generation is None
+        else {
+            "used": list(generation.used),
+            "newest": generation.newest,
+            "words": generation.words,
+            "reason": generation.reason or None,
+        },
+    }
+
+
+def _in_flight(found: InFlight) -> Document:
+    return {
+        "max_loads": found.max_loads,
+        "max_bytes_per_thread": found.max_bytes_per_thread,
+        "compute_covered": None if found.compute_covered is None else round(found.compute_covered, 4),
+        "distance": None if found.distance is None else list(found.distance),
+        "waits": [
+            {
+                "line": x.line,
+                "op": x.op,
+                "depth": x.depth,
+                "queue": x.queue.value,
+                "pending_before": x.before,
+                "pending_after": x.after,
+                "groups_after": x.groups,
+                "iterations_in_flight": x.iterations,
+            }
+            for x in found.waits
+        ],
+        "drains_at": list(found.drains),
+        "notes": list(found.notes),
+    }
+
+
+def _pipeline(found: Pipeline) -> Document:
+    distance = found.distance
+    return {
+        "num_stages": found.num_stages,
+        "kind": found.kind,
+        "buffers": found.buffers,
+        "commits_per_iteration": found.commits_per_iteration,
+        "wait_depth": found.wait_depth,
+        "iterations_in_flight": found.iterations_in_flight,
+        "distance": list(distance) if isinstance(distance, tuple) else distance,
+        "prologue": found.prologue,
+        "epilogue_line": found.epilogue_line,
+        "drains_at": list(found.drains_at),
+        "overlaps_matrix": found.overlaps_matrix,
+        "why_not": found.why_not,
+        "evidence": [{"stage": x.stage.value, "line": x.line} for x in found.evidence],
+        "notes": list(found.notes),
+    }
+
+
+def _matrix(work: MatrixWork) -> Document:
+    op = work.matrix
+    return {
+        "op": work.op,
+        "shape": None if op is None else op.shape,
+        "types": None if op is None else op.types,
+        "count": work.count,
+        "flop": None if op is None else op.flop,
+        "issuer": None if op is None else op.issuer,
+        "issuers": work.issuers,
+        "flop_per_pass": work.flop,
+        "lines": list(work.lines),
+        "sources": list(work.sources),
     }

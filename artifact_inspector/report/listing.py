@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from artifact_inspector.analysis.order import RegionFacts, signature_of
-from artifact_inspector.inspection import StageFacts
+from artifact_inspector.facts import StageFacts
 from artifact_inspector.model import Instruction, Module
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.lexers import lexer_for

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from artifact_inspector.cache import Artifact, Cache
 from artifact_inspector.errors import UsageError
-from artifact_inspector.inspection import KernelFacts, StageFacts
+from artifact_inspector.facts import KernelFacts, StageFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.targets import Target, parse_target
 

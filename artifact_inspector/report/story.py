@@ -12,7 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order import RegionFacts, RoundFacts
 from artifact_inspector.cache import Cache
-from artifact_inspector.inspection import KernelFacts
+from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.layout import Pieces, Signature
 from artifact_inspector.report.text import faults, phrase_text

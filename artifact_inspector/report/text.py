@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.cache import Cache, Problem
-from artifact_inspector.inspection import KernelFacts
+from artifact_inspector.facts import KernelFacts
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import (

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from artifact_inspector.analysis.order import RegionFacts
-from artifact_inspector.inspection import KernelFacts, StageFacts, WaitFacts
-from artifact_inspector.model import Stage
+from artifact_inspector.facts import KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.model import Queue
 from artifact_inspector.report.words import letter_counts, plural, span
 
-__all__ = ["commits_per_iteration", "describe_copies", "describe_waits", "load_depths"]
-
-_GROUPS, _LOADS, _COPIES, _MATRIX, _STORES, _PHASE = range(6)
-_WAITS_FOR = (
-    (re.compile(r"cp\.async\.wait_|(?:ttg|triton_gpu)\.async_wait|wait\.asyncmark"), _GROUPS),
-    (re.compile(r"s_waitcnt|s_wait_loadcnt|amdg\.s_waitcnt|amdg\.memory_counter|rocdl\.s\.waitcnt"), _LOADS),
-    (re.compile(r"s_wait_asynccnt|s_wait_tensorcnt|amdg\.async_"), _COPIES),
-    (re.compile(r"wgmma|tcgen05|.*dot_wait"), _MATRIX),
-    (re.compile(r"cp\.async\.bulk|.*(?:bulk|store)_(?:token_)?wait"), _STORES),
-)
-_OF_LOADS = (_GROUPS, _LOADS, _COPIES)
+__all__ = ["describe_copies", "describe_waits", "load_depths"]
 
 
 def load_depths(kernel: KernelFacts) -> str:
@@ -29,37 +18,10 @@ def load_depths(kernel: KernelFacts) -> str:
     if last is None:
         return "–"
     waits = [w for w in last.waits if w.region == kernel.principal]
-    depths = sorted({w.depth for w in waits if w.depth is not None and _purpose(w.op) in _OF_LOADS})
+    depths = sorted({w.depth for w in waits if w.depth is not None and w.is_for_loads})
     if depths:
         return span(depths[0], depths[-1])
-    return "phase" if any(_purpose(w.op) == _PHASE for w in waits) else "–"
-
-
-def commits_per_iteration(kernel: KernelFacts, region: RegionFacts) -> int | None:
-    """Groups of copies committed in one source iteration of a loop; None where it cannot be told.
-
-    Matrix operations and barriers have commits of their own, but only a group of copies is
-    committed right behind its copies. A stage that mixes them asks the tensor-level one.
-    """
-    above = kernel.stages[Stage.TTGIR].region(region.id) if Stage.TTGIR in kernel.stages else None
-    for one in (region, above):
-        groups = 0 if one is None else _groups(one.signature)
-        if one is not None and groups and groups % one.unrolled_by == 0:
-            return groups // one.unrolled_by
-    return None
-
-
-def _groups(signature: str) -> int:
-    """Commits behind copies; 0 when there are others too."""
-    groups = 0
-    before = ""
-    for run in signature.split():
-        if run[0] == "K":
-            if before != "A":
-                return 0
-            groups += int(run[1:])
-        before = run[0]
-    return groups
+    return "phase" if any(w.queue is Queue.PHASE for w in waits) else "–"
 
 
 def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
@@ -70,7 +32,7 @@ def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
     copies = letter_counts(region.signature)["A"] / region.unrolled_by
     if copies:
         parts.append(f"{copies:g} {plural('copy', copies)} per iteration")
-        commits = commits_per_iteration(kernel, region)
+        commits = _commits(kernel, region)
         if commits is not None:
             parts.append(f"in {commits} committed {plural('group', commits)}")
     if region.copies_stand is not None:
@@ -89,52 +51,57 @@ def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts
         if len(depths) > 2:
             text = f"{_written(op, f'{depths[0]}…{depths[-1]}')} {_lines(same)}"
             all_ = "; 0 waits for all" if depths[-1] == 0 else ""
-            yield f"{text}: each lets as many younger {_unit(op, 2)} stay in flight as it says{all_}"
+            yield f"{text}: each lets as many younger {_unit(same[0], 2)} stay in flight as it says{all_}"
             continue
         for depth in depths if depths else (None,):
             at = [wait for wait in same if wait.depth == depth]
             text = op if depth is None else _written(op, str(depth))
-            yield f"{text} {_lines(at)}: {_explain(kernel, regions[0], op, depth)}"
+            yield f"{text} {_lines(at)}: {_explain(kernel, regions[0], at[0])}"
 
 
-def _explain(kernel: KernelFacts, region: RegionFacts, op: str, depth: int | None) -> str:
-    purpose = _purpose(op)
-    if depth is None:
-        if purpose == _PHASE:
+def _explain(kernel: KernelFacts, region: RegionFacts, wait: WaitFacts) -> str:
+    if wait.depth is None:
+        if wait.queue is Queue.PHASE:
             return "waits until all that a barrier expects has come: copies that land, warps that arrive"
-        of_loads = purpose in _OF_LOADS
-        return "waits for what was issued before" if of_loads else f"waits for {_unit(op, 2)}, not for loads"
-    if depth == 0:
-        told = f"every {_unit(op, 1)} issued before must be complete"
-        ahead = purpose in _OF_LOADS and region.distance is not None
+        return (
+            "waits for what was issued before"
+            if wait.is_for_loads
+            else f"waits for {_unit(wait, 2)}, not for loads"
+        )
+    if wait.depth == 0:
+        told = f"every {_unit(wait, 1)} issued before must be complete"
+        ahead = wait.is_for_loads and region.distance is not None
         return told + (": it drains the pipeline in every iteration" if ahead else "")
-    told = f"lets {depth} younger {_unit(op, depth)} stay in flight"
-    commits = commits_per_iteration(kernel, region) if purpose == _GROUPS and region.kind == "loop" else None
+    told = f"lets {wait.depth} younger {_unit(wait, wait.depth)} stay in flight"
+    commits = _commits(kernel, region) if wait.queue is Queue.GROUP else None
     if commits is None:
         return told
-    ahead_by = f"{depth / commits:.2g}"
-    iterations = plural("iteration", depth / commits)
+    iterations = wait.depth / commits
     return (
-        f"{told}; at {commits} committed per iteration that is {depth} ÷ {commits} = {ahead_by} {iterations}"
+        f"{told}; at {commits} committed per iteration that is {wait.depth} ÷ {commits} = "
+        f"{iterations:.2g} {plural('iteration', iterations)}"
     )
 
 
-def _purpose(op: str) -> int:
-    return next((purpose for pattern, purpose in _WAITS_FOR if pattern.match(op)), _PHASE)
+def _commits(kernel: KernelFacts, region: RegionFacts) -> int | None:
+    """Groups of copies committed in one source iteration of a loop."""
+    pipeline = kernel.pipelines.get(region.id)
+    return None if pipeline is None else pipeline.commits_per_iteration
 
 
 _UNITS = {
-    _GROUPS: "group",
-    _LOADS: "vector-memory load",
-    _COPIES: "copy",
-    _MATRIX: "group of matrix operations",
-    _STORES: "group of stores",
-    _PHASE: "phase",
+    Queue.GROUP: "group",
+    Queue.LOADS: "vector-memory load",
+    Queue.COPIES: "copy",
+    Queue.TENSORS: "copy",
+    Queue.MATRIX: "group of matrix operations",
+    Queue.STORES: "group of stores",
+    Queue.PHASE: "phase",
 }
 
 
-def _unit(op: str, count: int) -> str:
-    return plural(_UNITS[_purpose(op)], count)
+def _unit(wait: WaitFacts, count: int) -> str:
+    return plural(_UNITS[wait.queue], count)
 
 
 def _written(op: str, depth: str) -> str:
