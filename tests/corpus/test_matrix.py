@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import NamedTuple
 
 import grep
 import pytest
-from saved import Saved, saved, saved_kernels
+from saved import ROOT, Saved, saved, saved_kernels
 
 from artifact_inspector.analysis.cfg import find_control_flow
 from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
@@ -274,3 +275,17 @@ def test_the_generation_is_named_beside_the_newest_of_the_target(
 ) -> None:
     found = generation(path, region)
     assert (found.words, found.reason) == (words, reason)
+
+
+def test_the_page_shows_what_the_saved_kernels_have() -> None:
+    page = (ROOT / "docs" / "matrix-work.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ((?:sm_|gfx)\w+) \| `([\w.]+)` (\w+) \| (\d+) \| (\d+) \| (\d+) (\w+) \|$", page, re.M
+    )
+    assert len(rows) == 6
+    for target, op, shape, count, flop, issuers, issuer in rows:
+        (only,) = check(f"3.6.0/{target}/matmul_grouped")
+        (work,) = only.works["loop@81"]
+        assert work.matrix is not None
+        said = (work.op, work.matrix.shape, work.count, work.matrix.flop, work.issuers, work.matrix.issuer)
+        assert said == (op, shape, int(count), int(flop), int(issuers), issuer.removesuffix("s"))
