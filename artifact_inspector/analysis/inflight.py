@@ -2,8 +2,8 @@
 
 The function is walked in execution order. Each loop is gone through until it leaves in flight what it
 found in flight, and measured then: that is its steady state. Code outside loops is measured as it is
-passed, and so are a guarded block and both arms of a branch. Where paths meet, the walk goes on with the
-one that has the most loads in flight.
+passed. Blocks that a branch may go around are read in line; where two arms meet, the walk goes on from
+the one that leaves more loads in flight.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class _Measure:
 
     trips: int = 1
     loads: int = 0
-    bytes: Fraction | None = Fraction(0)
-    """None once a load of unknown width was in flight."""
+    bytes: int | None = 0
+    """Of all threads of the block together; None once a load of unknown width was in flight."""
     computes: int = 0
     covered: int = 0
     commits: int = 0
@@ -103,6 +103,8 @@ class _Measure:
     """By instruction: the wait, loads of its queue before and after it, groups after it."""
     levels: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By instruction: loads in flight before and after it."""
+    unread: set[int] = field(default_factory=set)
+    """Loads whose registers nothing uses."""
     bounded: bool = False
     """A phase of a barrier ended because the barrier was needed again, not at a wait."""
 
@@ -182,14 +184,20 @@ class _Walk:
                 place += size
 
     def _arriving(self, block: int) -> Scoreboard:
-        """What is in flight where a block begins: the most that a way into it brings."""
-        rank = self._rank
+        """What is in flight where a block begins.
+
+        A branch around some blocks is no way into what follows them: they are read in line. Of two arms
+        the one counts that leaves more loads in flight.
+        """
+        rank, blocks = self._rank, self._blocks
         ways = [p for p in self._predecessors[block] if rank[p] < rank[block] and p in self._left]
         if not ways:
             return Scoreboard()
+        last = max(ways, key=rank.__getitem__)
+        ways = [p for p in ways if p == last or len(blocks[p].successors) == 1]
         way = max(ways, key=lambda p: (len(self._left[p].flying), rank[p]))
         left = self._left[way]
-        return left.copy() if len(self._blocks[way].successors) > 1 else left
+        return left.copy() if len(blocks[way].successors) > 1 else left
 
     def _repeat(self, loop: int, place: int, state: Scoreboard) -> None:
         """Go through a loop until it leaves what it found, then once more as often as that took."""
@@ -265,6 +273,8 @@ class _Walk:
                 done = state.read(what)
             elif isinstance(what, Issue):
                 ended = state.issue(at, what, began + at)
+                if what.transfer.queue is Queue.USE and not what.registers:
+                    measure.unread.add(at)
                 measure.bounded = measure.bounded or (what.array is not None and bool(ended))
             elif isinstance(what, Moves):
                 state.move(what)
@@ -303,8 +313,7 @@ class _Walk:
         if state.unknown or (state.of_block and self._threads is None):
             measure.bytes = None
         elif measure.bytes is not None:
-            of_block = Fraction(state.of_block, self._threads or 1)
-            measure.bytes = max(measure.bytes, state.of_thread + of_block)
+            measure.bytes = max(measure.bytes, state.of_thread * (self._threads or 1) + state.of_block)
 
     def _note_distance(self, flight: Flight, now: int, block: int) -> None:
         """Count a completion for the region of its load, but none behind the load's own loop."""
@@ -327,6 +336,8 @@ class _Walk:
             settled = False
             notes.append(f"which copies a barrier waits for cannot be told (line {self._lost[0]})")
         foreign = self._foreign_waits(measure)
+        if measure.unread:
+            notes.append(f"loads whose registers nothing uses are left out: {len(measure.unread)}")
         if foreign:
             settled = False
             notes.append(f"line {foreign[0]} waits for copies that are issued elsewhere")
@@ -336,7 +347,9 @@ class _Walk:
         distances = measure.distances if settled else []
         return InFlight(
             measure.loads if settled else None,
-            _plain(measure.bytes) if settled else None,
+            _plain(Fraction(measure.bytes, self._threads or 1))
+            if settled and measure.bytes is not None
+            else None,
             measure.covered / computes if computes else None,
             (min(distances), max(distances)) if distances else None,
             waits,
@@ -399,7 +412,5 @@ def _levels(changes: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], .
     return tuple((line, after) for line, (before, after) in lines.items() if before != after)
 
 
-def _plain(number: Fraction | None) -> int | float | None:
-    if number is None:
-        return None
+def _plain(number: Fraction) -> int | float:
     return number.numerator if number.denominator == 1 else float(number)

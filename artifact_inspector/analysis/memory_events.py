@@ -8,13 +8,12 @@ where something is done with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from artifact_inspector.analysis.barriers import BarrierArray, find_arrays
 from artifact_inspector.analysis.regions import Code
 from artifact_inspector.analysis.rounds import LOADS
-from artifact_inspector.model import EventKind, Flow, Language, Module, Queue, Transfer, Wait
+from artifact_inspector.model import EventKind, Language, Module, Queue, Transfer, Wait
 
 __all__ = ["Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
 
@@ -26,7 +25,7 @@ class Issue(NamedTuple):
     is_load: bool
     """False for a store, an atomic or a spill, which only takes a place in the queue."""
     registers: tuple[str, ...] = ()
-    """What it loads into, where its first use completes it."""
+    """What it loads into, where its first use completes it; none where nothing ever uses them."""
     joins: bool = False
     """True for a further load of one statement: inline assembly with several gives one value."""
     array: BarrierArray | None = None
@@ -120,8 +119,9 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     if any(isinstance(asked[index], Issue) for index in barriers):
         for index, array in find_arrays(code, module, language, barriers).items():
             asked[index] = asked[index]._replace(array=array)
+    followed = _follow_registers(code, asked)
     events: dict[int, list[Event]] = {}
-    for index, what in (*_register_events(code, asked), *asked.items()):
+    for index, what in (*followed, *asked.items()):
         events.setdefault(index, []).append(Event(index, what))
     blocks: list[list[Event]] = [[] for _ in code.function.blocks]
     for index in sorted(events):
@@ -129,26 +129,46 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     return [tuple(found) for found in blocks]
 
 
-def _register_events(
+def _follow_registers(
     code: Code, asked: dict[int, Issue | Commit | WaitFor]
-) -> Iterator[tuple[int, Reads | Moves]]:
+) -> list[tuple[int, Reads | Moves]]:
     """Where the registers that loads fill are used, moved and overwritten; the loads are told theirs."""
-    instructions, flow = code.function.instructions, code.flow
+    loads = _filled(code, asked)
+    if not loads:
+        return []
+    moves = _Moves(code, {name for _, names in loads.values() for name in names})
+    found = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
+    used = moves.sources_of({name for _, what in found if isinstance(what, Reads) for name in what.names})
+    for index, (joins, names) in loads.items():
+        what = asked[index]
+        assert isinstance(what, Issue)
+        asked[index] = what._replace(registers=() if used.isdisjoint(names) else names, joins=joins)
+    return found
+
+
+def _filled(
+    code: Code, asked: dict[int, Issue | Commit | WaitFor]
+) -> dict[int, tuple[bool, tuple[str, ...]]]:
+    """Of each load into registers: whether its statement holds one before it, and what it fills."""
+    found: dict[int, tuple[bool, tuple[str, ...]]] = {}
     statement, registers = (0, ""), tuple[str, ...]()
-    loads: dict[int, tuple[str, ...]] = {}
     for index, what in asked.items():
         if isinstance(what, Issue) and what.transfer.queue is Queue.USE:
-            instruction = instructions[index]
+            instruction = code.function.instructions[index]
             joins = statement == (instruction.line, instruction.text)
             if not joins:
                 statement, registers = (instruction.line, instruction.text), instruction.operands.results
-            loads[index] = registers
-            asked[index] = what._replace(registers=registers, joins=joins)
-    if not loads:
-        return
-    watched, moves = _follow(code, {name for names in loads.values() for name in names})
+            found[index] = (joins, registers)
+    return found
+
+
+def _register_events(
+    code: Code, loads: dict[int, tuple[str, ...]], moves: _Moves
+) -> list[tuple[int, Reads | Moves]]:
+    instructions, flow = code.function.instructions, code.flow
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
-    names_in = _VALUE.findall
+    events: list[tuple[int, Reads | Moves]] = []
+    watched, names_in = moves.watched, _VALUE.findall
     for block in flow.order:
         start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
         if start == stop or flow.position[stop - 1] < begins:
@@ -156,64 +176,79 @@ def _register_events(
         used: set[str] = set()  # since they were last filled: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            instruction = instructions[index]
-            names = names_in(instruction.text)
+            names = names_in(instructions[index].text)
             if watched.isdisjoint(names):
                 continue
-            move, fills = moves.get(index), loads.get(index, ())
-            if move is None:
-                reads = watched.intersection(names).difference(used, fills)
+            move, changed = moves.at.get(index), loads.get(index, ())
+            if move is not None:
+                changed = tuple(target for target, _ in move.pairs)
+                reads = watched.intersection(names).difference(used, changed, *(s for _, s in move.pairs))
             else:
-                handed = {name for target, sources in move.pairs for name in (target, *sources)}
-                reads = watched.intersection(names).difference(used, handed)
+                reads = watched.intersection(names).difference(used, changed)
             if reads:
-                yield index, Reads(frozenset(reads))
+                events.append((index, Reads(frozenset(reads))))
                 used |= reads
-            if move is None:
-                used.difference_update(fills)
-                continue
-            used.difference_update(target for target, _ in move.pairs)
-            if instruction.opcode == "phi":
-                phis += move.pairs
-            else:
-                yield index, move
+            used.difference_update(changed)
+            if move is not None:
+                if instructions[index].opcode == "phi":
+                    phis += move.pairs
+                else:
+                    events.append((index, move))
         if phis:
-            yield start, Moves(tuple(phis))
+            events.append((start, Moves(tuple(phis))))
+    return events
 
 
-def _follow(code: Code, filled: set[str]) -> tuple[set[str], dict[int, Moves]]:
-    """All names that the values of some registers take, and the moves that give them."""
-    instructions = code.function.instructions
-    mentions: dict[str, list[int]] = {}
-    for index, instruction in enumerate(instructions):
-        if instruction.kind is EventKind.MOVE and _RENAMES.match(instruction.opcode):
-            for name in _VALUE.findall(instruction.text):
-                mentions.setdefault(name, []).append(index)
-    handed: dict[str, list[Flow]] = {}
-    for flow in code.function.flows:
-        handed.setdefault(flow.source, []).append(flow)
-    watched, pending = set(filled), list(filled)
-    moved: dict[int, Moves] = {}
-    while pending:
-        name = pending.pop()
-        targets: list[str] = []
-        for index in mentions.get(name, ()):
-            if index not in moved:
-                results, reads = instructions[index].operands
-                moved[index] = Moves(
-                    tuple((result, reads) for result in results), instructions[index].guard is None
-                )
-            if any(name in sources for _, sources in moved[index].pairs):
-                targets += [target for target, _ in moved[index].pairs]
-        targets += [flow.target for flow in handed.get(name, ())]
-        new = [target for target in targets if target not in watched]
-        watched.update(new)
-        pending += new
-    for flow in code.function.flows:
-        if flow.source in watched or flow.target in watched:
-            earlier = moved[flow.at].pairs if flow.at in moved else ()
-            moved[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
-    return watched, moved
+class _Moves:
+    """The names that the values of some registers take, and the moves that give them."""
+
+    def __init__(self, code: Code, filled: set[str]) -> None:
+        instructions = code.function.instructions
+        mentions: dict[str, list[int]] = {}
+        constant: set[int] = set()
+        for index, instruction in enumerate(instructions):
+            if instruction.kind is EventKind.MOVE and _RENAMES.match(instruction.opcode):
+                names = _VALUE.findall(instruction.text)
+                if len(names) == 1:
+                    constant.add(index)
+                for name in names:
+                    mentions.setdefault(name, []).append(index)
+        handed: dict[str, list[str]] = {}
+        for flow in code.function.flows:
+            handed.setdefault(flow.source, []).append(flow.target)
+        self.watched = set(filled)
+        self.at: dict[int, Moves] = {}
+        pending = list(filled)
+        while pending:
+            name = pending.pop()
+            targets = handed.get(name, []).copy()
+            for index in mentions.get(name, ()):
+                if index not in self.at:
+                    # Decoding costs more than all else here, and a name that stands alone is the result.
+                    results, reads = ((name,), ()) if index in constant else instructions[index].operands
+                    always = instructions[index].guard is None
+                    self.at[index] = Moves(tuple((result, reads) for result in results), always)
+                targets += [target for target, sources in self.at[index].pairs if name in sources]
+            new = [target for target in targets if target not in self.watched]
+            self.watched.update(new)
+            pending += new
+        for flow in code.function.flows:
+            if flow.source in self.watched or flow.target in self.watched:
+                earlier = self.at[flow.at].pairs if flow.at in self.at else ()
+                self.at[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
+
+    def sources_of(self, names: set[str]) -> set[str]:
+        """Some names and all that they may have been before."""
+        sources: dict[str, set[str]] = {}
+        for move in self.at.values():
+            for target, before in move.pairs:
+                sources.setdefault(target, set()).update(before)
+        found, pending = set(names), list(names)
+        while pending:
+            new = sources.get(pending.pop(), set()) - found
+            found |= new
+            pending += new
+        return found
 
 
 def _outermost_start(code: Code, index: int) -> int:

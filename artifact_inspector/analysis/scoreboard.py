@@ -176,13 +176,19 @@ class Scoreboard:
         }
         ended: list[Flight] = []
         for target, flights in held.items():
-            alive = [flight for flight in flights if flight in self.flying]
+            if what.always:
+                kept: tuple[Flight, ...] = ()
+            else:
+                kept = self._holders.get(target, ())
+            alive = [
+                flight for flight in dict.fromkeys(flights) if flight in self.flying and flight not in kept
+            ]
             for flight in alive:
                 self._names[flight] += 1
             if what.always:
                 ended += self._let_go(target)
             if alive:
-                self._holders[target] = (*self._holders.get(target, ()), *alive)
+                self._holders[target] = (*kept, *alive)
         return ended
 
     def forget(self, arrays: Iterable[int]) -> None:
@@ -204,7 +210,7 @@ class Scoreboard:
         return sum(flight is not None for flight in self._in_order.get(queue, ())), None
 
     def _complete(self, flights: Iterable[Flight]) -> list[Flight]:
-        done = [flight for flight in flights if flight in self.flying]
+        done = [flight for flight in dict.fromkeys(flights) if flight in self.flying]
         self.flying.difference_update(done)
         for flight in done:
             self._names.pop(flight, None)
