@@ -264,8 +264,9 @@ def _width(load: Instruction, module: Module, language: Language) -> int:
         return 0 if moved is None or moved.of_block or moved.bytes is None else 8 * moved.bytes
     for found in language.types(load, module):
         layout = _PER_THREAD.search(found.layout)
-        if layout is not None and not found.is_memory:
-            return int(layout[1].split(",")[int(layout[2])]) * found.bits
+        per_thread = () if layout is None else layout[1].split(",")
+        if layout is not None and int(layout[2]) < len(per_thread) and not found.is_memory:
+            return int(per_thread[int(layout[2])]) * found.bits
     return 0
 
 
