@@ -45,7 +45,7 @@ class Cubin:
     frame_bytes: int | None
     """Local memory per thread of the kernel itself: spill slots and local arrays."""
     static_shared: int
-    """Bytes per block that the file itself asks for; Triton's is dynamic, hence 0."""
+    """Bytes per block that the file itself asks for, without the system's; Triton's is dynamic, hence 0."""
     threads: int | None
     """Threads per block that a launch must have (`.reqntid`), or may have at most (`.maxntid`)."""
     barriers: int | None
@@ -98,7 +98,7 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
     try:
         return _cubin(_open(data, "cubin", EM_CUDA), data, kernel)
     except _FAULTS as fault:
-        raise CacheError(f"The cubin cannot be read: {_said(fault)}.", _REMEDY) from fault
+        raise CacheError("The cubin is damaged.", _REMEDY) from fault
 
 
 def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
@@ -106,11 +106,7 @@ def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
     try:
         return _hsaco(_open(data, "hsaco", EM_AMDGPU), data, kernel)
     except _FAULTS as fault:
-        raise CacheError(f"The hsaco cannot be read: {_said(fault)}.", _REMEDY) from fault
-
-
-def _said(fault: BaseException) -> str:
-    return str(fault).rstrip(".") or type(fault).__name__
+        raise CacheError("The hsaco is damaged.", _REMEDY) from fault
 
 
 def _open(data: bytes, kind: str, machine: int) -> ELFFile:
@@ -151,12 +147,14 @@ def _chosen(kernels: list[str], wanted: str | None, kind: str) -> str:
 _MAX_THREADS, _PARAM_CBANK, _EXTERNS, _REQNTID = 0x05, 0x0A, 0x0F, 0x10
 _FRAME_SIZE, _REGCOUNT, _NUM_BARRIERS = 0x11, 0x2F, 0x4C
 _SVAL = 4
+_SYSTEM_SHARED = 1024
+"""Bytes of the system at the start of `.nv.shared` of kernels for sm_90 and later; cuobjdump counts them."""
 
 
 def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
     sections = {section.name: section for section in elf.iter_sections()}
     own = {
-        name.removeprefix(".nv.info."): dict(_attributes(section))
+        name.removeprefix(".nv.info."): dict(_attributes(section, data))
         for name, section in sections.items()
         if name.startswith(".nv.info.")
     }
@@ -167,7 +165,7 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
         [symbol.name for symbol in table.iter_symbols()] if isinstance(table, SymbolTableSection) else []
     )
     shared: dict[int, int] = {}
-    for attribute, value in _attributes(sections.get(".nv.info")):
+    for attribute, value in _attributes(sections.get(".nv.info"), data):
         if isinstance(value, bytes) and len(value) == 8:
             function, figure = struct.unpack("<II", value)
             if symbols[function] == kernel:
@@ -177,31 +175,35 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
     threads = said.get(_REQNTID, said.get(_MAX_THREADS))
     externs = said.get(_EXTERNS)
     barriers = said.get(_NUM_BARRIERS)
-    static = sections.get(f".nv.shared.{kernel}")
     target = _target("cubin", data)
+    capability = 0 if target is None else int(target.arch.removeprefix("sm_"))
+    static = sections.get(f".nv.shared.{kernel}")
+    system = _SYSTEM_SHARED if capability >= 90 else 0
     return Cubin(
         kernel,
         target,
         shared.get(_REGCOUNT),
         shared.get(_FRAME_SIZE),
-        0 if static is None else static["sh_size"],
+        0 if static is None else max(0, static["sh_size"] - system),
         math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
         # The attribute came with the ELF ABI 8; before, the section's flags hold the number.
         barriers & 0xFF if isinstance(barriers, int) else text["sh_flags"] >> 20 & 0x7F,
         tuple(symbols[at] for (at,) in struct.iter_unpack("<I", externs))
         if isinstance(externs, bytes)
         else (),
-        None if target is None or _capability(target) < 70 else _stack(text.data()),
+        _stack(_content(text, data)) if capability >= 70 else None,
     )
 
 
-def _capability(target: Target) -> int:
-    return int(target.arch.removeprefix("sm_"))
+def _content(section: Section, data: bytes) -> bytes:
+    """The bytes as they stand: a damaged flag must not have them taken for compressed ones."""
+    start = section["sh_offset"]
+    return data[start : start + section["sh_size"]]
 
 
-def _attributes(section: Section | None) -> Iterator[tuple[int, int | bytes]]:
+def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes where it has more."""
-    data = b"" if section is None else section.data()
+    data = b"" if section is None else _content(section, file)
     at = 0
     while at + 4 <= len(data):
         form, attribute, value = struct.unpack_from("<BBH", data, at)
