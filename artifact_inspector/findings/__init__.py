@@ -1,0 +1,51 @@
+"""What stands out in a kernel's facts: a small set of rules, one module each.
+
+A finding states a fact and what it is likely to cost; it never tells the reader what to do.
+"""
+
+from __future__ import annotations
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings import (
+    clustered_loads,
+    contradiction,
+    does_not_fit,
+    fma_instead_of_mma,
+    layout_conversion_in_loop,
+    lost_cache_modifier,
+    narrow_loads,
+    not_pipelined,
+    occupancy_limited,
+    older_mma_than_target,
+    pipeline_drained,
+    redundant_matrix_work,
+    register_spill,
+    wgmma_serialised,
+)
+from artifact_inspector.findings._rule import Finding, Remark, Rule, Severity
+
+__all__ = ["RULES", "Finding", "Remark", "Rule", "Severity", "find_findings"]
+
+RULES: tuple[Rule, ...] = (
+    clustered_loads.RULE,
+    pipeline_drained.RULE,
+    not_pipelined.RULE,
+    fma_instead_of_mma.RULE,
+    older_mma_than_target.RULE,
+    narrow_loads.RULE,
+    register_spill.RULE,
+    occupancy_limited.RULE,
+    layout_conversion_in_loop.RULE,
+    wgmma_serialised.RULE,
+    lost_cache_modifier.RULE,
+    contradiction.RULE,
+    does_not_fit.RULE,
+    redundant_matrix_work.RULE,
+)
+"""Every rule, by code; a code is never given to another rule."""
+
+
+def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
+    """What the rules say of a kernel, warnings first."""
+    found = [finding for rule in RULES for finding in rule.find(kernel)]
+    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.WARNING))

@@ -10,7 +10,7 @@ from inspect import cleandoc
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
 
-__all__ = ["Finding", "Remark", "Rule", "Severity"]
+__all__ = ["Finding", "Remark", "Rule", "Severity", "dots_of"]
 
 
 class Severity(Enum):
@@ -34,6 +34,8 @@ class Remark:
     """Lines of that stage's file."""
     sources: tuple[str, ...] = ()
     """Lines of the user's code, `file.py:line`."""
+    is_minor: bool = False
+    """True for a note of a rule that warns as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,21 @@ class Rule:
     def find(self, kernel: KernelFacts) -> Iterator[Finding]:
         """What the rule says of a kernel."""
         for remark in self.look(kernel):
-            yield Finding(self.code, self.name, self.severity, remark)
+            severity = Severity.NOTE if remark.is_minor else self.severity
+            yield Finding(self.code, self.name, severity, remark)
 
     @property
     def explanation(self) -> str:
         """The rule's page, as Markdown."""
         return cleandoc(self.page or "")
+
+
+def dots_of(kernel: KernelFacts, region: str) -> tuple[Stage | None, tuple[int, ...], tuple[str, ...]]:
+    """Where the dots of a region stand: tensor-level stage, lines there, lines of the user's code."""
+    for stage in (Stage.TTGIR, Stage.TTIR):
+        facts = kernel.stages.get(stage)
+        work = None if facts is None else facts.work.get(region)
+        if work is not None and work.matrix:
+            lines = tuple(found.lines[0] for found in work.matrix)
+            return stage, lines, tuple(dict.fromkeys(s for found in work.matrix for s in found.sources))
+    return None, (), ()

@@ -140,6 +140,7 @@ _OPERATION = re.compile(r'((?:%[^\s,=()]+(?:, )?)+)? ?=? ?"?([A-Za-z_]\w*(?:\.\w
 # Triton 2.0 prints MLIR's own `func`, `return` and `select` without their dialect.
 _FUNCTION = re.compile(r'(?:tt\.func|func\.func|func)\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
 _ARGUMENT = re.compile(r"(%[\w$.-]+):")
+_DIVISOR = re.compile(r"(%[\w$.-]+):[^%]*?\btt\.divisibility = (\d+)")
 _PAIR = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
 _BLOCK = re.compile(r"\^([\w$.-]+)(?:\((.*)\))?:")
 _TARGET = re.compile(r"\^([\w$.-]+)(?:\(([^)]*)\))?")
@@ -255,6 +256,7 @@ class _Reader:
 
     def _clear(self, name: str, line: int, arguments: tuple[str, ...]) -> None:
         self._name, self._line, self._arguments = name, line, arguments
+        self._divisibility: dict[str, int] = {}
         self._instructions: list[Instruction] = []
         self._starts: list[int] = [0]
         self._labels: list[str] = ["entry"]
@@ -302,6 +304,7 @@ class _Reader:
             self._end_function(None)
         arguments = tuple(_ARGUMENT.findall(line, found.end()))
         self._clear(found[1].strip('"'), number, arguments)
+        self._divisibility = {name: int(number) for name, number in _DIVISOR.findall(line, found.end())}
         self._open.append(_Region("func", -1, 0))
 
     def _operation(self, line: str, number: int) -> None:
@@ -500,6 +503,7 @@ class _Reader:
                 blocks,
                 tuple(sorted(self._flows, key=lambda flow: flow.at)),
                 tuple(self._partitions),
+                self._divisibility,
             )
         )
 

@@ -1,0 +1,49 @@
+"""The loads of several rounds stand together, in front of the first computes.
+
+The loads of neighbouring rounds stand together in front of the computes of the first: load, load, compute,
+compute. The order in which the kernel was written, load, compute, load, compute, is gone.
+
+**When it is said.** A region of the program is `clustered` or `grouped` at the last stage. The message
+names the stage that made it so when an earlier stage had another order.
+
+**What it is likely to cost, or gain.** More loads are in flight at once, which hides latency where
+registers suffice; more registers are live, and the first compute waits for loads that a later one needs.
+Which of the two wins depends on the target: measure both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity
+
+CLUSTERED = frozenset({"clustered", "grouped"})
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    last = kernel.last
+    if last is None:
+        return
+    for region in last.regions:
+        if region.verdict not in CLUSTERED or not region.in_program:
+            continue
+        loads = sum(found.loads for found in region.rounds)
+        message = (
+            f"{region.id}: {loads} loads of {len(region.rounds)} rounds stand together ({region.phrase})"
+        )
+        stage = kernel.changed.get(region.id)
+        if stage is not None:
+            before = next(
+                facts for facts in reversed(kernel.stages.values()) if facts.stage.order < stage.order
+            )
+            was = before.region(region.id)
+            message += f"; {stage.made_by} made it so at {stage.value}" + (
+                "" if was is None else f", it was {was.phrase} before"
+            )
+        lines = [found.first_load for found in region.rounds if found.first_load is not None]
+        sources = dict.fromkeys(source for found in region.rounds for source in found.sources)
+        yield Remark(message, last.stage, tuple(lines), tuple(sources))
+
+
+RULE = Rule("AI001", "clustered-loads", Severity.NOTE, _look, __doc__)

@@ -1,0 +1,31 @@
+"""Not one block fits onto a multiprocessor of the target.
+
+Not even one block fits onto a multiprocessor of the kernel's target: a launch fails.
+
+**When it is said.** The occupancy on the target is known to be 0 blocks. The resource that is exceeded is
+named.
+
+**What it is likely to cost.** Everything: the launch returns an error. An autotuner skips such a
+configuration silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    held, target = kernel.occupancy, kernel.artifact.target
+    if held is None or target is None or held.blocks != 0:
+        return
+    message = f"no block fits on {target}: {' and '.join(held.limited_by)}"
+    most = target.limits.shared_per_block
+    if "shared memory" in held.limited_by and most is not None:
+        message += f" ({kernel.resources.shared.value} bytes asked for, {most} are there)"
+    yield Remark(message, None)
+
+
+RULE = Rule("AI013", "does-not-fit", Severity.WARNING, _look, __doc__)

@@ -1,0 +1,38 @@
+"""A dot became multiply-adds of single lanes, where the target has matrix instructions.
+
+A `tl.dot` was compiled to multiply-adds of single lanes on a target that has matrix instructions: `MMA 0,
+FMA n`.
+
+**When it is said.** The tensor-level IR has a dot in a region, the last stage has no matrix instruction
+there, and the target has a matrix unit. The reason is named where the IR tells it: the types, the precision
+asked for, the tile, or a Triton that leaves the target's unit alone.
+
+**What it is likely to cost.** A multiple of the time: matrix units do many times the multiply-adds of the
+ordinary lanes per cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    for name, generation in kernel.generations.items():
+        if generation.used or generation.newest in (None, "none"):
+            continue
+        stage, lines, sources = dots_of(kernel, name)
+        if not lines:
+            continue
+        why = f": {generation.reason}" if generation.reason else ""
+        yield Remark(
+            f"{name}: {generation.words}, where {kernel.artifact.target} has {generation.newest}{why}",
+            stage,
+            lines,
+            sources,
+        )
+
+
+RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, _look, __doc__)

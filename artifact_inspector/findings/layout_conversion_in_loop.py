@@ -1,0 +1,46 @@
+"""A loop changes the layout of a tensor in every iteration.
+
+Every iteration of a loop changes the layout of a tensor through shared memory: a store, a barrier and a
+load.
+
+**When it is said.** TTGIR has a `ttg.convert_layout` in a loop that goes through shared memory, or of which
+that cannot be told.
+
+**What it is likely to cost.** Shared-memory traffic of twice the tensor and barriers between the warps, in
+every iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.model import Stage
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    facts = kernel.stages.get(Stage.TTGIR)
+    if facts is None:
+        return
+    for region in facts.regions:
+        work = facts.work.get(region.id)
+        if work is None or region.kind != "loop":
+            continue
+        found = [conversion for conversion in work.conversions if conversion.through_shared is not False]
+        if not found:
+            continue
+        size = sum(conversion.bytes for conversion in found)
+        changes = ", ".join(dict.fromkeys(conversion.change for conversion in found))
+        unsure = "" if all(conversion.through_shared for conversion in found) else ", as far as can be told"
+        sources = dict.fromkeys(c.source for c in found if c.source is not None)
+        yield Remark(
+            f"{region.id}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of {size} bytes "
+            f"in every iteration through shared memory{unsure} ({changes})",
+            Stage.TTGIR,
+            tuple(conversion.line for conversion in found),
+            tuple(sources),
+        )
+
+
+RULE = Rule("AI009", "layout-conversion-in-loop", Severity.NOTE, _look, __doc__)

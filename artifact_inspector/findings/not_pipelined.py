@@ -1,0 +1,45 @@
+"""A loop loads what it computes on in the same iteration.
+
+A loop loads what it computes on in the same iteration, all of it or a part, though the compile asked for
+stages.
+
+**When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
+and a reason stands in the IR or none could be found. A loop that was compiled with `num_stages` 1 is left
+alone, and so is one whose warps are specialised.
+
+**What it is likely to cost.** Inside a warp every iteration waits for the memory's latency; only other
+warps can fill the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+
+UNPIPELINED = frozenset({"serial", "interleaved", "clustered", "grouped", "mixed", "partly pipelined"})
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    last = kernel.last
+    for name, pipeline in kernel.pipelines.items():
+        region = None if last is None else last.region(name)
+        if last is None or region is None or region.verdict not in UNPIPELINED:
+            continue
+        if pipeline.num_stages is not None and pipeline.num_stages <= 1:
+            continue
+        why = pipeline.why_not or "no cause was found in the IR"
+        how = (
+            "not all of its loads are pipelined" if region.verdict == "partly pipelined" else "not pipelined"
+        )
+        asked = "" if pipeline.num_stages is None else f" (num_stages {pipeline.num_stages} asked for)"
+        stages = {evidence.stage for evidence in pipeline.evidence}
+        stage = stages.pop() if len(stages) == 1 else last.stage
+        lines = tuple(e.line for e in pipeline.evidence if e.stage is stage) or region.lines[:1]
+        sources = tuple(dict.fromkeys(s for found in region.rounds for s in found.sources))
+        has_dots = bool(dots_of(kernel, name)[1])
+        yield Remark(f"{name}: {how}{asked}: {why}", stage, lines, sources, is_minor=not has_dots)
+
+
+RULE = Rule("AI003", "not-pipelined", Severity.WARNING, _look, __doc__)

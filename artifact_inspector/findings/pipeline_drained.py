@@ -1,0 +1,37 @@
+"""A pipelined loop leaves nothing in flight at its wait.
+
+A pipelined loop waits, in every iteration, until nothing is in flight: `cp.async.wait_group 0`, `s_waitcnt
+vmcnt(0)`. What was loaded ahead is all waited for before the computes begin.
+
+**When it is said.** A loop runs ahead with asynchronous copies, and a wait for copies in it leaves none in
+flight, by its depth and by the copies that were issued in front of it.
+
+**What it is likely to cost.** The loads of the next iterations overlap with the computes behind the wait
+only, not with the wait. With `num_stages` 2 that is how the pipeline is built; with more it gives the
+additional stages away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    last = kernel.last
+    for name, pipeline in kernel.pipelines.items():
+        if last is None or pipeline.kind in (None, "register prefetch") or not pipeline.drains_at:
+            continue
+        region = last.region(name)
+        waits = {wait.op for wait in last.waits if wait.line in pipeline.drains_at}
+        depth = f"num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else "its num_stages"
+        message = (
+            f"{name}: {', '.join(sorted(waits))} 0 leaves no copy in flight in any iteration, at {depth}"
+        )
+        sources = () if region is None else tuple(s for found in region.rounds for s in found.sources)
+        yield Remark(message, last.stage, pipeline.drains_at, tuple(dict.fromkeys(sources)))
+
+
+RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, _look, __doc__)

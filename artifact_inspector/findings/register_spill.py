@@ -1,0 +1,33 @@
+"""Registers are kept in memory.
+
+The kernel needs more registers than it may have; some are kept in memory instead, written and read back.
+
+**When it is said.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN
+metadata counts spilled vector registers.
+
+**What it is likely to cost.** Memory traffic and latency inside the kernel. A few bytes outside the loop
+cost little; in the loop they are paid in every iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    taken = kernel.resources
+    stores, reloads = taken.spill_bytes.value, taken.reload_bytes.value
+    if not stores and not reloads:
+        return
+    registers = "" if taken.registers.value is None else f" at {taken.registers.value} registers per thread"
+    read = "" if reloads is None else f", {reloads} bytes read back"
+    yield Remark(
+        f"{stores} bytes of registers per thread are spilled{read}{registers} ({taken.spill_bytes.source})",
+        None,
+    )
+
+
+RULE = Rule("AI007", "register-spill", Severity.WARNING, _look, __doc__)

@@ -1,0 +1,41 @@
+"""A loop waits for all of its wgmma in every iteration.
+
+A loop waits in every iteration until all of its `wgmma` groups are complete: `wgmma.wait_group 0`. The
+tensor cores and the rest of the loop take turns.
+
+**When it is said.** A loop that issues `wgmma` holds a `wgmma.wait_group` of depth 0 at the last stage.
+
+**What it is likely to cost.** The matrix unit idles while the loop computes on the result and issues the
+next. Where the result is needed in the same iteration (attention's softmax) the wait cannot go; overlap
+then has to come from other warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.model import Queue
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    last = kernel.last
+    if last is None:
+        return
+    for region in last.regions:
+        work = last.work.get(region.id)
+        if work is None or region.kind != "loop" or not any("wgmma" in found.op for found in work.matrix):
+            continue
+        waits = [w for w in last.waits if w.region == region.id and w.queue is Queue.MATRIX and w.depth == 0]
+        if waits:
+            count = sum(found.count for found in work.matrix)
+            yield Remark(
+                f"{region.id}: wgmma.wait_group 0 waits for all {count} wgmma in every iteration",
+                last.stage,
+                tuple(wait.line for wait in waits),
+                dots_of(kernel, region.id)[2],
+            )
+
+
+RULE = Rule("AI010", "wait-in-loop-serialises-wgmma", Severity.NOTE, _look, __doc__)
