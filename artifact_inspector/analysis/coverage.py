@@ -27,6 +27,7 @@ class Part:
     """In all blocks that share the tile."""
     tiling: Tiling | None
     precision: str | None
+    sources: tuple[str, ...]
 
     @property
     def flop(self) -> int:

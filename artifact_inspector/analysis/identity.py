@@ -7,8 +7,9 @@ counted independently of each other, in two files.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 
@@ -44,6 +45,8 @@ class Reason(Enum):
     """Copies stand on paths of which a warp takes one."""
     ELSEWHERE = "elsewhere"
     """The work of the dots stands in another region."""
+    REMOVED = "removed"
+    """A dot's source line has no matrix instruction anywhere: LLVM found its result unused."""
     SCALAR = "scalar"
     """The dots became multiply-adds of single lanes."""
     UNKNOWN = "unknown"
@@ -150,7 +153,8 @@ def check_identity(
         )
         for name in dict.fromkeys((*dots, *works))
     ]
-    return {side.name: _judge(side, sides) for side in sides if side.dots or side.works or side.unread}
+    seen = frozenset(source for side in sides for work in side.works for source in work.sources)
+    return {side.name: _judge(side, sides, seen) for side in sides if side.dots or side.works or side.unread}
 
 
 def _around(name: str, parents: Mapping[str, str | None]) -> frozenset[str]:
@@ -198,13 +202,14 @@ def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[Part, ...]:
             work.issuers * (max(1, ctas // 2) if work.matrix.issuer == CTA_PAIR else ctas),
             work.tiling,
             work.precision,
+            work.sources,
         )
         for work in works
         if work.matrix is not None and work.issuers is not None
     )
 
 
-def _judge(side: _Side, sides: list[_Side]) -> Identity:
+def _judge(side: _Side, sides: list[_Side], seen: frozenset[str]) -> Identity:
     expected, found = side.expected * side.unrolled_by, side.found
     if side.unread:
         return Identity(expected, None, Reason.UNKNOWN, side.unread)
@@ -214,6 +219,17 @@ def _judge(side: _Side, sides: list[_Side]) -> Identity:
             return Identity(expected, found, Reason.UNROLLED, words)
         return Identity(expected, found, Reason.EXACT, _equation(side))
     reason, words = _explain(side, sides)
+    removed = [dot for dot in side.dots if seen and dot.sources and not seen.intersection(dot.sources)]
+    if reason is Reason.UNEXPLAINED and removed:
+        kept = replace(side, dots=tuple(dot for dot in side.dots if dot not in removed))
+        note = (
+            f"no instruction for the dot of {', '.join(source for dot in removed for source in dot.sources)}"
+        )
+        if found == kept.expected * side.unrolled_by:
+            return Identity(expected, found, Reason.REMOVED, note)
+        why, how = _explain(kept, sides)
+        if why is not Reason.UNEXPLAINED:
+            reason, words = why, f"{how}; {note}"
     return Identity(expected, found, reason, words)
 
 
@@ -237,6 +253,13 @@ def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
     if side.is_left_over and found and covered and found % covered == 0:
         return Reason.UNROLLED, f"the loop is gone: {found // covered} iterations in a row{also}"
     others = [other for other in sides if other is not side and _same_lines(side, other)]
+    for other in others:
+        # One lacks what the other has too much: that says more than a sum that happens to fit.
+        lacks = other.covered * other.unrolled_by - other.found
+        if lacks and found - covered == lacks:
+            part = "some" if (found if lacks < 0 else other.found) else "all"
+            where = f"here too: {part} of {other.name}" if lacks > 0 else f"{part} of it is in {other.name}"
+            return Reason.ELSEWHERE, f"{where}{also}"
     if found > covered:
         inside = [other for other in others if other.around is None or side.name in other.around]
         moved = _made_of(found - covered, inside)
@@ -245,10 +268,6 @@ def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
         for other in others:
             if other.expected and found - covered == other.iteration:
                 return Reason.COPIED, f"here too: the work of {other.name}{also}"
-    for other in others:
-        if found + other.found == covered + other.covered * other.unrolled_by:
-            where = f"some is in {other.name}" if found < covered else f"here too: some of {other.name}"
-            return Reason.ELSEWHERE, f"{where}{also}"
     if not side.expected:
         return Reason.UNEXPLAINED, "matrix instructions, and no dot in this region"
     return Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}{also}"
@@ -298,8 +317,9 @@ def _equation(side: _Side) -> str:
         + (f" of {side.ctas} CTAs" if side.ctas > 1 and not work.op.issuer.startswith("CTA") else "")
         for work in side.works
     ]
-    asked = []
+    copies: Counter[str] = Counter()
     for dot in side.dots:
-        copies = dot.count * dot.op.blocks * side.unrolled_by
-        asked.append(("" if copies == 1 else f"{copies} × ") + f"2·{dot.op.m}·{dot.op.n}·{dot.op.k}")
+        product = f"2·{dot.op.m}·{dot.op.n}·{dot.op.k}"
+        copies[product] += dot.count * dot.op.blocks * side.unrolled_by
+    asked = [f"{count} × {product}" if count > 1 else product for product, count in copies.items()]
     return f"{' + '.join(made)} = {' + '.join(asked)}"

@@ -46,7 +46,10 @@ class Tiling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatrixWork:
-    """The matrix operations of one region that are of one opcode, shape and types."""
+    """The matrix operations of one region that are of one opcode, shape and types.
+
+    Dots of tensor-level IR are also told apart by layout, precision and source line.
+    """
 
     op: str
     """As people write it: `mma.sync`, `tt.dot`; the whole opcode where `matrix` is None."""
@@ -84,32 +87,25 @@ def find_matrix_work(
         warps: that run the region: see `warps_of`.
     """
     indices = code.indices(region.blocks) if region.remains is None else region.remains
-    found: dict[tuple[str, MatrixOp | None, Tiling | None, str | None], list[int]] = {}
+    found: dict[_Kind, list[int]] = {}
     instructions = code.function.instructions
     for index in indices:
         instruction = instructions[index]
-        if instruction.kind is not EventKind.MATRIX:
-            continue
-        matrix = language.matrix(instruction, module)
-        tiling = precision = None
-        if matrix is not None and matrix.issuer == "block":
-            tiling = _tiling(instruction, module, language)
-            precision = _precision(instruction.text)
-        op = instruction.opcode if matrix is None else matrix.op
-        found.setdefault((op, matrix, tiling, precision), []).append(index)
+        if instruction.kind is EventKind.MATRIX:
+            found.setdefault(_kind(instruction, module, language), []).append(index)
     works = [
         MatrixWork(
-            op,
-            matrix,
+            kind.op,
+            kind.matrix,
             len(places),
             len(places) if region.remains is not None else _along_path(code, places),
-            _issuers(matrix, warps),
+            _issuers(kind.matrix, warps),
             (min(instructions[i].line for i in places), max(instructions[i].line for i in places)),
             _sources(instructions[i] for i in places),
-            tiling,
-            precision,
+            kind.tiling,
+            kind.precision,
         )
-        for (op, matrix, tiling, precision), places in found.items()
+        for kind, places in found.items()
     ]
     return tuple(sorted(works, key=lambda work: -(work.flop or 0)))
 
@@ -130,6 +126,31 @@ def warps_of(code: Code, works: Iterable[MatrixWork], module: Module, block: int
         return said.pop() if len(said) == 1 else None
     written = _attribute(module, "num-warps")
     return block if written is None else written
+
+
+class _Kind(NamedTuple):
+    """What instructions that are counted together have in common."""
+
+    op: str
+    matrix: MatrixOp | None
+    tiling: Tiling | None = None
+    precision: str | None = None
+    source: str | None = None
+
+
+def _kind(instruction: Instruction, module: Module, language: Language) -> _Kind:
+    matrix = language.matrix(instruction, module)
+    if matrix is None:
+        return _Kind(instruction.opcode, None)
+    if matrix.issuer != "block":
+        return _Kind(matrix.op, matrix)
+    return _Kind(
+        matrix.op,
+        matrix,
+        _tiling(instruction, module, language),
+        _precision(instruction.text),
+        _source(instruction),
+    )
 
 
 def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
@@ -201,12 +222,16 @@ def _attribute(module: Module, name: str) -> int | None:
 
 
 def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for instruction in instructions:
-        if instruction.location:
-            frame = instruction.location[0]
-            found[f"{frame.file.rpartition('/')[2]}:{frame.line}"] = None
-    return tuple(found)
+    named = (_source(instruction) for instruction in instructions)
+    return tuple(dict.fromkeys(source for source in named if source is not None))
+
+
+def _source(instruction: Instruction) -> str | None:
+    """The innermost frame, which every stage keeps."""
+    if not instruction.location:
+        return None
+    frame = instruction.location[0]
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
 
 
 def _along_path(code: Code, places: list[int]) -> int:

@@ -326,8 +326,22 @@ def test_work_that_moved_to_another_partition_is_found_there() -> None:
     dots = {"one": (dot(128, 128, 16),)}
     works = {"one": (dot(64, 128, 16),), "two": (dot(64, 128, 16),)}
     found = check_identity(dots, works, parents={"one": None, "two": None})
-    assert (found["one"].reason, found["one"].words) == (Reason.ELSEWHERE, "some is in two")
+    assert (found["one"].reason, found["one"].words) == (Reason.ELSEWHERE, "some of it is in two")
     assert found["two"].words == "here too: some of one"
+
+
+def test_all_the_work_of_a_loop_may_stand_in_another() -> None:
+    found = check_identity({"a": (dot(128, 32, 32),), "b": ()}, {"a": (), "b": (mma(16),)})
+    assert (found["a"].words, found["b"].words) == ("all of it is in b", "here too: all of a")
+
+
+def test_what_another_region_lacks_explains_an_excess_before_peeled_iterations_do() -> None:
+    # One dot of the partition and one iteration of the loop are the same number of operations.
+    dots = {"dispatch": (), "partition": (dot(128, 32, 32),), "loop": (dot(128, 32, 32),)}
+    works = {"dispatch": (mma(16),), "partition": (), "loop": (mma(16),)}
+    parents = {"dispatch": None, "partition": None, "loop": "dispatch"}
+    found = check_identity(dots, works, parents=parents)
+    assert found["dispatch"].words == "here too: all of partition"
 
 
 # -- generations ---------------------------------------------------------------------------
