@@ -34,8 +34,9 @@ class Multiprocessor:
 
     warps: int
     blocks: int
-    barriers: int
-    """Hardware barriers, shared by the resident blocks; AMD: a block of one wave takes none."""
+    barriers: int | None
+    """Hardware barriers that the resident blocks share, None where they limit nothing (before sm_90);
+    AMD: a block of one wave takes none."""
     partitions: int
     """Schedulers, each with a register file of its own: SM sub-partitions, SIMDs."""
     registers: int
@@ -111,7 +112,9 @@ _LLVM = (
 )
 
 
-def _cuda(shared: int, reserved: int, warps: int, blocks: int, barriers: int, unit: str) -> Limits:
+def _cuda(
+    shared: int, reserved: int, warps: int, blocks: int, unit: str, barriers: int | None = None
+) -> Limits:
     """Limits of a compute capability: KiB of shared memory per SM, KiB kept back per block."""
     multiprocessor = Multiprocessor(
         warps=warps,
@@ -155,15 +158,15 @@ _UNKNOWN = Limits()
 _LIMITS = {
     arch: limits
     for archs, limits in {
-        "sm_70": _cuda(96, 0, 64, 32, 64, "mma"),
-        "sm_75": _cuda(64, 0, 32, 16, 32, "mma"),
-        "sm_80": _cuda(164, 1, 64, 32, 64, "mma"),
-        "sm_86": _cuda(100, 1, 48, 16, 16, "mma"),
-        "sm_87": _cuda(164, 1, 48, 16, 16, "mma"),
-        "sm_89": _cuda(100, 1, 48, 24, 24, "mma"),
-        "sm_90": _cuda(228, 1, 64, 32, 64, "wgmma"),
-        "sm_100 sm_103": _cuda(228, 1, 64, 32, 64, "tcgen05"),
-        "sm_120 sm_121": _cuda(100, 1, 48, 24, 24, "mma"),
+        "sm_70": _cuda(96, 0, 64, 32, "mma"),
+        "sm_75": _cuda(64, 0, 32, 16, "mma"),
+        "sm_80": _cuda(164, 1, 64, 32, "mma"),
+        "sm_86": _cuda(100, 1, 48, 16, "mma"),
+        "sm_87": _cuda(164, 1, 48, 16, "mma"),
+        "sm_89": _cuda(100, 1, 48, 24, "mma"),
+        "sm_90": _cuda(228, 1, 64, 32, "wgmma", 64),
+        "sm_100 sm_103": _cuda(228, 1, 64, 32, "tcgen05", 64),
+        "sm_120 sm_121": _cuda(100, 1, 48, 24, "mma", 24),
         "gfx906": _hip(64, 40, 4, 256, 4, 256, "none"),
         "gfx908": _hip(64, 40, 4, 256, 4, 256, "mfma"),
         "gfx90a gfx942": _hip(64, 32, 4, 512, 8, 512, "mfma"),

@@ -93,7 +93,7 @@ def find_occupancy(
         "registers": _blocks_by_registers(holds, per_partition, warps_per_block, whole_rounds=not amd),
     }
     used = 1 if barriers is None else barriers
-    if used and not (amd and warps_per_block == 1):
+    if used and holds.barriers is not None and not (amd and warps_per_block == 1):
         allowed["barriers"] = holds.barriers // used
     taken = _rounded(shared_bytes + holds.shared_reserved, holds.shared_unit)
     if taken:
@@ -145,7 +145,7 @@ def _doubled(holds: Multiprocessor) -> Multiprocessor:
         holds,
         warps=2 * holds.warps,
         blocks=2 * holds.blocks,
-        barriers=2 * holds.barriers,
+        barriers=holds.barriers and 2 * holds.barriers,
         partitions=2 * holds.partitions,
         shared=2 * holds.shared,
     )
