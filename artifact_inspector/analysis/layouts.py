@@ -2,7 +2,7 @@
 
 A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number)
 moves the element it names by basis i; the moves of several bits add up by exclusive or. Elements
-are numbered row by row.
+are numbered with the first axis fastest, as Triton does: where it breaks ties, the order counts.
 
 Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of Triton.
 """
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"(\w+) = (\d+|true|false)")
 _LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
 _VECTOR = re.compile(r"\[([\d, ]*)\]")
 _KIND = re.compile(r"#[a-z_]+\.(\w+)<")
-_PARENT = re.compile(r"parent = (#.*)\}>$")
+_PARENT = re.compile(r"parent = (#[^{]*\{)")
 
 _NAMES = {
     "blocked": "blocked",
@@ -55,8 +55,19 @@ class Layout:
     """What all threads cover by one repetition of the layout's pattern, along each axis."""
     order: tuple[int, ...]
     """Axes, fastest first."""
-    contiguous: int
-    """Elements next to each other along the fastest axis in one thread's registers."""
+    contiguous: tuple[int, ...]
+    """Elements next to each other along each axis in one thread's registers."""
+    kind: str
+    """As `short_name` has it."""
+
+    def axis_of(self, basis: int) -> int:
+        """The axis along which a basis moves; the slowest of several."""
+        stride = 1
+        for axis, extent in enumerate(self.shape):
+            stride *= extent
+            if basis < stride:
+                return axis
+        return len(self.shape) - 1
 
 
 def short_name(layout: str) -> str:
@@ -70,7 +81,7 @@ def read_layout(tensor: TensorType, threads_per_warp: int) -> Layout | None:
     if any(extent & (extent - 1) or extent == 0 for extent in tensor.shape):
         return None
     pattern = _pattern(tensor.layout, tensor.shape, threads_per_warp)
-    return None if pattern is None else _fit(pattern, tensor.shape)
+    return None if pattern is None else _fit(pattern, tensor.shape, short_name(tensor.layout))
 
 
 def span(bases: Iterable[int]) -> list[int]:
@@ -88,7 +99,7 @@ def span(bases: Iterable[int]) -> list[int]:
 def extent_along(bases: Bases, shape: tuple[int, ...], axis: int) -> int:
     """By how many different places along one axis these bases move."""
     stride = 1
-    for extent in shape[axis + 1 :]:
+    for extent in shape[:axis]:
         stride *= extent
     mask = (shape[axis] - 1) * stride
     return 1 << len(span(basis & mask for basis in bases))
@@ -110,29 +121,46 @@ def _pattern(text: str, shape: tuple[int, ...], threads: int) -> _Pattern | None
     if found is None:
         return None
     kind = found[1]
-    parent = _PARENT.search(text)
-    lists = {
-        name: _integers(values) for name, values in _LIST.findall(text[: parent.start()] if parent else text)
-    }
-    numbers = dict(_NUMBER.findall(text[: parent.start()] if parent else text))
-    if kind == "slice" and parent is not None and "dim" in numbers:
-        return _slice(parent[1], int(numbers["dim"]), shape, threads)
+    if kind in ("slice", "dot_op"):
+        return _derived(kind, text, shape, threads)
     if kind == "linear":
         return _linear(text, shape)
+    lists = {name: _integers(values) for name, values in _LIST.findall(text)}
+    numbers = dict(_NUMBER.findall(text))
     if kind == "blocked" and {"sizePerThread", "threadsPerWarp", "warpsPerCTA", "order"} <= lists.keys():
         sizes = (lists["sizePerThread"], lists["threadsPerWarp"], lists["warpsPerCTA"])
         return _nested(sizes, lists["order"])
     if kind in ("nvidia_mma", "mma") and numbers.get("versionMajor") in ("2", "3"):
         return _mma(lists["warpsPerCTA"], lists.get("instrShape", (16, 8)), int(numbers["versionMajor"]))
-    if kind == "amd_mfma" and threads == 64:
+    if kind == "amd_mfma" and threads == 64 and set(lists.get("tilesPerWarp", (1,))) == {1}:
         m = lists["instrShape"][0]
         return _mfma(lists["warpsPerCTA"], m, numbers.get("isTransposed") == "true")
-    if (
-        kind == "dot_op"
-        and parent is not None
-        and parent[1].startswith(("#ttg.nvidia", "#triton_gpu.nvidia"))
-    ):
-        return _mma_operand(parent[1], int(numbers["opIdx"]), int(numbers.get("kWidth", 0)))
+    if kind == "amd_wmma" and threads == 32:
+        return _wmma(text, lists, numbers)
+    return None
+
+
+def _derived(kind: str, text: str, shape: tuple[int, ...], threads: int) -> _Pattern | None:
+    """A layout made of another: a slice of it, or an operand of a dot that has it."""
+    found = _PARENT.search(text)
+    if found is None:
+        return None
+    stop = text.rfind("}>", 0, text.rfind("}>")) + 2
+    parent, own = text[found.start(1) : stop], text[: found.start()] + text[stop:]
+    numbers = dict(_NUMBER.findall(own))
+    if kind == "slice":
+        return _slice(parent, int(numbers["dim"]), shape, threads) if "dim" in numbers else None
+    if "opIdx" not in numbers or len(shape) != 2:
+        return None
+    operand, width = int(numbers["opIdx"]), int(numbers.get("kWidth", 0))
+    lists = {name: _integers(values) for name, values in _LIST.findall(parent)}
+    if short_name(parent) == "blocked" and "sizePerThread" in lists:
+        sizes = (lists["sizePerThread"], lists["threadsPerWarp"], lists["warpsPerCTA"])
+        return _blocked_operand(sizes, lists["order"], 1 - operand, shape)
+    if short_name(parent) == "mma":
+        return _mma_operand(parent, operand, width)
+    if short_name(parent) == "mfma" and threads == 64 and set(lists.get("tilesPerWarp", (1,))) == {1}:
+        return _mfma_operand(lists["warpsPerCTA"], lists["instrShape"][0], operand, width)
     return None
 
 
@@ -213,6 +241,67 @@ def _mfma(warps: tuple[int, ...], m: int, transposed: bool) -> _Pattern | None:
     return _Pattern(register, lane, warp, (rows, columns), tuple(builder.reach))
 
 
+def _mfma_operand(warps: tuple[int, ...], m: int, operand: int, width: int) -> _Pattern | None:
+    if len(warps) != 2 or m not in (16, 32) or not width:
+        return None
+    k, outer = 1 - operand, operand
+    builder = _Builder(2)
+    register = builder.along(k, width)
+    lane = [*builder.along(outer, m), *builder.along(k, 64 // m)]
+    warp = [
+        b
+        for axis in (1, 0)
+        for b in (builder.along(axis, warps[axis]) if axis == outer else builder.nothing(warps[axis]))
+    ]
+    return _Pattern(register, lane, warp, (k, outer), tuple(builder.reach))
+
+
+def _blocked_operand(
+    sizes: tuple[tuple[int, ...], ...], order: tuple[int, ...], k: int, shape: tuple[int, ...]
+) -> _Pattern:
+    """Every thread holds all of k: a dot of multiply-adds, without matrix instructions."""
+    builder = _Builder(2)
+    register = [b for a in order for b in builder.along(a, shape[a] if a == k else sizes[0][a])]
+    lane, warp = (
+        [b for a in order for b in (builder.nothing(size[a]) if a == k else builder.along(a, size[a]))]
+        for size in sizes[1:]
+    )
+    return _Pattern(register, lane, warp, order, tuple(builder.reach))
+
+
+def _wmma(text: str, lists: dict[str, tuple[int, ...]], numbers: dict[str, str]) -> _Pattern | None:
+    version = numbers.get("version", "1")
+    rows, columns = (1, 0) if numbers.get("isTranspose", numbers.get("isTransposed")) == "true" else (0, 1)
+    builder = _Builder(2)
+    if version == "1":  # neighbouring rows lie in the two halves of a warp
+        lane = [*builder.along(columns, 16), *builder.along(rows, 2)]
+        register = builder.along(rows, 8)
+    else:
+        register = builder.along(rows, 8)
+        lane = [*builder.along(columns, 16), *builder.along(rows, 2)]
+    order = (rows, columns)
+    if "warpsPerCTA" in lists:
+        if len(lists["warpsPerCTA"]) != 2:
+            return None
+        warp = [b for axis in (1, 0) for b in builder.along(axis, lists["warpsPerCTA"][axis])]
+        return _Pattern(register, lane, warp, order, tuple(builder.reach))
+    # From 3.7 on the tiles of a block are a linear layout of their own.
+    levels = {
+        name: [_integers(vector) for vector in _VECTOR.findall(vectors)]
+        for name, vectors in _LINEAR.findall(text)
+    }
+    moves = {name: [tuple(16 * n for n in vector) for vector in vectors] for name, vectors in levels.items()}
+    if any(len(move) != 2 for vectors in moves.values() for move in vectors):
+        return None
+    warp = moves.get("warp", [])
+    register += moves.get("register", [])
+    reach = [16, 16]
+    for move in (*warp, *moves.get("register", [])):
+        for axis in (0, 1):
+            reach[axis] = max(reach[axis], 2 * move[axis])
+    return _Pattern(register, lane, warp, order, tuple(reach))
+
+
 def _linear(text: str, shape: tuple[int, ...]) -> _Pattern | None:
     levels = {
         name: [_integers(vector) for vector in _VECTOR.findall(vectors)]
@@ -244,26 +333,17 @@ def _slice(parent: str, dim: int, shape: tuple[int, ...], threads: int) -> _Patt
     )
 
 
-def _fit(pattern: _Pattern, shape: tuple[int, ...]) -> Layout:
+def _fit(pattern: _Pattern, shape: tuple[int, ...], kind: str) -> Layout:
     """A pattern cut where the tensor ends, and repeated in registers where it goes on."""
     strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    for axis in range(1, len(shape)):
+        strides[axis] = strides[axis - 1] * shape[axis - 1]
 
     def flat(basis: tuple[int, ...]) -> int:
         return sum(move % extent * stride for move, extent, stride in zip(basis, shape, strides, strict=True))
 
     register = [flat(basis) for basis in pattern.register]
     reach = list(pattern.tile)
-    contiguous = 0
-    for basis in pattern.register:
-        fastest = pattern.order[0]
-        if (
-            basis[fastest] == 1 << contiguous
-            and basis[fastest] < shape[fastest]
-            and sum(basis) == basis[fastest]
-        ):
-            contiguous += 1
     for axis in pattern.order:
         while reach[axis] < shape[axis]:
             register.append(reach[axis] * strides[axis])
@@ -275,5 +355,14 @@ def _fit(pattern: _Pattern, shape: tuple[int, ...]) -> Layout:
         tuple(flat(basis) for basis in pattern.warp),
         pattern.tile,
         pattern.order,
-        1 << contiguous,
+        tuple(_contiguous(pattern.register, axis, extent) for axis, extent in enumerate(shape)),
+        kind,
     )
+
+
+def _contiguous(register: list[tuple[int, ...]], axis: int, extent: int) -> int:
+    found = 1
+    for basis in register:
+        if sum(basis) == basis[axis] == found < extent:
+            found *= 2
+    return found

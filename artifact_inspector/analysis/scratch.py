@@ -12,7 +12,17 @@ import re
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.layouts import Layout, extent_along, read_layout, span
-from artifact_inspector.analysis.swizzling import Reach, padded_elements, reach, swizzled_elements
+from artifact_inspector.analysis.swizzling import (
+    MATRIX,
+    TRANSPOSED,
+    VECTOR,
+    Access,
+    Reach,
+    padded_elements,
+    reach,
+    swapped_bits,
+    swizzled_elements,
+)
 from artifact_inspector.model import Instruction, Language, Module, TensorType
 
 __all__ = ["Release", "Rules", "conversion_bytes", "element_bits", "find_rules", "scratch_bytes"]
@@ -33,6 +43,16 @@ class Rules:
     """Triton's version; None for one of 3.3 and later that nothing tells apart."""
     is_amd: bool
     threads_per_warp: int
+    capability: int | None
+    """NVIDIA's compute capability: 90 for sm_90; None for AMD, or where it is not named."""
+
+    def accesses(self, bits: int) -> tuple[tuple[Access, ...], tuple[Access, ...]]:
+        """Wide stores to, and loads from, shared memory that a conversion may use."""
+        if self.capability is None:
+            return (), ()
+        matrix = (*((MATRIX,) if bits <= 32 else ()), *((TRANSPOSED,) if bits == 16 else ()))
+        stores = (VECTOR, *(matrix if self.capability >= 90 else ()))
+        return stores, (VECTOR, *(matrix if self.capability >= 75 else ()))
 
     def since(self, release: Release) -> bool | None:
         """Whether the version is that or later; None when that is not known."""
@@ -52,7 +72,13 @@ def find_rules(module: Module, triton: str | None) -> Rules:
     elif not new:
         release = (3, 0) if target else (2, 1)
     threads = attributes.get(f"{prefix}threads-per-warp", "32")
-    return Rules(release, target.startswith("hip"), int(threads) if threads.isdigit() else 32)
+    arch = target.removeprefix("cuda:")
+    return Rules(
+        release,
+        target.startswith("hip"),
+        int(threads) if threads.isdigit() else 32,
+        int(arch) if arch.isdigit() else None,
+    )
 
 
 def scratch_bytes(
@@ -91,13 +117,16 @@ def conversion_bytes(source: Layout, target: Layout, bits: int, rules: Rules) ->
     if far is Reach.THREAD:
         return 0
     shuffles = rules.since((3, 3))
-    swizzles = False if rules.is_amd else rules.since((3, 4))
-    if far is Reach.WARP and (shuffles is None or shuffles):
-        return 0
-    padded = padded_elements(source, target) * max(8, bits) // 8
+    swizzles = rules.since((3, 4))
+    if rules.is_amd and swizzles and not rules.since((3, 6)):
+        swizzles = None
+    if far is Reach.WARP and shuffles is not False and swapped_bits(source, target) < 2:
+        return 0  # Triton shuffles at most one bit, then prefers shared memory
+    padded = padded_elements(source, target, max(8, bits), rules.release or (3, 4)) * max(8, bits) // 8
     if swizzles is False:
         return padded
-    swizzled = swizzled_elements(source, target, max(8, bits)) * max(8, bits) // 8
+    stores, loads = rules.accesses(max(8, bits))
+    swizzled = swizzled_elements(source, target, max(8, bits), stores, loads) * max(8, bits) // 8
     return swizzled if swizzles or swizzled == padded else None
 
 
