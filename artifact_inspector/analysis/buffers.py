@@ -36,6 +36,7 @@ _TOUCHING = frozenset(
         EventKind.SHARED_LOAD,
         EventKind.SHARED_STORE,
         EventKind.MATRIX,
+        EventKind.WAIT,
     }
 )
 _VIEW = re.compile(r"memdesc|extract_slice")
@@ -83,6 +84,8 @@ class LoopBuffers:
     """Groups that one trip through the body closes; phases that it arms."""
     waits: tuple[CopyWait, ...]
     """In the loop, in execution order."""
+    phases: tuple[int, ...]
+    """Lines of the waits in the loop for the barriers that its copies arrive at; TTGIR only."""
     front: tuple[int, ...]
     """Lines of the asynchronous copies into its buffers in front of the loop."""
     drain: int | None
@@ -160,7 +163,7 @@ class _Events:
     reads: list[int] = field(default_factory=list)
     matrix: list[int] = field(default_factory=list)
     commits: Counter[Queue] = field(default_factory=Counter)
-    waits: list[CopyWait] = field(default_factory=list)
+    waits: list[tuple[int, CopyWait]] = field(default_factory=list)
 
     def gather(self, code: Code, block: BasicBlock, module: Module, language: Language) -> None:
         lists = {
@@ -182,7 +185,7 @@ class _Events:
             elif kind is EventKind.WAIT:
                 wait = _wait(instructions[index], module, language)
                 if wait is not None:
-                    self.waits.append(wait)
+                    self.waits.append((index, wait))
 
     def describe(
         self,
@@ -195,13 +198,15 @@ class _Events:
     ) -> LoopBuffers:
         instructions = code.function.instructions
         buffers: tuple[Buffer, ...] = ()
-        front: tuple[int, ...] = ()
+        phases: list[int] = []
+        front: list[int] = []
         widths: dict[Chain, tuple[int, int]] = {}
         if memory is not None:
             assert region.loop is not None
             used = memory.buffers_of(region.loop, [*self.copies, *self.stores, *self.reads, *self.matrix])
             buffers = tuple(used.values())
-            front = tuple(instructions[i].line for i in memory.copies_in_front(region.loop, used.keys()))
+            phases += memory.waits_for(self.copies, [index for index, _ in self.waits])
+            front += memory.copies_in_front(region.loop, used.keys())
         if module.stage.order != Stage.LLIR.order:
             for index in self.loads:
                 width = _width(instructions[index], module, language)
@@ -220,8 +225,9 @@ class _Events:
             lines(self.stores),
             lines(self.matrix),
             dict(self.commits),
-            tuple(self.waits),
-            front,
+            tuple(wait for _, wait in self.waits),
+            lines(phases),
+            lines(front),
             _find_drain(code, region, module, language),
             widths,
         )
@@ -244,16 +250,15 @@ def _find_drain(code: Code, region: Region, module: Module, language: Language) 
             continue
         if not past:
             continue
+        beside = flow.loop_of[block] != loop.parent  # a loop of its own, whose waits are too
         for index in range(code.function.blocks[block].start, code.function.blocks[block].stop):
             kind = instructions[index].kind
             if kind is EventKind.ASYNC_COPY:
                 return None
-            if kind is EventKind.WAIT:
+            if kind is EventKind.WAIT and not beside:
                 wait = _wait(instructions[index], module, language)
                 if wait is not None and wait.queue in COPY_QUEUES and wait.depth == 0:
                     return wait.line
-        if flow.loop_of[block] != loop.parent:
-            return None  # another loop begins
     return None
 
 
@@ -284,6 +289,8 @@ class _Memory:
         """Allocations of several tiles, of which one is taken by a number."""
         self.touched: dict[int, tuple[int, ...]] = {}
         """The allocations that a copy, a matrix operation or a load or store of shared memory uses."""
+        self.signals: dict[int, int] = {}
+        """The allocation of the barrier that a copy arrives at or a wait waits for."""
         self._root: dict[str, int] = {}
         self._read()
 
@@ -304,6 +311,11 @@ class _Memory:
                         instructions[root].line, self.names[root], count, tile.size // max(1, count)
                     )
         return dict(sorted(found.items()))
+
+    def waits_for(self, copies: Sequence[int], waits: Sequence[int]) -> Iterator[int]:
+        """Those of some waits that wait for a barrier of some copies."""
+        barriers = {self.signals[index] for index in copies if index in self.signals}
+        return (index for index in waits if self.signals.get(index) in barriers)
 
     def copies_in_front(self, loop: int, roots: Set[int]) -> Iterator[int]:
         """Asynchronous copies into some allocations that stand right in front of a loop."""
@@ -340,19 +352,20 @@ class _Memory:
         results = instruction.operands.results
         if not results or not types:
             return
-        if types[-1].bits == 64 and types[-1].shape[-1] == 1:
-            self._root.pop(results[0], None)
-            return
         self._root[results[0]] = index
-        self.tiles[index] = types[-1]
-        self.names[index] = results[0]
+        if types[-1].bits != 64 or types[-1].shape[-1] != 1:  # else barriers
+            self.tiles[index] = types[-1]
+            self.names[index] = results[0]
 
     def _touch(self, index: int, instruction: Instruction) -> None:
         operands = instruction.operands
-        roots = tuple(dict.fromkeys(self._root[name] for name in operands.reads if name in self._root))
-        if not roots:
+        found = dict.fromkeys(self._root[name] for name in operands.reads if name in self._root)
+        roots = tuple(root for root in found if root in self.tiles)
+        if instruction.kind in (EventKind.ASYNC_COPY, EventKind.WAIT):
+            self.signals.update((index, root) for root in found if root not in self.tiles)
+        if not roots or instruction.kind is EventKind.WAIT:
             return
-        # Only a matrix operation reads several; a copy's destination stands in front of its barrier.
+        # Only a matrix operation uses several.
         self.touched[index] = roots if instruction.kind is EventKind.MATRIX else roots[:1]
         if "insert_slice" in instruction.opcode and operands.results:
             self._root[operands.results[0]] = roots[0]  # until 2.3 the buffer is a value
@@ -365,7 +378,7 @@ class _Memory:
             return
         self._root[results[0]] = root
         types = self.language.types(instruction, self.module)
-        if not types or "reshape" in instruction.opcode:
+        if not types or root not in self.tiles or "reshape" in instruction.opcode:
             return
         if len(types[-1].shape) < len(self.tiles[root].shape):
             self.indexed.add(root)

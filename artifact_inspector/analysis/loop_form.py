@@ -20,6 +20,8 @@ from artifact_inspector.model import EventKind
 __all__ = ["LoopForm", "LoopLoad", "find_loop_form"]
 
 _ASKED = re.compile(r"\btt\.num_stages = (-?\d+)")
+_BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
+_CONSTANT = re.compile(r"(%[\w$.-]+) = arith\.constant (-?\d+) :")
 _FARTHEST = 4
 """Loads in a chain of addresses that are told apart."""
 
@@ -52,6 +54,8 @@ class LoopForm:
     old_values: int | None
     """Line where it hands a value on as it came: what the iteration after next reads is older than
     one iteration."""
+    trips: int | None
+    """How often it runs, where its bounds are constants."""
     rounds: tuple[tuple[LoopLoad, ...], ...]
     """Its load statements as the region's rounds have them; empty where this is not the stage that
     the rounds were read from."""
@@ -85,12 +89,28 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
         operation.opcode == "scf.for",
         _first_line(code, inner[0].header) if inner else None,
         _old_values(code, opening),
+        _trips(code, opening),
         rounds,
     )
 
 
 def _first_line(code: Code, block: int) -> int:
     return code.function.instructions[max(0, code.function.blocks[block].start - 1)].line
+
+
+def _trips(code: Code, opening: int) -> int | None:
+    bounds = _BOUNDS.search(code.function.instructions[opening].text)
+    if bounds is None:
+        return None
+    constants = {
+        found[1]: int(found[2])
+        for instruction in code.function.instructions[:opening]
+        if (found := _CONSTANT.match(instruction.text)) is not None
+    }
+    low, high, step = (constants.get(name) for name in bounds.groups())
+    if low is None or high is None or not step or step < 0:
+        return None
+    return max(0, -((low - high) // step))
 
 
 def _old_values(code: Code, opening: int) -> int | None:

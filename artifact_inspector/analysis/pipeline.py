@@ -45,6 +45,8 @@ class Pipeline:
     """The wait behind the loop that leaves nothing in flight."""
     drains_at: tuple[int, ...]
     """Lines of the waits of depth 0 among them."""
+    trips: int | None
+    """How often the program's loop runs, where its bounds are constants."""
     why_not: str | None
     """Why it is not pipelined, or not all of its loads, or not as deep as TTGIR has it."""
     evidence: tuple[Evidence, ...]
@@ -116,6 +118,7 @@ class _Explanation:
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain if asynchronous else None,
             drains_at=tuple(line for depth, line in waits if depth == 0) if runs_ahead else (),
+            trips=None if self.loop.program is None else self.loop.program.trips,
             why_not=None if cause is None else cause.words,
             evidence=() if cause is None else cause.evidence,
             notes=tuple(self.notes),
@@ -176,16 +179,20 @@ class _Explanation:
         return rounded(depth / each) if each else None
 
     def _phases_in_flight(self) -> float | None:
-        """A phase names no depth; what has been copied behind the one waited for tells it.
+        """A phase names no depth: what TTGIR has copied behind the one it waits for tells it.
 
-        The wait stands in front of the computes that take the phase's data, so that the copies in
-        front of it are `distance` iterations ahead of it, those behind one less.
+        A wait in front of the computes is for the iteration's own data, so the copies in front of it
+        are `distance` iterations ahead, those behind it will be.
         """
-        distance = self.region.distance
-        if not isinstance(distance, int) or not self.last.copies or not self.last.copy_waits:
+        distance, tiles = self.region.distance, self.tiles
+        if not isinstance(distance, int) or tiles is None or not tiles.phases:
             return None
-        first = min(wait.line for wait in self.last.copy_waits)
-        return distance if max(self.last.copies) < first else distance - 1
+        first = min(tiles.phases)
+        if tiles.matrix and max(tiles.matrix) < first:
+            return None
+        if max(tiles.copies) < first:
+            return distance
+        return distance - 1 if min(tiles.copies) > first else None
 
     def _prologue(self) -> float | None:
         tiles, region = self.tiles, self.loop.facts.get(Stage.TTGIR)

@@ -220,6 +220,72 @@ def test_copies_that_became_loads_below_are_a_register_prefetch() -> None:
     assert (found.commits_per_iteration, found.wait_depth, found.why_not) == (None, None, None)
 
 
+BARRIER = f"!ttg.memdesc<1xi64, {MEMORY}>"
+SQUARE = MATMUL.replace("      %v = tt.load %y : tensor<64x64x!tt.ptr<f16>>\n", "").replace("%v", "%u")
+BARRIERS = f"!ttg.memdesc<2x1xi64, {MEMORY}>"
+
+
+def tma_copy(name: str, slot: str) -> str:
+    """A copy by TMA into one slot, for which one phase of the slot's barrier is armed."""
+    return f"""      %{name}b = ttg.memdesc_index %bars[{slot}] : {BARRIERS} -> {BARRIER}
+      ttng.barrier_expect %{name}b, 8192, %b : {BARRIER}
+      %{name}s = ttg.memdesc_index %bu[{slot}] : {TILES} -> {TILE}
+      ttng.async_tma_copy_global_to_local %x[%n, %n] %{name}s, %{name}b, %b : \
+!tt.tensordesc<tensor<64x64xf16>>, {BARRIER} -> {TILE}
+"""
+
+
+def phased(*, over: bool = False, late: bool = False) -> str:
+    """A loop that TMA fills one iteration ahead.
+
+    Args:
+        over: it waits for its matrix operations too, by a barrier of their own.
+        late: its wait for the copies stands behind the dot.
+    """
+    wait = f"      ttng.wait_barrier %bar, %n : {BARRIER}\n"
+    return (
+        HEAD
+        + f"    %bu = ttg.local_alloc : () -> {TILES}\n    %bars = ttg.local_alloc : () -> {BARRIERS}\n"
+        + f"    %done = ttg.local_alloc : () -> {BARRIERS}\n"
+        + f"    %over = ttg.memdesc_index %done[%c0] : {BARRIERS} -> {BARRIER}\n"
+        + tma_copy("f", "%c0")
+        + FOR
+        + f"      %bar = ttg.memdesc_index %bars[%i] : {BARRIERS} -> {BARRIER}\n"
+        + (f"      ttng.wait_barrier %over, %n : {BARRIER}\n" if over else "")
+        + ("" if late else wait)
+        + f"      %s = ttg.memdesc_index %bu[%i] : {TILES} -> {TILE}\n"
+        + f"      %u = ttg.local_load %s : {TILE} -> tensor<64x64xf16>\n"
+        + DOT.replace("%v", "%u").replace("      scf.yield", (wait if late else "") + "      scf.yield")
+    ).replace("      scf.yield", tma_copy("g", "%c1") + "      scf.yield") + TAIL
+
+
+def test_a_phase_leaves_in_flight_what_was_copied_behind_it() -> None:
+    """One copy in front, one at the end of each iteration: at the wait nothing younger is under way."""
+    found = explained(only(SQUARE, phased()), target="sm_90")
+    assert (found.kind, found.buffers, found.commits_per_iteration) == ("TMA + mbarrier", 2, 1)
+    assert (found.wait_depth, found.distance, found.prologue, found.iterations_in_flight) == (None, 1, 1, 0)
+
+
+def test_waits_for_other_barriers_are_no_waits_for_copies() -> None:
+    above = only(SQUARE, phased(over=True))[1][Stage.TTGIR]
+    assert len(above.waits) == 2
+    assert above.phases == (line_of(phased(over=True), "wait_barrier %bar,"),)
+
+
+def test_a_phase_waited_for_behind_the_computes_tells_no_number_in_flight() -> None:
+    assert explained(only(SQUARE, phased(late=True)), target="sm_90").iterations_in_flight is None
+
+
+@pytest.mark.parametrize(("bounds", "trips"), [((0, 4096, 64), 64), ((0, 100, 32), 4), ((5, 5, 1), 0)])
+def test_constant_bounds_tell_how_often_a_loop_runs(bounds: tuple[int, int, int], trips: int) -> None:
+    """Like Python's len(range(0, 100, 32)) = 4."""
+    constants = "".join(f"    %k{i} = arith.constant {value} : i32\n" for i, value in enumerate(bounds))
+    text = MATMUL.replace("%c0 to %n step %c1", "%k0 to %k1 step %k2")
+    text = text.replace("    %r = scf.for", constants + "    %r = scf.for")
+    assert form_of(text).trips == trips
+    assert form_of(MATMUL).trips is None
+
+
 # -- why not -----------------------------------------------------------------------------------
 
 
