@@ -90,7 +90,6 @@ def find_in_flight(
 class _Measure:
     """What a region showed when its blocks were last gone through."""
 
-    trips: int = 1
     loads: int = 0
     bytes: int | None = 0
     """Of all threads of the block together; None once a load of unknown width was in flight."""
@@ -200,40 +199,26 @@ class _Walk:
         return left.copy() if len(blocks[way].successors) > 1 else left
 
     def _repeat(self, loop: int, place: int, state: Scoreboard) -> None:
-        """Go through a loop until it leaves what it found, then once more as often as that took."""
+        """Go through a loop until it leaves something in flight that it began with before."""
         natural = self._flow.loops[loop]
         stop = place + len(natural.blocks)
-        seen = [state.signature()]
-        more: int | None = None
-        while True:
+        seen = {state.signature()}
+        for _ in range(MOST_TRIPS):
             for number in self._inside.get(loop, ()):
-                if more is None or self._measures[number].trips == 0:
-                    self._measures[number] = _Measure()
-                else:
-                    self._measures[number].trips += 1
+                self._measures[number] = _Measure()
             self._visits -= stop - place
             self._run(place, stop, loop, state)
             ends = [self._left[latch] for latch in natural.latches if latch in self._left]
             if not ends:
                 return
             state = max(ends, key=lambda end: len(end.flying)).copy()
-            if more is not None:
-                more -= 1
-                if more == 0:
-                    return
-                continue
             reached = state.signature()
-            if reached == seen[-1]:
-                return
             if reached in seen:
-                more = len(seen) - seen.index(reached)
-                for number in self._inside.get(loop, ()):
-                    self._measures[number] = _Measure(trips=0)
-                continue
-            seen.append(reached)
-            if len(seen) > MOST_TRIPS or self._visits < 0:
-                self._unsettled.add(loop)
                 return
+            seen.add(reached)
+            if self._visits < 0:
+                break
+        self._unsettled.add(loop)
 
     def _given_away(self) -> dict[int, set[int]]:
         """Arrays of barriers by the loop that fills their buffers and never waits for them.
@@ -366,7 +351,7 @@ class _Walk:
         wait = what.wait
         iterations = None
         if wait.queue is Queue.GROUP and wait.depth is not None and measure.commits:
-            iterations = _plain(Fraction(wait.depth * measure.trips, measure.commits))
+            iterations = _plain(Fraction(wait.depth, measure.commits))
         return WaitEffect(
             self._instructions[at].line,
             wait.op,

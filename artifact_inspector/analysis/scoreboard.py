@@ -170,25 +170,20 @@ class Scoreboard:
 
     def move(self, what: Moves) -> list[Flight]:
         """Give values further names; what no register holds any more is at an end."""
-        held = {
-            target: [flight for name in sources for flight in self._holders.get(name, ())]
-            for target, sources in what.pairs
-        }
+        holders = self._holders
+        held: dict[str, tuple[Flight, ...]] = {}
+        for target, sources in what.pairs:
+            names = sources if what.always else (target, *sources)
+            all_held = dict.fromkeys(flight for name in names for flight in holders.get(name, ()))
+            held[target] = tuple(flight for flight in all_held if flight in self.flying)
+        for flights in held.values():
+            for flight in flights:
+                self._names[flight] += 1
         ended: list[Flight] = []
         for target, flights in held.items():
-            if what.always:
-                kept: tuple[Flight, ...] = ()
-            else:
-                kept = self._holders.get(target, ())
-            alive = [
-                flight for flight in dict.fromkeys(flights) if flight in self.flying and flight not in kept
-            ]
-            for flight in alive:
-                self._names[flight] += 1
-            if what.always:
-                ended += self._let_go(target)
-            if alive:
-                self._holders[target] = (*kept, *alive)
+            ended += self._let_go(target)
+            if flights:
+                holders[target] = flights
         return ended
 
     def forget(self, arrays: Iterable[int]) -> None:
