@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
+from typing import NamedTuple
 
 from artifact_inspector.analysis.coverage import Part, covered_by, redundancy_of
 from artifact_inspector.analysis.matrix import MatrixWork
@@ -42,7 +43,7 @@ class Reason(Enum):
     COPIED = "copied"
     """A region that does not enclose this one does the same work: partitions that repeat each other."""
     ALTERNATIVES = "alternatives"
-    """Copies stand on paths of which a warp takes one."""
+    """Copies stand on paths of which only one is taken."""
     ELSEWHERE = "elsewhere"
     """The work of the dots stands in another region."""
     REMOVED = "removed"
@@ -209,6 +210,15 @@ def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[Part, ...]:
     )
 
 
+class _Why(NamedTuple):
+    """Why the two sides differ."""
+
+    reason: Reason
+    words: str
+    iterations: int
+    """Of the program's loop in one pass."""
+
+
 def _judge(side: _Side, sides: list[_Side], seen: frozenset[str]) -> Identity:
     expected, found = side.expected * side.unrolled_by, side.found
     if side.unread:
@@ -218,59 +228,112 @@ def _judge(side: _Side, sides: list[_Side], seen: frozenset[str]) -> Identity:
             words = f"{_equation(side)}, in each of {side.unrolled_by} iterations"
             return Identity(expected, found, Reason.UNROLLED, words)
         return Identity(expected, found, Reason.EXACT, _equation(side))
-    reason, words = _explain(side, sides)
+    why = _explain(side, sides)
     removed = [dot for dot in side.dots if seen and dot.sources and not seen.intersection(dot.sources)]
-    if reason is Reason.UNEXPLAINED and removed:
+    if why.reason is Reason.UNEXPLAINED and removed:
         kept = replace(side, dots=tuple(dot for dot in side.dots if dot not in removed))
-        note = (
-            f"no instruction for the dot of {', '.join(source for dot in removed for source in dot.sources)}"
-        )
+        note = f"no instruction for the dot of {', '.join(s for dot in removed for s in dot.sources)}"
         if found == kept.expected * side.unrolled_by:
             return Identity(expected, found, Reason.REMOVED, note)
-        why, how = _explain(kept, sides)
-        if why is not Reason.UNEXPLAINED:
-            reason, words = why, f"{how}; {note}"
-    return Identity(expected, found, reason, words)
+        rest = _explain(kept, sides)
+        if rest.reason is not Reason.UNEXPLAINED:
+            why = rest._replace(words=f"{rest.words}; {note}")
+    if side.is_left_over and why.reason is Reason.ELSEWHERE:
+        found = 0  # what was found on its lines is the other region's
+    return Identity(side.expected * why.iterations, found, why.reason, why.words)
 
 
-def _explain(side: _Side, sides: list[_Side]) -> tuple[Reason, str]:
+def _explain(side: _Side, sides: list[_Side]) -> _Why:
     found, covered = side.found, side.covered * side.unrolled_by
+    redundancy = "; ".join(dict.fromkeys(filter(None, (redundancy_of(dot, side.works) for dot in side.dots))))
+
+    def why(reason: Reason, words: str, iterations: int = side.unrolled_by) -> _Why:
+        if reason is Reason.UNROLLED and redundancy:
+            reason = Reason.REDUNDANT
+        return _Why(reason, "; ".join(filter(None, (words, redundancy))), iterations)
+
     if not side.works and not any(dot.tiling is None or dot.tiling.is_matrix for dot in side.dots):
         units = sorted({dot.tiling.unit for dot in side.dots if dot.tiling is not None})
-        return Reason.SCALAR, f"no matrix instruction: the layout of the dot is {', '.join(units)}"
-    redundancy = "; ".join(dict.fromkeys(filter(None, (redundancy_of(dot, side.works) for dot in side.dots))))
-    also = f"; {redundancy}" if redundancy else ""
+        return why(Reason.SCALAR, f"no matrix instruction: the layout of the dot is {', '.join(units)}")
     if found == covered:
-        return Reason.REDUNDANT, redundancy
+        return why(Reason.REDUNDANT, "")
     for dot in side.dots:
         factor = _PRODUCTS.get(dot.precision or "", 1)
         if factor > 1 and found == covered * factor:
-            return Reason.EMULATED, f"{dot.precision} takes {factor} products for one{also}"
+            return why(Reason.EMULATED, f"{dot.precision} takes {factor} products for one")
     if side.dots and (
         sum(work.flop_along_path for work in side.works) == side.covered_along_path * side.unrolled_by
     ):
-        return Reason.ALTERNATIVES, f"copies stand on paths of which only one is taken{also}"
-    if side.is_left_over and found and covered and found % covered == 0:
-        return Reason.UNROLLED, f"the loop is gone: {found // covered} iterations in a row{also}"
+        return why(Reason.ALTERNATIVES, "copies stand on paths of which only one is taken")
     others = [other for other in sides if other is not side and _same_lines(side, other)]
-    for other in others:
-        # One lacks what the other has too much: that says more than a sum that happens to fit.
-        lacks = other.covered * other.unrolled_by - other.found
-        if lacks and found - covered == lacks:
-            part = "some" if (found if lacks < 0 else other.found) else "all"
-            where = f"here too: {part} of {other.name}" if lacks > 0 else f"{part} of it is in {other.name}"
-            return Reason.ELSEWHERE, f"{where}{also}"
+    others.sort(key=lambda other: len(side.sources ^ other.sources))
+    elsewhere = _elsewhere(side, others)
+    if elsewhere:
+        return why(Reason.ELSEWHERE, elsewhere)
+    copies = _iterations(side, others)
+    if copies > 1:
+        gone = "the loop is gone: " if side.is_left_over else ""
+        return why(Reason.UNROLLED, f"{gone}{copies} iterations in a row", copies)
     if found > covered:
         inside = [other for other in others if other.around is None or side.name in other.around]
         moved = _made_of(found - covered, inside)
         if moved:
-            return Reason.PEELED, f"here too: {moved}{also}"
+            return why(Reason.PEELED, f"here too: {moved}")
         for other in others:
             if other.expected and found - covered == other.iteration:
-                return Reason.COPIED, f"here too: the work of {other.name}{also}"
+                return why(Reason.COPIED, f"here too: the work of {other.name}")
     if not side.expected:
-        return Reason.UNEXPLAINED, "matrix instructions, and no dot in this region"
-    return Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}{also}"
+        return why(Reason.UNEXPLAINED, "matrix instructions, and no dot in this region")
+    return why(Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}")
+
+
+def _elsewhere(side: _Side, others: list[_Side]) -> str:
+    """Which region has the work that this one lacks, or lacks what this one has; empty for none.
+
+    That says more than a sum of peeled iterations that happens to fit.
+    """
+    surplus = side.found - side.covered * side.unrolled_by
+    for other in others:
+        lacks = other.covered * other.unrolled_by - other.found
+        if lacks and surplus == lacks:
+            part = "some" if (side.found if lacks < 0 else other.found) else "all"
+            return f"here too: {part} of {other.name}" if lacks > 0 else f"{part} of it is in {other.name}"
+        # A loop that was taken for gone, and one at this stage that was not found in the program.
+        if other.is_left_over and not side.dots and not _encloses(side, other) and surplus == other.covered:
+            return f"here: all of {other.name}"
+        if (
+            side.is_left_over
+            and not other.dots
+            and not _encloses(other, side)
+            and other.found == side.covered
+        ):
+            return f"all of it is in {other.name}"
+    return ""
+
+
+def _encloses(side: _Side, other: _Side) -> bool:
+    return other.around is None or side.name in other.around
+
+
+def _iterations(side: _Side, others: list[_Side]) -> int:
+    """Iterations in one pass, by the number of instructions; 1 where nothing bears that out.
+
+    Of a loop that is gone, all; of one that LLVM unrolled, those whose rest stands behind it.
+    """
+    if not side.covered:
+        return 1
+    if side.is_left_over:
+        # Instructions on the same lines that other regions account for are not its own.
+        apart = sum(other.found for other in others if other.dots and other.found == other.covered)
+        own = side.found - apart if side.found > apart else side.found
+        return own // side.covered if own % side.covered == 0 else 1
+    copies, rest = divmod(side.found, side.covered)
+    if rest or side.around is None:
+        return 1
+    left_over = [
+        (other.found - other.covered) / side.covered for other in others if other.name in side.around
+    ]
+    return copies if any(1 <= share < copies and share == int(share) for share in left_over) else 1
 
 
 def _made_of(excess: int, others: list[_Side]) -> str:
@@ -302,7 +365,8 @@ def _is_made_of(excess: int, dots: list[int]) -> bool:
 def _copies(other: _Side, copies: int) -> str:
     if other.is_left_over:
         return f"the iterations of {other.name} (no loop any more)"
-    why = "left over by unrolling" if other.unrolled_by > 1 else "peeled off"
+    unrolled = other.unrolled_by > 1 or other.found > other.covered
+    why = "left over by unrolling" if unrolled else "peeled off"
     return f"{copies} iteration{'s' if copies > 1 else ''} of {other.name} ({why})"
 
 

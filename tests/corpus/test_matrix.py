@@ -289,3 +289,8 @@ def test_the_page_shows_what_the_saved_kernels_have() -> None:
         assert work.matrix is not None
         said = (work.op, work.matrix.shape, work.count, work.matrix.flop, work.issuers, work.matrix.issuer)
         assert said == (op, shape, int(count), int(flop), int(issuers), issuer.removesuffix("s"))
+
+
+def test_every_reason_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "matrix-work.md").read_text(encoding="utf-8")
+    assert {reason.value for reason in Reason} <= set(re.findall(r"^\| `(\w+)` \|", page, re.M))

@@ -330,6 +330,45 @@ def test_work_that_moved_to_another_partition_is_found_there() -> None:
     assert found["two"].words == "here too: some of one"
 
 
+def test_a_loop_is_unrolled_where_the_iteration_left_over_stands_around_it() -> None:
+    # gfx950: twice the instructions of a pass in the loop, and once more behind it.
+    parents = {"straight": None, "loop": "straight"}
+    dots = {"straight": (), "loop": (dot(128, 32, 32),)}
+    found = check_identity(dots, {"straight": (mma(16),), "loop": (mma(32),)}, parents=parents)
+    assert (found["loop"].reason, found["loop"].holds, found["loop"].ratio) == (Reason.UNROLLED, True, 1.0)
+    assert found["straight"].words == "here too: 1 iteration of loop (left over by unrolling)"
+    alone = check_identity(dots, {"straight": (), "loop": (mma(32),)}, parents=parents)
+    assert alone["loop"].reason is Reason.UNEXPLAINED
+
+
+def test_a_redundant_loop_that_is_gone_is_still_redundant() -> None:
+    found = judge(dot(16, 16, 16, tiling=tiled(4, 1)), mma(6), left_over={"r"})
+    assert (found.reason, found.ratio) == (Reason.REDUNDANT, 4.0)
+    assert found.words == (
+        "the loop is gone: 3 iterations in a row; "
+        "4×1 warps of 16×8 cover 64×16, the tile is 16×16: ×4 the work"
+    )
+
+
+def test_a_loop_under_another_name_is_not_taken_for_gone() -> None:
+    # Everything on the line is counted for the loop that was not found: its own instructions are in b.
+    dots = {"straight": (), "a": (dot(128, 32, 32),)}
+    works = {"straight": (), "a": (mma(16), mma(16)), "b": (mma(16),)}
+    parents = {"straight": None, "a": "straight", "b": "straight"}
+    found = check_identity(dots, works, left_over={"a"}, parents=parents)
+    assert (found["a"].words, found["b"].words) == ("all of it is in b", "here: all of a")
+    assert found["a"].found == 0
+
+
+def test_a_dot_whose_line_has_no_instruction_was_removed() -> None:
+    dots = {"r": (dot(128, 32, 32), dot(64, 64, 64, sources=("k.py:7",)))}
+    found = check_identity(dots, {"r": (mma(16),)})["r"]
+    assert (found.reason, found.words) == (Reason.REMOVED, "no instruction for the dot of k.py:7")
+    # Without lines nothing tells which it is.
+    blind = {"r": tuple(replace(work, sources=()) for work in dots["r"])}
+    assert check_identity(blind, {"r": (mma(16, sources=()),)})["r"].reason is Reason.UNEXPLAINED
+
+
 def test_all_the_work_of_a_loop_may_stand_in_another() -> None:
     found = check_identity({"a": (dot(128, 32, 32),), "b": ()}, {"a": (), "b": (mma(16),)})
     assert (found["a"].words, found["b"].words) == ("all of it is in b", "here too: all of a")
