@@ -60,6 +60,13 @@ class Layout:
     kind: str
     """As `short_name` has it."""
 
+    def moves(self, basis: int, axis: int) -> int:
+        """How far a basis moves along an axis."""
+        stride = 1
+        for extent in self.shape[:axis]:
+            stride *= extent
+        return basis // stride % self.shape[axis]
+
     def axis_of(self, basis: int) -> int:
         """The axis along which a basis moves; the slowest of several."""
         stride = 1

@@ -9,7 +9,7 @@ getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.layouts import Layout, extent_along, read_layout, span
 from artifact_inspector.analysis.swizzling import (
@@ -140,13 +140,68 @@ def _reduction(instruction: Instruction, module: Module, language: Language, rul
     layout = read_layout(inputs[0], rules.threads_per_warp)
     if layout is None or axis >= len(layout.shape):
         return None
-    warps = extent_along(layout.warp, layout.shape, axis)
-    if warps == 1:
+    if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0
-    elements = warps
+    bits = [max(8, element_bits(tensor)) for tensor in inputs]
+    old = _gathered(layout, axis) * sum(width // 8 for width in bits)
+    by_conversion = rules.since((3, 8))
+    if by_conversion is False:
+        return old
+    new = _converted(layout, axis, bits, rules)
+    return new if by_conversion or new == old else None
+
+
+def _gathered(layout: Layout, axis: int) -> int:
+    """Elements of a reduction until 3.7: what each warp has reduced on its own, side by side."""
+    elements = extent_along(layout.warp, layout.shape, axis)
     for place, extent in enumerate(layout.shape):
         elements *= 1 if place == axis else extent
-    return elements * sum(-(-element_bits(t) // 8) for t in inputs)
+    return elements
+
+
+def _converted(layout: Layout, axis: int, bits: list[int], rules: Rules) -> int:
+    """Bytes of a reduction from 3.8 on: a conversion that gives one warp's lanes what the warps hold.
+
+    With more warps than lanes can take at once, it takes several.
+    """
+    held = _reduced_in_warp(layout, axis)
+    most = 0
+    while held.shape[axis] > 1:
+        lanes, warps = list(held.lane), list(held.warp)
+        far = [bit for bit, basis in enumerate(warps) if held.moves(basis, axis)]
+        free = [bit for bit, basis in enumerate(lanes) if not basis]
+        for lane, warp in zip(free if len(free) >= len(far) else range(len(lanes)), far, strict=False):
+            lanes[lane], warps[warp] = warps[warp], lanes[lane]
+        target = replace(held, lane=tuple(lanes), warp=tuple(warps))
+        taken = 0
+        for width in bits:
+            taken += swizzled_elements(held, target, width, *rules.accesses(width)) * width // 8
+        most = max(most, taken)
+        held = _reduced_in_warp(target, axis)
+    return most
+
+
+def _reduced_in_warp(layout: Layout, axis: int) -> Layout:
+    """What is left along an axis when every warp has reduced its own: one place for each warp there."""
+    far = [basis for basis in layout.warp if layout.moves(basis, axis)]
+    shape = tuple(1 << len(far) if a == axis else extent for a, extent in enumerate(layout.shape))
+
+    def moved(basis: int, along: int) -> int:
+        stride, number = 1, 0
+        for a, extent in enumerate(shape):
+            number += (along if a == axis else layout.moves(basis, a)) * stride
+            stride *= extent
+        return number
+
+    register = dict.fromkeys(moved(basis, 0) for basis in layout.register)
+    register.pop(0, None)
+    return replace(
+        layout,
+        shape=shape,
+        register=tuple(register),
+        lane=tuple(moved(basis, 0) for basis in layout.lane),
+        warp=tuple(moved(b, 1 << far.index(b) if b in far else 0) for b in layout.warp),
+    )
 
 
 def _atomic(

@@ -54,8 +54,7 @@ def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     if layout.kind not in ("mma", "mfma") or release < (3, 3):
         return layout.tile
     axis = layout.order[0]
-    stride = _product(layout.shape[:axis])
-    moves = [basis // stride % layout.shape[axis] for basis in (*layout.lane, *layout.warp)]
+    moves = [layout.moves(basis, axis) for basis in (*layout.lane, *layout.warp)]
     extent = max(layout.contiguous[axis], *(2 * move for move in moves))
     return tuple(extent if a == axis else tile for a, tile in enumerate(layout.tile))
 
