@@ -97,7 +97,7 @@ def _options(
 
 def _complete_cache(incomplete: str) -> list[str]:
     # no answer leaves it to the shell, which completes directories
-    return [name for name in ("compile", "demo") if incomplete and name.startswith(incomplete)]
+    return [name for name in ("compile", "demo", "findings") if incomplete and name.startswith(incomplete)]
 
 
 def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -146,10 +146,45 @@ def inspect(
     region: Annotated[
         str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
     ] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", metavar="GPU", help="Give the occupancy on these GPUs too: sm_89, MI300X …"),
+    ] = None,
 ) -> None:
     """Say in which order each kernel of a cache loads and computes."""
     with _exit_codes(json=json):
-        _report(cache, name, target or [], stage or [], region, json=json, ir=ir)
+        _report(cache, name, target or [], stage or [], region, on or [], json=json, ir=ir)
+
+
+@app.command()
+def findings(
+    cache: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="CACHE",
+            help="A cache directory; without it, the one that Triton uses.",
+            autocompletion=_complete_cache,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name
+        ),
+    ] = None,
+    json: Json = False,
+    target: Targets = None,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="CODE", help="Say what a finding means: AI003, narrow-loads, all."),
+    ] = None,
+) -> None:
+    """List what stands out in each kernel, or explain one finding."""
+    with _exit_codes(json=json):
+        if explain is not None:
+            _explain(explain)
+        else:
+            _list_findings(cache, name, target or [], json=json)
 
 
 @app.command()
@@ -193,7 +228,7 @@ def demo(
         from artifact_inspector.report.console import show
 
         rows = _compile([], target or DEMO_TARGETS, out)
-        _report(out, name, target or [], [], None, json=json, ir=False)
+        _report(out, name, target or [], [], None, [], json=json, ir=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)
         _found_refusals(rows)
@@ -213,22 +248,16 @@ def _report(
     targets: list[str],
     stages: list[str],
     region: str | None,
+    on: list[str],
     *,
     json: bool,
     ir: bool,
 ) -> None:
-    from artifact_inspector.cache import open_cache
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.selection import choose, narrow, parse_stages, parse_targets
 
-    wanted, only = parse_targets(targets), parse_stages(stages)
-    try:
-        cache = open_cache(path)
-    except CacheError as error:
-        if path is not None:
-            raise
-        remedy = "Run a Triton kernel first, name a cache directory, or try `inspect-kernel demo`."
-        raise CacheError(error.message, remedy) from None
+    wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
+    cache = _open(path)
     chosen = choose(cache, name, wanted, only)
     kernels = _inspect(cache, chosen)
     if region is not None and len(kernels) != 1:
@@ -239,17 +268,52 @@ def _report(
     elif json:
         from artifact_inspector.report.json import as_text, cache_document
 
-        write(as_text(cache_document(cache, kernels), sys.stdout.encoding), sys.stdout)
+        write(as_text(cache_document(cache, kernels, others=others), sys.stdout.encoding), sys.stdout)
     elif len(kernels) == 1 and (name is not None or region is not None):
         from artifact_inspector.report.story import KernelReport
 
-        show(KernelReport(cache, kernels[0]), sys.stdout)
+        show(KernelReport(cache, kernels[0], others), sys.stdout)
     else:
         from artifact_inspector.report.text import CacheReport
 
         show(CacheReport(cache, kernels, narrowed=name is not None), sys.stdout)
     if kernels or cache.problems:
         _refuse_unreadable(kernels)
+
+
+def _open(path: Path | None) -> Cache:
+    from artifact_inspector.cache import open_cache
+
+    try:
+        return open_cache(path)
+    except CacheError as error:
+        if path is not None:
+            raise
+        remedy = "Run a Triton kernel first, name a cache directory, or try `inspect-kernel demo`."
+        raise CacheError(error.message, remedy) from None
+
+
+def _list_findings(path: Path | None, name: str | None, targets: list[str], *, json: bool) -> None:
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.findings import FindingsReport, findings_document
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.selection import choose, parse_targets
+
+    cache = _open(path)
+    kernels = _inspect(cache, choose(cache, name, parse_targets(targets)))
+    if json:
+        write(as_text(findings_document(kernels), sys.stdout.encoding), sys.stdout)
+    else:
+        show(FindingsReport(kernels), sys.stdout)
+    if kernels or cache.problems:
+        _refuse_unreadable(kernels)
+
+
+def _explain(word: str) -> None:
+    from artifact_inspector.report.console import show
+    from artifact_inspector.report.findings import RulePages, pick_rules
+
+    show(RulePages(pick_rules(word)), sys.stdout)
 
 
 def _inspect(cache: Cache, chosen: tuple[Artifact, ...]) -> list[KernelFacts]:
@@ -276,7 +340,9 @@ def _list_region(kernels: list[KernelFacts], *, json: bool) -> None:
     found = facts.region(kernel.principal or "") or next(iter(facts.regions), None)
     if module is None or found is None:
         raise CacheError(f"{facts.file} holds no region that can be printed.")
-    lines = list_lines(read_stage(kernel.artifact, facts.stage.value).source, module, found)
+    work = facts.work.get(found.id)
+    levels = {} if work is None else dict(work.in_flight.levels)
+    lines = list_lines(read_stage(kernel.artifact, facts.stage.value).source, module, found, levels)
     if json:
         write(as_text(listing_document(kernel, facts, found.id, lines), sys.stdout.encoding), sys.stdout)
     else:

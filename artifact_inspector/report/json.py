@@ -7,19 +7,29 @@ rounded to four places, and what is not known is null.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.findings import find_findings
 from artifact_inspector.model import Stage
+from artifact_inspector.report.findings import finding_document
 
 if TYPE_CHECKING:
+    from artifact_inspector.analysis.accesses import Accesses
+    from artifact_inspector.analysis.cache_policies import Policy
+    from artifact_inspector.analysis.conversions import Conversion
     from artifact_inspector.analysis.inflight import InFlight
+    from artifact_inspector.analysis.load_widths import LoadWidth
     from artifact_inspector.analysis.matrix import MatrixWork
+    from artifact_inspector.analysis.occupancy import Occupancy
     from artifact_inspector.analysis.order import RegionFacts, RoundFacts
+    from artifact_inspector.analysis.partitions import PartitionFacts
     from artifact_inspector.analysis.pipeline import Pipeline
+    from artifact_inspector.analysis.shared_memory import Allocation, Bill
     from artifact_inspector.cache import Cache, Problem
     from artifact_inspector.facts import KernelFacts, StageFacts
     from artifact_inspector.report.listing import ListedLine
+    from artifact_inspector.targets import Target
 
 __all__ = ["SCHEMA_VERSION", "as_text", "cache_document", "listing_document"]
 
@@ -37,13 +47,20 @@ def as_text(document: Document, encoding: str | None) -> str:
 
 
 def cache_document(
-    cache: Cache | None, kernels: Sequence[KernelFacts], problems: Iterable[Problem] = ()
+    cache: Cache | None,
+    kernels: Sequence[KernelFacts],
+    problems: Iterable[Problem] = (),
+    others: Sequence[Target] = (),
 ) -> Document:
-    """Kernels as they were chosen, with every problem of the cache and of theirs."""
+    """Kernels as they were chosen, with every problem of the cache and of theirs.
+
+    Args:
+        others: further targets to give the occupancy for.
+    """
     found = [*problems, *(() if cache is None else cache.problems), *(p for k in kernels for p in k.problems)]
     return {
         "schema_version": SCHEMA_VERSION,
-        "kernels": [_kernel(kernel) for kernel in kernels],
+        "kernels": [_kernel(kernel, others) for kernel in kernels],
         "others": [] if cache is None else [{"path": x.path, "kind": x.kind} for x in cache.others],
         "problems": [{"path": x.path, "problem": x.problem} for x in dict.fromkeys(found)],
     }
@@ -60,11 +77,13 @@ def listing_document(
         "stage": stage.stage.value,
         "file": stage.file,
         "region": region,
-        "lines": [{"line": x.number, "events": x.events, "text": x.text} for x in lines],
+        "lines": [
+            {"line": x.number, "events": x.events, "in_flight": x.in_flight, "text": x.text} for x in lines
+        ],
     }
 
 
-def _kernel(kernel: KernelFacts) -> Document:
+def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> Document:
     artifact, target = kernel.artifact, kernel.artifact.target
     principal, changed = kernel.principal_region, kernel.changed_at
     return {
@@ -80,6 +99,13 @@ def _kernel(kernel: KernelFacts) -> Document:
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,
         "shared_bytes": artifact.shared_bytes,
+        "resources": _resources(kernel, others),
+        "shared_bill": [] if kernel.bill is None else [_allocation(x) for x in kernel.bill.entries],
+        "shared_accounted": None if kernel.bill is None else _accounted(kernel.bill),
+        "partitions": [_partition(x) for x in kernel.partitions],
+        "loads": [_load(x) for x in kernel.widths],
+        "cache_policies": [_policy(x) for x in kernel.policies],
+        "findings": [finding_document(x) for x in find_findings(kernel)],
         "stages": {stage.value: _stage(kernel, facts) for stage, facts in kernel.stages.items()},
         "principal": kernel.principal,
         "verdict": kernel.verdict,
@@ -97,6 +123,8 @@ def _stage(kernel: KernelFacts, stage: StageFacts) -> Document:
         "unknown": sum(stage.unknown.values()),
         "unknown_opcodes": stage.unknown,
         "counts": stage.counts,
+        "load_widths": {str(width): count for width, count in stage.accesses.load_widths.items()},
+        "accesses": _accesses(stage.accesses),
         "waits": [{"line": x.line, "op": x.op, "depth": x.depth, "region": x.region} for x in stage.waits],
         "regions": [_region(region) | _work(kernel, stage, region.id) for region in stage.regions],
     }
@@ -163,6 +191,17 @@ def _work(kernel: KernelFacts, stage: StageFacts, region: str) -> Document:
             "reason": identity.reason.value,
             "words": identity.words,
         },
+        "load_widths": {}
+        if work is None
+        else {str(width): count for width, count in work.accesses.load_widths.items()},
+        "bounds": {} if work is None else {kind.value: count for kind, count in work.checks.items()},
+        "conversions": [] if work is None else [_conversion(x) for x in work.conversions],
+        "slots": []
+        if work is None
+        else [
+            {"kind": x.kind, "memory": x.memory, "matrix": x.matrix, "lines": [x.first, x.last]}
+            for x in work.slots
+        ],
         "matrix_generation": None
         if generation is None
         else {
@@ -231,4 +270,131 @@ def _matrix(work: MatrixWork) -> Document:
         "flop_per_pass": work.flop,
         "lines": list(work.lines),
         "sources": list(work.sources),
+    }
+
+
+def _resources(kernel: KernelFacts, others: Sequence[Target]) -> Document:
+    taken = kernel.resources
+    figures = {
+        "registers": taken.registers,
+        "vector_registers": taken.vector_registers,
+        "accumulation_registers": taken.accumulation_registers,
+        "scalar_registers": taken.scalar_registers,
+        "spill_bytes": taken.spill_bytes,
+        "reload_bytes": taken.reload_bytes,
+        "scalar_spills": taken.scalar_spills,
+        "scratch_bytes": taken.scratch_bytes,
+        "static_shared_bytes": taken.static_shared,
+        "shared_bytes": taken.shared,
+        "warps_per_block": taken.warps_per_block,
+        "barriers": taken.barriers,
+    }
+    return {
+        **{name: figure.value for name, figure in figures.items()},
+        "sources": {name: figure.source for name, figure in figures.items()},
+        "occupancy": None if kernel.occupancy is None else _occupancy(kernel.occupancy),
+        "occupancy_on": {str(target): _occupancy(kernel.occupancy_on(target)) for target in others},
+        "contradictions": [{"sentence": x.sentence, "places": list(x.places)} for x in taken.contradictions],
+    }
+
+
+def _occupancy(held: Occupancy) -> Document:
+    return {
+        "blocks_per_sm": held.blocks,
+        "warps_per_sm": held.warps,
+        "limited_by": list(held.limited_by),
+        "warps_at_most": held.warps_at_most,
+        "unit": held.unit,
+        "blocks_by_resource": dict(held.allowed),
+        "missing": list(held.missing),
+    }
+
+
+def _allocation(entry: Allocation) -> Document:
+    return {
+        "bytes": entry.bytes,
+        "buffers": entry.buffers,
+        "line": entry.line,
+        "source": entry.source,
+        "purpose": entry.purpose,
+        "name": entry.name or None,
+        "scratch": entry.is_scratch,
+        "live": [entry.first, entry.last],
+        "offset": entry.offset,
+    }
+
+
+def _accounted(bill: Bill) -> Document:
+    return {
+        "declared": bill.declared,
+        "peak": bill.peak,
+        "accounted": bill.accounted,
+        "unexplained": bill.unexplained,
+        "note": bill.note or None,
+    }
+
+
+def _accesses(found: Accesses) -> Document:
+    def histogram(widths: Mapping[int | None, int]) -> Document:
+        return {"unknown" if width is None else str(width): count for width, count in widths.items()}
+
+    return {
+        "loads": histogram(found.loads),
+        "copies": histogram(found.copies),
+        "stores": histogram(found.stores),
+        "tiles": histogram(found.tiles),
+        "tile_stores": histogram(found.tile_stores),
+        "predicated": found.predicated,
+        "folded": found.folded,
+        "cache": dict(found.cache),
+    }
+
+
+def _load(load: LoadWidth) -> Document:
+    return {
+        "line": load.line,
+        "source": load.source,
+        "name": load.name or None,
+        "masked": load.masked,
+        "width": load.width,
+        "widths": {str(width): count for width, count in load.widths.items()},
+        "causes": [
+            {"reason": x.reason.value, "limit": x.limit, "name": x.name or None, "line": x.line}
+            for x in load.causes
+        ],
+    }
+
+
+def _policy(policy: Policy) -> Document:
+    return {
+        "line": policy.line,
+        "source": policy.source,
+        "store": policy.is_store,
+        "asked": list(policy.asked),
+        "found": list(policy.words),
+        "lost": list(policy.lost),
+        "lines": list(policy.lines),
+    }
+
+
+def _conversion(conversion: Conversion) -> Document:
+    return {
+        "line": conversion.line,
+        "source": conversion.source,
+        "bytes": conversion.bytes,
+        "change": conversion.change,
+        "crosses_warps": conversion.crosses_warps,
+        "through_shared": conversion.through_shared,
+    }
+
+
+def _partition(found: PartitionFacts) -> Document:
+    return {
+        "name": found.name,
+        "warps": found.warps,
+        "registers": found.registers,
+        "registers_requested": found.registers_requested,
+        "loads": found.loads,
+        "matrix": found.matrix,
+        "barriers": found.barriers,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,11 +31,19 @@ class ListedLine(NamedTuple):
     number: int
     events: str
     """Run-length letters of its instructions, e.g. `L4` for four loads in one inline asm."""
+    in_flight: int | None
+    """Loads in flight after it, on the line where the number changes."""
     text: str
 
 
-def list_lines(source: SourceText, module: Module, region: RegionFacts) -> list[ListedLine]:
-    """The lines of a region, from its first to its last instruction."""
+def list_lines(
+    source: SourceText, module: Module, region: RegionFacts, levels: Mapping[int, int]
+) -> list[ListedLine]:
+    """The lines of a region, from its first to its last instruction.
+
+    Args:
+        levels: line → loads in flight after it, where the number changes.
+    """
     first, last = region.lines
     at: dict[int, list[Instruction]] = {}
     for function in module.functions:
@@ -43,7 +51,7 @@ def list_lines(source: SourceText, module: Module, region: RegionFacts) -> list[
             if first <= instruction.line <= last:
                 at.setdefault(instruction.line, []).append(instruction)
     return [
-        ListedLine(number, _events(at.get(number, ())), source.line_text(number))
+        ListedLine(number, _events(at.get(number, ())), levels.get(number), source.line_text(number))
         for number in range(first, last + 1)
     ]
 
@@ -69,10 +77,17 @@ class Listing:
         text = Syntax(code, lexer, theme=THEME).highlight(code) if not console.no_color else Text(code)
         numbers = len(str(self.lines[-1].number)) if self.lines else 1
         events = max((len(line.events) for line in self.lines), default=0)
+        levels = max((len(str(x.in_flight)) for x in self.lines if x.in_flight is not None), default=0)
         overflow: OverflowMethod = "ellipsis" if console.is_terminal else "ignore"
         for line, shown in zip(self.lines, text.split("\n", allow_blank=True), strict=False):
+            level = "" if line.in_flight is None else str(line.in_flight)
             row = Text.assemble(
-                (f"{line.events:>{events}}", "bold yellow"), " ", (f"{line.number:>{numbers}}", "dim"), " "
+                (f"{level:>{levels}}", "cyan"),
+                " " if levels else "",
+                (f"{line.events:>{events}}", "bold yellow"),
+                " ",
+                (f"{line.number:>{numbers}}", "dim"),
+                " ",
             )
             row.append_text(shown)
             row.rstrip()
@@ -80,4 +95,5 @@ class Listing:
             yield row
         if events:
             yield ""
-            yield Pieces(legend(line.events for line in self.lines), "dim")
+            said = ["first column: loads in flight from here on"] if levels else []
+            yield Pieces([*said, *legend(line.events for line in self.lines)], "dim")

@@ -14,7 +14,12 @@ from artifact_inspector.analysis.order import RegionFacts, RoundFacts
 from artifact_inspector.cache import Cache
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
+from artifact_inspector.report.accesses import access_block
+from artifact_inspector.report.findings import findings_block
 from artifact_inspector.report.layout import Pieces, Signature
+from artifact_inspector.report.partitions import partitions_block
+from artifact_inspector.report.resources import describe_resources
+from artifact_inspector.report.shared_memory import bill_block
 from artifact_inspector.report.text import faults, phrase_text
 from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.report.words import (
@@ -28,6 +33,8 @@ from artifact_inspector.report.words import (
     plural,
     span,
 )
+from artifact_inspector.report.work import describe_work, in_flight_text
+from artifact_inspector.targets import Target
 
 __all__ = ["KernelReport"]
 
@@ -64,9 +71,17 @@ class KernelReport:
 
     cache: Cache
     kernel: KernelFacts
+    others: Sequence[Target] = ()
+    """Further targets to give the occupancy for."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
+        yield ""
+        yield _remark_grid(describe_resources(self.kernel, self.others))
+        found = findings_block(self.kernel)
+        if found is not None:
+            yield ""
+            yield found
         signatures: list[str] = []
         short: list[_Seen] = []
         made: list[_Seen] = []
@@ -91,6 +106,11 @@ class KernelReport:
         if signatures:
             yield ""
             yield Pieces(legend(signatures), "dim")
+        bill = None if self.kernel.bill is None else bill_block(self.kernel.bill)
+        for block in (partitions_block(self.kernel.partitions), bill, access_block(self.kernel)):
+            if block is not None:
+                yield ""
+                yield block
         own = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
         yield from faults([self.kernel], own)
 
@@ -206,27 +226,42 @@ def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableT
     body += [] if rounds is None else ["", rounds]
     remarks = dict.fromkeys(_remarks(kernel, family))
     if remarks:
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(no_wrap=True, style="dim")
-        grid.add_column(overflow="fold")
-        said = ""
-        for label, text in remarks:
-            grid.add_row(
-                "" if label == said else label, Text(text, "bold yellow" if label == "changed" else "")
-            )
-            said = label
-        body += ["", grid]
+        body += ["", _remark_grid(remarks)]
     yield Padding(Group(*body), (0, 0, 0, 2))
+
+
+_LOUD = frozenset({"changed", "contradiction", "spills"})
+
+
+def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:
+    """Sentences behind their labels; a label that repeats is said once."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    said = ""
+    for label, text in remarks:
+        loud = label in _LOUD and text != "none"
+        grid.add_row("" if label == said else label, Text(text, "bold yellow" if loud else ""))
+        said = label
+    return grid
 
 
 def _stages(kernel: KernelFacts, family: Sequence[_Seen], *, show_basis: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     matrix = any(region.matrix for seen in family for region in seen.stages.values())
+    flying = any(
+        kernel.stages[stage].work[seen.id].in_flight.max_loads
+        for seen in family
+        for stage in seen.stages
+        if seen.id in kernel.stages[stage].work
+    )
     for heading, shown, right in (
         ("stage", True, False),
         ("region", len(family) > 1, False),
         ("verdict", True, False),
         ("MMA", matrix, True),
+        ("in flight", flying, True),
+        ("covered", flying, True),
         ("lines", True, True),
         ("basis", show_basis, False),
     ):
@@ -248,6 +283,11 @@ def _stages(kernel: KernelFacts, family: Sequence[_Seen], *, show_basis: bool) -
             cells += [Text(seen.id, "dim")] if len(family) > 1 else []
             cells += [phrase]
             cells += [Text(str(region.matrix))] if matrix else []
+            if flying:
+                work = kernel.stages[stage].work.get(seen.id)
+                covered = None if work is None else work.in_flight.compute_covered
+                cells.append(Text("?" if work is None else in_flight_text(work.in_flight)))
+                cells.append(Text("–" if covered is None else f"{covered:.0%}"))
             cells.append(Text(span(*region.lines), "dim"))
             cells += [Text(region.basis, "dim")] if show_basis else []
             table.add_row(*cells, Signature(region.signature))
@@ -321,9 +361,8 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
     here = [found for found in (stage.region(seen.id) for seen in family) if found is not None]
     for sentence in describe_waits(kernel, stage, *here):
         yield f"{stage.stage.value} wait", sentence
-    lowered = last.verdict not in QUIET and not last.matrix and letter_counts(last.signature)["F"]
-    if lowered and any(region.matrix for region in first.stages.values()):
-        yield "MMA", f"none in {stage.stage.value}: the dot became {lowered} scalar float instructions"
+    for seen in family:
+        yield from describe_work(kernel, seen.id, is_loop=last.kind == "loop")
     shared = dict.fromkeys(name for item in last.rounds for name in item.shared)
     if shared and len(last.rounds) > 1:
         yield "shared", f"later rounds use it too: {', '.join(shared)}"

@@ -14,7 +14,9 @@ from rich.text import Text
 
 from artifact_inspector.cache import Cache, Problem
 from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings import find_findings
 from artifact_inspector.report.layout import Pieces
+from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import (
     describe_notes,
@@ -84,10 +86,13 @@ class _Row:
     warps: str
     stages: str
     shared: str
+    registers: str
+    occupancy: str
     mma: str
     wait: str
     verdict: Text
     changed: str
+    findings: str
     state: str
 
     @classmethod
@@ -108,10 +113,13 @@ class _Row:
             warps=_or_dash(artifact.num_warps),
             stages=_or_dash(artifact.num_stages),
             shared=_or_dash(artifact.shared_bytes),
+            registers=registers_text(kernel),
+            occupancy=_occupancy(kernel),
             mma=mma_count(kernel),
             wait=load_depths(kernel),
             verdict=_verdict(kernel),
             changed="" if changed is None else changed.value,
+            findings=" ".join(dict.fromkeys(x.code.removeprefix("AI") for x in find_findings(kernel))),
             state=state,
         )
 
@@ -125,13 +133,16 @@ _COLUMNS: tuple[tuple[str, str, bool, Callable[[_Row], str | Text]], ...] = (
     ("warps", "w", True, lambda row: row.warps),
     ("stages", "st", True, lambda row: row.stages),
     ("shared", "shared", True, lambda row: row.shared),
+    ("regs", "regs", True, lambda row: row.registers),
+    ("blocks", "bl", True, lambda row: row.occupancy),
     ("MMA", "MMA", True, lambda row: row.mma),
     ("wait", "wait", True, lambda row: row.wait),
     ("verdict", "verdict", False, lambda row: row.verdict),
     ("changed at", "changed", False, lambda row: Text(row.changed, "yellow")),
+    ("findings AI…", "AI…", False, lambda row: Text(row.findings, "dim")),
     ("state", "state", False, lambda row: Text(row.state, "magenta")),
 )
-_OPTIONAL = ("hash", "changed at", "state")
+_OPTIONAL = ("hash", "regs", "blocks", "changed at", "findings AI…", "state")
 _CONSTANT = ("target", "Triton")
 
 
@@ -165,10 +176,18 @@ def _card(row: _Row) -> RenderableType:
         f"shared {row.shared}",
     ]
     facts = [f"MMA {row.mma}", f"wait {row.wait}"]
+    facts += [f"registers {row.registers}"] if row.registers else []
+    facts += [f"blocks {row.occupancy}"] if row.occupancy else []
     facts += [f"changed at {row.changed}"] if row.changed else []
+    facts += [f"AI {row.findings}"] if row.findings else []
     facts += [row.state] if row.state else []
     lines = (Pieces(parts, "dim"), Pieces([row.verdict, *facts]))
     return Group("", first, *(Padding(line, (0, 0, 0, 2)) for line in lines))
+
+
+def _occupancy(kernel: KernelFacts) -> str:
+    held = kernel.occupancy
+    return "" if held is None or held.blocks is None else str(held.blocks)
 
 
 def _verdict(kernel: KernelFacts) -> Text:
@@ -245,6 +264,12 @@ def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
     )
     grid.add_row("MMA", f"matrix instructions in the region of the verdict, of all in the file{floats}")
     grid.add_row("wait", _WAIT_KEY)
+    if any(registers_text(kernel) for kernel in kernels):
+        grid.add_row(
+            "regs, blocks", "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor"
+        )
+    if any(find_findings(kernel) for kernel in kernels):
+        grid.add_row("AI…", "findings, as `inspect-kernel findings` lists them")
     return Padding(grid, (1, 0, 0, 0), style="dim")
 
 

@@ -1,0 +1,82 @@
+"""How wide a kernel's memory accesses are, and what narrows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.analysis.accesses import Accesses
+from artifact_inspector.analysis.load_widths import LoadWidth
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.model import Stage
+
+__all__ = ["access_block"]
+
+
+def access_block(kernel: KernelFacts) -> RenderableType | None:
+    """The widths at the last stage, and each load statement with its width and causes."""
+    last = kernel.last
+    if last is None or last.stage.order <= Stage.TTGIR.order or not last.accesses.total:
+        return None
+    head = Text("memory access", "bold")
+    head.append(f"  bytes per thread in {last.stage.value}", "dim")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    for label, text in _histograms(last.accesses):
+        grid.add_row(label, text)
+    body: list[RenderableType] = [grid]
+    if any(load.causes for load in kernel.widths):
+        body += ["", _causes(kernel)]
+    for policy in kernel.policies:
+        if policy.lost:
+            where = policy.source or f"line {policy.line}"
+            body.append(Text(f"{', '.join(policy.lost)} asked for at {where} is not there", "yellow"))
+    return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
+
+
+def _histograms(found: Accesses) -> Iterator[tuple[str, str]]:
+    for label, widths in (("loads", found.loads), ("copies", found.copies), ("stores", found.stores)):
+        if widths:
+            yield label, _histogram(widths)
+    for label, sizes in (("tile loads", found.tiles), ("tile stores", found.tile_stores)):
+        if sizes:
+            yield label, f"{_histogram(sizes)} for the whole block"
+    if found.predicated:
+        folded = f", {found.folded} with the mask folded into the access" if found.folded else ""
+        yield "guarded", f"{found.predicated} of {found.total}{folded}"
+    if found.cache:
+        yield "cache", ", ".join(f"{word} ×{count}" for word, count in sorted(found.cache.items()))
+
+
+def _histogram(widths: Mapping[int | None, int]) -> str:
+    known = sorted(((w, n) for w, n in widths.items() if w is not None), reverse=True)
+    said = [f"{width} B ×{count}" for width, count in known]
+    if None in widths:
+        said.append(f"unknown ×{widths[None]}")
+    return ", ".join(said)
+
+
+def _causes(kernel: KernelFacts) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading, right in (("load", False), ("B", True), ("×", True)):
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    table.add_column("no wider, because", overflow="fold")
+    for load in kernel.widths:
+        if load.causes:
+            table.add_row(
+                " ".join(part for part in (load.name, load.source) if part),
+                "–" if load.width is None else str(load.width),
+                str(sum(load.widths.values())),
+                _why(load),
+            )
+    return table
+
+
+def _why(load: LoadWidth) -> str:
+    said = (c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes)
+    return "; ".join(dict.fromkeys(said))

@@ -1,0 +1,146 @@
+"""Findings as text and as JSON, and the pages of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings import RULES, Finding, Rule, Severity, find_findings
+from artifact_inspector.report.words import plural, span
+
+__all__ = [
+    "FindingsReport",
+    "RulePages",
+    "finding_document",
+    "findings_block",
+    "findings_document",
+    "pick_rules",
+]
+
+_STYLES = {Severity.WARNING: "yellow", Severity.NOTE: ""}
+MOST_LINES = 6
+
+
+class FindingsReport:
+    """The findings of some kernels, kernel by kernel."""
+
+    def __init__(self, kernels: Sequence[KernelFacts]) -> None:
+        self.kernels = kernels
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        total = 0
+        for kernel in self.kernels:
+            found = find_findings(kernel)
+            total += len(found)
+            if found:
+                artifact = kernel.artifact
+                head = Text(artifact.display_name, "bold")
+                target = "" if artifact.target is None else f"  {artifact.target}"
+                yield head.append(f"{target}  {artifact.hash[:8]}", "dim")
+                yield Padding(_table(found), (0, 0, 1, 2))
+        kernels = f"{len(self.kernels)} {plural('kernel', len(self.kernels))}"
+        yield Text(
+            f"{total} {plural('finding', total)} in {kernels}; "
+            "`inspect-kernel findings --explain CODE` says what one means",
+            "dim",
+        )
+
+
+def findings_block(kernel: KernelFacts) -> RenderableType | None:
+    """The findings of one kernel; None where there are none."""
+    found = find_findings(kernel)
+    if not found:
+        return None
+    head = Text(f"{len(found)} {plural('finding', len(found))}", "bold")
+    return Group(head, Padding(_table(found), (0, 0, 0, 2)))
+
+
+def _table(found: Iterable[Finding]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for finding in found:
+        style = _STYLES[finding.severity]
+        text = Text(finding.remark.message, style)
+        text.append(f"  {_place(finding)}".rstrip(), "dim")
+        grid.add_row(Text(finding.code, style), text)
+    return grid
+
+
+def _place(finding: Finding) -> str:
+    """`matmul.py:40 · ptx lines 193, 201`."""
+    remark = finding.remark
+    parts = [", ".join(remark.sources[:MOST_LINES])] if remark.sources else []
+    if remark.stage is not None and remark.lines:
+        lines = ", ".join(str(line) for line in remark.lines[:MOST_LINES])
+        more = f" … ({span(remark.lines[0], remark.lines[-1])})" if len(remark.lines) > MOST_LINES else ""
+        parts.append(f"{remark.stage.value} {plural('line', len(remark.lines))} {lines}{more}")
+    return " · ".join(parts)
+
+
+def findings_document(kernels: Sequence[KernelFacts]) -> dict[str, Any]:
+    """Kernels with their findings and nothing else."""
+    return {
+        "schema_version": 1,
+        "kernels": [
+            {
+                "name": kernel.artifact.display_name,
+                "hash": kernel.artifact.hash,
+                "directory": kernel.artifact.directory,
+                "target": None if kernel.artifact.target is None else kernel.artifact.target.arch,
+                "findings": [finding_document(finding) for finding in find_findings(kernel)],
+            }
+            for kernel in kernels
+        ],
+    }
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """One finding."""
+    remark = finding.remark
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity.value,
+        "message": remark.message,
+        "stage": None if remark.stage is None else remark.stage.value,
+        "lines": list(remark.lines),
+        "sources": list(remark.sources),
+    }
+
+
+def pick_rules(word: str) -> tuple[Rule, ...]:
+    """The rule of that code or name, every rule for `all`.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = tuple(rule for rule in RULES if word.lower() in (rule.code.lower(), rule.name, "all"))
+    if word.lower() == "all":
+        return RULES
+    if not found:
+        known = ", ".join(f"{rule.code} {rule.name}" for rule in RULES)
+        raise UsageError(f"{word!r} is no finding.", f"The findings are {known}.")
+    return found
+
+
+class RulePages:
+    """What some rules say, when, and what it is likely to cost."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for number, rule in enumerate(self.rules):
+            if number:
+                yield ""
+            yield Text(f"{rule.code} {rule.name} ({rule.severity.value})", "bold")
+            yield Padding(Markdown(rule.explanation), (0, 0, 0, 2))

@@ -1,0 +1,35 @@
+"""Who does what in a warp-specialised kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.analysis.partitions import PartitionFacts
+
+__all__ = ["partitions_block"]
+
+
+def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | None:
+    """A row for each partition; None for a kernel that is not warp-specialised."""
+    if not partitions:
+        return None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("partition", no_wrap=True)
+    for heading in ("warps", "registers", "asked for", "loads", "MMA", "barriers"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    for found in partitions:
+        numbers = (
+            found.warps,
+            found.registers,
+            found.registers_requested,
+            found.loads,
+            found.matrix,
+            found.barriers,
+        )
+        table.add_row(found.name, *("–" if number is None else str(number) for number in numbers))
+    return Group(Text("partitions", "bold"), Padding(table, (0, 0, 0, 2)))

@@ -1,0 +1,72 @@
+"""What a kernel takes of a multiprocessor, and what that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from artifact_inspector.analysis.occupancy import Occupancy
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.report.words import plural
+from artifact_inspector.targets import Target
+
+__all__ = ["describe_resources", "occupancy_text", "registers_text"]
+
+
+def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterator[tuple[str, str]]:
+    """Registers, spills, scratch and occupancy as (label, sentence).
+
+    Args:
+        others: further targets to give the occupancy for.
+    """
+    taken = kernel.resources
+    if taken.registers.value is None:
+        yield "registers", f"unknown: {taken.registers.source}"
+    else:
+        parts = [f"{taken.registers.value} per thread"]
+        apart = (taken.vector_registers.value, taken.accumulation_registers.value)
+        if apart[1]:
+            parts.append(f"{apart[0]} VGPRs and {apart[1]} AccVGPRs")
+        if taken.scalar_registers.value is not None:
+            parts.append(f"{taken.scalar_registers.value} scalar per wave")
+        yield "registers", f"{', '.join(parts)} ({taken.registers.source})"
+    spills = [
+        f"{figure.value} B {what} per thread"
+        for figure, what in ((taken.spill_bytes, "stored"), (taken.reload_bytes, "read back"))
+        if figure.value
+    ]
+    if taken.scalar_spills.value:
+        spills.append(f"{taken.scalar_spills.value} scalar registers kept in vector registers")
+    if spills:
+        yield "spills", f"{', '.join(spills)} ({taken.spill_bytes.source})"
+    elif taken.registers.value is not None and taken.spill_bytes.value == 0:
+        yield "spills", "none"
+    if taken.scratch_bytes.value:
+        yield "scratch", f"{taken.scratch_bytes.value} B per thread ({taken.scratch_bytes.source})"
+    own = kernel.artifact.target
+    for target in (*([] if own is None else [own]), *others):
+        here = " " + str(target) if target is not own else ""
+        yield f"occupancy{here}", occupancy_text(kernel.occupancy_on(target))
+    for found in taken.contradictions:
+        yield "contradiction", f"{found.sentence} ({found.places[0]}; {found.places[1]})"
+
+
+def occupancy_text(held: Occupancy) -> str:
+    """`5 blocks, 20 of 64 warps per SM: registers and shared memory allow no more (warps: 16)`."""
+    if held.blocks is None:
+        return f"unknown: {', '.join(held.missing)} not known"
+    if held.blocks == 0:
+        return f"no block fits: {' and '.join(held.limited_by)}"
+    rest = ", ".join(f"{name} {most}" for name, most in held.allowed.items() if name not in held.limited_by)
+    return (
+        f"{held.blocks} {plural('block', held.blocks)}, {held.warps} of {held.warps_at_most} warps per "
+        f"{held.unit}, limited by {' and '.join(held.limited_by)}" + (f" (others: {rest})" if rest else "")
+    )
+
+
+def registers_text(kernel: KernelFacts) -> str:
+    """For a table: `95`, `64+380 B` with spills, empty where they are not known."""
+    taken = kernel.resources
+    if taken.registers.value is None:
+        return ""
+    spilled = taken.spill_bytes.value
+    return f"{taken.registers.value}+{spilled} B" if spilled else str(taken.registers.value)

@@ -1,0 +1,132 @@
+"""What the instructions of a region do, in words: pipeline, matrix work, conversions, bounds checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from artifact_inspector.analysis.bounds_checks import Check
+from artifact_inspector.analysis.conversions import Conversion
+from artifact_inspector.analysis.inflight import InFlight
+from artifact_inspector.analysis.matrix import MatrixWork
+from artifact_inspector.analysis.pipeline import Pipeline
+from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.report.words import plural, span
+
+__all__ = ["describe_work", "in_flight_text"]
+
+
+def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterator[tuple[str, str]]:
+    """What a region does as (label, sentence), most telling first.
+
+    The pipeline and the matrix work stand in the story of the region that has them, the rest where
+    there is something to say.
+    """
+    pipeline = kernel.pipelines.get(region)
+    if pipeline is not None:
+        yield from _pipeline(pipeline)
+    last = _last_with(kernel, region)
+    if last is None:
+        return
+    work = last.work[region]
+    yield from _matrix(kernel, region, work)
+    tensor = kernel.stages.get(Stage.TTGIR)
+    if tensor is not None and region in tensor.work:
+        yield from (("conversion", text) for text in _conversions(tensor.work[region].conversions))
+    if is_loop:
+        yield from (("bounds", text) for text in _checks(work, last.stage))
+    slots = [f"{slot.kind} {slot.memory + slot.matrix}" for slot in work.slots]
+    if slots:
+        yield "slots", f"between schedule hints: {' | '.join(slots)}"
+    for note in work.in_flight.notes:
+        yield "in flight", f"{note} ({last.stage.value})"
+
+
+def in_flight_text(found: InFlight) -> str:
+    """`15 loads, 240 B`, `–` where there are none, `?` where it cannot be told."""
+    if found.max_loads is None:
+        return "?"
+    if not found.max_loads:
+        return "–"
+    size = found.max_bytes_per_thread
+    return f"{found.max_loads}" if size is None else f"{found.max_loads}, {size:g} B"
+
+
+def _last_with(kernel: KernelFacts, region: str) -> StageFacts | None:
+    return next((facts for facts in reversed(kernel.stages.values()) if region in facts.work), None)
+
+
+def _pipeline(found: Pipeline) -> Iterator[tuple[str, str]]:
+    if found.why_not is not None:
+        lines = ", ".join(f"{e.stage.value} line {e.line}" for e in found.evidence[:3])
+        yield "not ahead", found.why_not + (f" ({lines})" if lines else "")
+    if found.kind is None:
+        yield from (("pipeline", note) for note in found.notes)
+        return
+    steps = [f"num_stages {found.num_stages}"] if found.num_stages is not None else []
+    if found.buffers is not None:
+        steps.append(f"{found.buffers} {plural('buffer', found.buffers)}")
+    if found.commits_per_iteration is not None:
+        groups = plural("group", found.commits_per_iteration)
+        steps.append(f"{found.commits_per_iteration} {groups} committed per iteration")
+    if found.wait_depth is not None:
+        steps.append(f"a wait that leaves {found.wait_depth} in flight")
+    if found.iterations_in_flight is not None:
+        count = found.iterations_in_flight
+        steps.append(f"{count:g} {plural('iteration', count)} in flight behind it")
+    if found.distance is not None:
+        low, high = found.distance if isinstance(found.distance, tuple) else (found.distance,) * 2
+        steps.append(f"loads {span(low, high)} {plural('iteration', high)} ahead")
+    yield "pipeline", f"{found.kind}: {' → '.join(steps)}"
+    around = []
+    if found.prologue:
+        around.append(
+            f"{found.prologue:g} {plural('iteration', found.prologue)} of copies in front of the loop"
+        )
+    if found.epilogue_line is not None:
+        around.append(f"drained behind it at line {found.epilogue_line}")
+    if found.overlaps_matrix:
+        around.append("matrix operations stay in flight into the next iteration")
+    if around:
+        yield "pipeline", ", ".join(around)
+    yield from (("pipeline", note) for note in found.notes)
+
+
+def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tuple[str, str]]:
+    for found in work.matrix:
+        yield "MMA", _matrix_work(found)
+    identity = kernel.identities.get(region)
+    if identity is not None:
+        if identity.holds or identity.found is None or identity.holds is None:
+            yield "FLOP", identity.words + (f" = {identity.expected}" if identity.holds else "")
+        else:
+            yield "FLOP", f"{identity.found}, where the dots ask for {identity.expected}: {identity.words}"
+    generation = kernel.generations.get(region)
+    if generation is not None and generation.is_newest is False:
+        yield "MMA", generation.words + (f": {generation.reason}" if generation.reason else "")
+
+
+def _matrix_work(found: MatrixWork) -> str:
+    op = found.matrix
+    if op is None:
+        return f"{found.count} × {found.op}, of unknown shape"
+    issuers = "" if found.issuers is None else f" by {found.issuers} {plural(op.issuer, found.issuers)}"
+    return f"{found.count} × {op.op} {op.shape} ({op.types}), {op.flop} FLOP each{issuers}"
+
+
+def _conversions(found: Iterable[Conversion]) -> Iterator[str]:
+    for conversion in found:
+        where = f"{conversion.source}, " if conversion.source is not None else ""
+        how = {True: "through shared memory", False: "inside the warps", None: "by a way that is not told"}
+        yield (
+            f"{conversion.change}, {conversion.bytes} B {how[conversion.through_shared]} "
+            f"({where}ttgir line {conversion.line})"
+        )
+
+
+def _checks(work: RegionWork, stage: Stage) -> Iterator[str]:
+    compares, divisions = work.checks.get(Check.COMPARE, 0), work.checks.get(Check.DIVISION, 0)
+    said = [f"{compares} {plural('compare', compares)} for masks"] if compares else []
+    said += [f"{divisions} integer {plural('division', divisions)}"] if divisions else []
+    if said:
+        yield f"{' and '.join(said)} per pass in {stage.value}"
