@@ -206,7 +206,7 @@ class _Conditions:
             return reads if is_own else ()
         if instruction.opcode.startswith("cp.async"):
             return reads[2:]  # behind both addresses
-        # The offset stands last: behind the data and, in LLVM IR, the descriptor, which is scalar in assembly.
+        # The offset stands last, behind the data and, in LLVM IR, the descriptor (scalar in assembly).
         return tuple(name for name in reads if name.startswith(("v", "%")))[-1:]
 
 

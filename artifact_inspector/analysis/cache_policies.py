@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from artifact_inspector.analysis.accesses import StageAccesses
+from artifact_inspector.analysis.accesses import MemoryAccess, StageAccesses
 from artifact_inspector.analysis.reference import source_of
 from artifact_inspector.model import EventKind
 
@@ -15,13 +16,20 @@ DEFAULTS = frozenset({"ca", "wb", "evict_normal"})
 _STANDS_FOR: dict[str, tuple[frozenset[str], ...]] = {
     word: tuple(frozenset(words.split()) for words in several)
     for word, several in {
-        "cg": ("cg", "nt", "slc", "glc", "th:TH_LOAD_NT", "th:TH_LOAD_HT", "th:TH_LOAD_RT_NT"),
+        "cg": ("cg", "nt", "slc", "glc", "th:TH_LOAD_NT", "scope:SCOPE_DEV"),
         "cs": ("cs", "nt", "slc", "th:TH_LOAD_NT", "th:TH_STORE_NT"),
-        "cv": ("cv", "volatile", "sc0 sc1", "glc dlc", "glc", "scope:SCOPE_SYS"),
-        "wt": ("wt", "sc0 sc1", "dlc", "glc slc", "scope:SCOPE_SYS"),
-        "volatile": ("volatile", "cv", "sc0 sc1", "glc dlc", "glc", "scope:SCOPE_SYS"),
+        "cv": ("cv", "volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS"),
+        "wt": ("wt", "sc0 sc1", "dlc", "scope:SCOPE_SYS"),
+        "volatile": ("volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS"),
     }.items()
 }
+"""What was asked for → the words of an instruction that say it, on any target.
+
+Triton makes of a modifier a non-temporal or a volatile access on AMD, or the bits of a buffer access; the
+back end makes of these the bits of its generation.
+**Source**: `getCtrlBitsForCacheModifierOnTarget` in Triton's third_party/amd/lib/TritonAMDGPUToLLVM/
+Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton 3.6 and 3.9 for gfx908 to gfx1250.
+"""
 
 
 class Policy(NamedTuple):
@@ -39,7 +47,7 @@ class Policy(NamedTuple):
     words: tuple[str, ...]
     """What any of them says of caches."""
     lost: tuple[str, ...]
-    """What was asked for and stands in none of them; empty where they were not found."""
+    """What was asked for and stands in none of them; where they were not found, in none of the file."""
 
 
 def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ...]:
@@ -52,14 +60,9 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ..
         if not asked:
             continue
         is_store = access.kind is EventKind.GLOBAL_STORE
-        there = [
-            other
-            for other in last.at(access)
-            if (other.kind is EventKind.GLOBAL_STORE) is is_store and other.transfer is not None
-        ]
-        words = tuple(
-            dict.fromkeys(w for other in there if other.transfer is not None for w in other.transfer.cache)
-        )
+        there = _of_kind(last.at(access), is_store=is_store)
+        words = _words(there)
+        said = words if there else _words(_of_kind(last.accesses, is_store=is_store))
         instruction = first.code.function.instructions[access.index]
         found.append(
             Policy(
@@ -69,10 +72,19 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ..
                 asked,
                 tuple(other.line for other in there),
                 words,
-                tuple(word for word in asked if not _is_kept(word, words)) if there else (),
+                tuple(word for word in asked if not _is_kept(word, said)),
             )
         )
     return tuple(found)
+
+
+def _of_kind(accesses: Iterable[MemoryAccess], *, is_store: bool) -> list[MemoryAccess]:
+    return [access for access in accesses if (access.kind is EventKind.GLOBAL_STORE) is is_store]
+
+
+def _words(accesses: Iterable[MemoryAccess]) -> tuple[str, ...]:
+    moves = (access.transfer for access in accesses)
+    return tuple(dict.fromkeys(word for move in moves if move is not None for word in move.cache))
 
 
 def _is_kept(word: str, words: tuple[str, ...]) -> bool:

@@ -23,7 +23,9 @@ __all__ = ["Cause", "LoadWidth", "Reason", "explain_widths", "name_of"]
 
 WIDEST = 16
 """Bytes that a thread moves with one instruction on every target (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
-_PER_THREAD = re.compile(r"sizePerThread = \[([\d, ]+)\].*?order = \[(\d+)")
+_PER_THREAD = re.compile(r"sizePerThread = \[([\d, ]+)\].*?order = \[([\d, ]+)\]")
+_SLICED = re.compile(r"slice<\{dim = (\d+)")
+_OF_MATRIX = re.compile(r"#\w+\.((?:nvidia_)?mma|amd_mfma|amd_wmma|linear|dot_op)<")
 _NEW_AXIS = re.compile(r"axis = (\d+)")
 _THROUGH = frozenset(
     {"extsi", "extui", "trunci", "bitcast", "convert_layout", "splat", "broadcast", "expand_dims"}
@@ -42,6 +44,7 @@ class Reason(Enum):
     OFFSET = "an offset is no multiple of the width"
     MASK = "neighbours may be masked apart"
     TILE = "the tile has fewer bytes for each thread"
+    SCALAR = "one number for the whole block"
     LAYOUT = "the layout gives each thread fewer neighbours"
 
 
@@ -52,7 +55,7 @@ class Cause(NamedTuple):
     limit: int
     """Bytes per thread that it allows."""
     name: str
-    """The argument, or the constant, that it is about; empty where there is none."""
+    """The argument, constant or layout that it is about; empty where there is none."""
     line: int
     """Of the evidence, in the first stage (for LAYOUT, in the one with layouts)."""
 
@@ -104,7 +107,7 @@ def explain_widths(
                 widths[other.width] = widths.get(other.width, 0) + 1
         width = min(widths, default=None)
         if width is None:
-            width = _unplaced_width(last)
+            width = _common_width(last, unplaced=access.chain is not None)
         causes: tuple[Cause, ...] = ()
         if width is not None and width < WIDEST:
             causes = _causes(access, instruction, width, first, layouts, flow)
@@ -122,9 +125,16 @@ def explain_widths(
     return tuple(found)
 
 
-def _unplaced_width(stage: StageAccesses) -> int | None:
-    """The width of the loads without a place of their own (`s_clause`), where all are the same."""
-    widths = {access.width for access in stage.accesses if access.chain is None and access.kind in LOADS}
+def _common_width(stage: StageAccesses, *, unplaced: bool) -> int | None:
+    """The width of all loads, or of those without a place of their own (`s_clause`), if they have one.
+
+    Whichever of them are the statement's, they are as wide.
+    """
+    widths = {
+        access.width
+        for access in stage.accesses
+        if access.kind in LOADS and (access.chain is None or not unplaced)
+    }
     return widths.pop() if len(widths) == 1 else None
 
 
@@ -148,8 +158,10 @@ def _causes(
     """What limits a load to the width that it has."""
     roles = None if first.language.access is None else first.language.access(instruction)
     types = first.language.types(instruction, first.module)
-    if roles is None or len(roles.address) != 1 or not types:
-        return ()  # a scalar, a descriptor
+    if roles is None or len(roles.address) != 1:
+        return ()  # a descriptor
+    if not types:
+        return (Cause(Reason.SCALAR, width, "", access.line),)
     tile = types[0]
     pointer = flow.value(access.index, roles.address[0])
     axes = None if pointer is None else flow.axes(pointer)
@@ -166,7 +178,7 @@ def _causes(
             found += _Search(flow, size, cap).of_mask(mask, axis)
     if per_thread < WIDEST:
         found.append(Cause(Reason.TILE, max(per_thread, size), "", access.line))
-    if min((cause.limit for cause in found), default=WIDEST) > width:
+    if all(cause.limit != width for cause in found):
         found += _layout_cause(access, width, size, layouts)
     unique = {(cause.reason, cause.name): cause for cause in reversed(found) if cause.limit == width}
     return tuple(reversed(unique.values()))
@@ -191,17 +203,24 @@ def _fast_axis(axes: Axes, shape: tuple[int, ...]) -> int:
 
 
 def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAccesses | None) -> list[Cause]:
-    """The layout, where it gives a thread just as many neighbours as the load is wide."""
+    """The layout, where it gives a thread just as many neighbours as the load is wide.
+
+    Of the layouts of matrix operations it is only known that nothing else has limited the load.
+    """
     if layouts is None:
         return []
     for other in layouts.at(access):
         instruction = layouts.code.function.instructions[other.index]
         for found in layouts.language.types(instruction, layouts.module):
-            said = _PER_THREAD.search(found.layout)
-            if said is not None:
-                neighbours = [int(part) for part in said[1].split(",")][int(said[2])]
-                if neighbours * size == width:
-                    return [Cause(Reason.LAYOUT, width, "", other.line)]
+            matrix, blocked = _OF_MATRIX.search(found.layout), _PER_THREAD.search(found.layout)
+            if matrix is not None:
+                return [Cause(Reason.LAYOUT, width, matrix[1], other.line)]
+            if blocked is not None:
+                neighbours = [int(part) for part in blocked[1].split(",")]
+                gone = {int(dim) for dim in _SLICED.findall(found.layout)}
+                axes = [axis for axis in map(int, blocked[2].split(",")) if axis not in gone]
+                if axes and axes[0] < len(neighbours) and neighbours[axes[0]] * size == width:
+                    return [Cause(Reason.LAYOUT, width, "blocked", other.line)]
     return []
 
 
@@ -312,9 +331,7 @@ class _Search:
         elif operation.startswith("rem"):
             yield Cause(Reason.MODULO, limit, next(iter(self._names(self.flow.inputs(value)[-1])), ""), line)
         elif operation.startswith(("div", "shr")):
-            yield Cause(
-                Reason.DIVISION, limit, next(iter(self._names(self.flow.inputs(value)[-1])), ""), line
-            )
+            yield Cause(Reason.DIVISION, limit, next(iter(self._names(value)), ""), line)
         elif operation in ("muli", "shli"):
             yield from self._blame_product(value, axis, limit, line)
         elif operation in ("constant", "make_range", "get_program_id"):
@@ -331,7 +348,23 @@ class _Search:
         names = self._unaligned(value)
         yield from (Cause(Reason.UNALIGNED, limit, name, line) for name in names)
         if not names:
-            yield Cause(Reason.OFFSET, limit, "", line)
+            quotient = next(
+                (q for q in map(self._unspread, factors) if self._operation(q).startswith("div")), None
+            )
+            if quotient is not None:
+                yield from self._blame(quotient, None, limit, line)
+            else:
+                yield Cause(Reason.OFFSET, limit, "", line)
+
+    def _unspread(self, value: int) -> int:
+        """The value that a tensor was made from by spreading and converting."""
+        while self._operation(value) in _THROUGH:
+            value = self.flow.inputs(value)[0]
+        return value
+
+    def _operation(self, value: int) -> str:
+        instruction = self.flow.definition(value)
+        return "" if instruction is None else instruction.opcode.rpartition(".")[2]
 
     def _is_constant_along(self, value: int, axis: int) -> bool:
         axes = self.flow.axes(value)

@@ -1,0 +1,146 @@
+"""Why loads are narrow, on kernels of one load; expectations follow from what each kernel leaves unsaid."""
+
+import pytest
+from handwritten import OFFSETS, address, ptx_load, tensors
+
+from artifact_inspector.analysis.load_widths import LoadWidth, Reason, explain_widths
+from artifact_inspector.model import Stage
+
+DIVISIBILITY = {"%p": 16, "%n": 16}
+"""%q and %odd are what nothing is known of."""
+WARPS = 'attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32}'
+BLOCKED = "#ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
+
+
+def explained(body: str, opcode: str, *, elements: int = 1024, layout: str = BLOCKED) -> LoadWidth:
+    """The width of the load `%x` of a body that became one opcode."""
+    pointers = f"tensor<{elements}x!tt.ptr<f16>>"
+    load = f'%x = tt.load %a{"" if "%m =" not in body else ", %m"} : {pointers} loc("k.py":5:1)'
+    first = tensors(Stage.TTIR, body + load)
+    with_layout = pointers.replace(">>", f">, {layout}>")
+    layouts = tensors(Stage.TTGIR, f'%x = tt.load %a : {with_layout} loc("k.py":5:1)', WARPS)
+    (found,) = explain_widths(first, ptx_load(opcode), layouts, DIVISIBILITY)
+    return found
+
+
+def reasons(found: LoadWidth) -> list[tuple[Reason, int, str]]:
+    return [(cause.reason, cause.limit, cause.name) for cause in found.causes]
+
+
+def test_a_load_of_full_width_needs_no_cause() -> None:
+    found = explained(OFFSETS + address("%p"), "ld.global.v4.b32")
+    assert (found.width, found.causes) == (16, ())
+
+
+def test_a_pointer_without_divisibility_is_named() -> None:
+    # An address of f16 that is known to be a multiple of nothing: one element at a time.
+    found = explained(OFFSETS + address("%q"), "ld.global.b16")
+    assert reasons(found) == [(Reason.UNALIGNED, 2, "q")]
+    assert (found.source, found.name, found.widths) == ("k.py:5", "x", {2: 1})
+
+
+def test_an_offset_argument_without_divisibility_is_named() -> None:
+    shifted = """
+    %t = tt.splat %odd : i32 -> tensor<1024xi32>
+    %j = arith.addi %i, %t : tensor<1024xi32>
+    """
+    assert reasons(explained(OFFSETS + shifted + address("%p", "%j"), "ld.global.b16")) == [
+        (Reason.UNALIGNED, 2, "odd")
+    ]
+
+
+def test_a_stride_between_neighbours_is_named() -> None:
+    strided = """
+    %t = tt.splat %n : i32 -> tensor<1024xi32>
+    %j = arith.muli %i, %t : tensor<1024xi32>
+    """
+    found = explained(OFFSETS + strided + address("%p", "%j"), "ld.global.b16")
+    assert reasons(found) == [(Reason.STRIDE, 2, "n")]
+
+
+@pytest.mark.parametrize(
+    ("bound", "opcode", "expected"),
+    [("%odd", "ld.global.b16", [(Reason.MODULO, 2, "odd")]), ("%n", "ld.global.v4.b32", [])],
+)
+def test_a_remainder_is_a_cause_where_its_bound_divides_by_too_little(
+    bound: str, opcode: str, expected: list[tuple[Reason, int, str]]
+) -> None:
+    wrapped = f"""
+    %t = tt.splat {bound} : i32 -> tensor<1024xi32>
+    %j = arith.remsi %i, %t : tensor<1024xi32>
+    """
+    assert reasons(explained(OFFSETS + wrapped + address("%p", "%j"), opcode)) == expected
+
+
+def test_loaded_addresses_are_a_gather() -> None:
+    gathered = (
+        address("%p").replace("%a", "%ia").replace("%b", "%ib")
+        + """
+    %j = tt.load %ia : tensor<1024x!tt.ptr<i32>> loc("k.py":4:1)
+    """
+    )
+    first = tensors(
+        Stage.TTIR,
+        OFFSETS
+        + gathered
+        + address("%p", "%j")
+        + '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)',
+    )
+    _, found = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
+    assert reasons(found) == [(Reason.GATHER, 2, "j")]
+
+
+def test_a_bound_without_divisibility_masks_neighbours_apart() -> None:
+    masked = """
+    %t = tt.splat %odd : i32 -> tensor<1024xi32>
+    %m = arith.cmpi slt, %i, %t : tensor<1024xi32>
+    """
+    found = explained(OFFSETS + address("%p") + masked, "ld.global.b16")
+    assert found.masked
+    assert reasons(found) == [(Reason.MASK, 2, "odd")]
+
+
+def test_a_tile_smaller_than_the_block_can_load_at_once_is_a_cause() -> None:
+    # 256 elements of 2 bytes for 4 · 32 threads: 4 bytes each.
+    found = explained(
+        OFFSETS.replace("1024", "256") + address("%p", elements=256), "ld.global.b32", elements=256
+    )
+    assert reasons(found) == [(Reason.TILE, 4, "")]
+
+
+def test_a_layout_of_fewer_neighbours_is_a_cause_where_nothing_else_is() -> None:
+    # 4 neighbours of 2 bytes.
+    narrow = BLOCKED.replace("sizePerThread = [8]", "sizePerThread = [4]")
+    found = explained(OFFSETS + address("%p"), "ld.global.v2.b32", layout=narrow)
+    assert reasons(found) == [(Reason.LAYOUT, 8, "blocked")]
+
+
+def test_what_the_back_end_overcame_is_no_cause() -> None:
+    # AMD's back end joins loads of unaligned neighbours: 8 bytes, though 2 were proven.
+    narrow = BLOCKED.replace("sizePerThread = [8]", "sizePerThread = [2]")
+    assert explained(OFFSETS + address("%q"), "ld.global.v2.b32", layout=narrow).causes == ()
+
+
+def test_a_width_that_nothing_explains_has_no_cause() -> None:
+    assert explained(OFFSETS + address("%p"), "ld.global.b32").causes == ()
+
+
+def test_a_load_that_is_not_found_has_no_width() -> None:
+    first = tensors(
+        Stage.TTIR, OFFSETS + address("%p") + '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":9:1)'
+    )
+    (found,) = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
+    assert (found.width, found.widths, found.causes) == (None, {}, ())
+
+
+def test_without_places_the_width_is_known_where_all_loads_have_one() -> None:
+    # Triton 2.0 to 2.2 write no places into TTIR.
+    first = tensors(Stage.TTIR, OFFSETS + address("%p") + "%x = tt.load %a : tensor<1024x!tt.ptr<f16>>")
+    (found,) = explain_widths(first, ptx_load("ld.global.v4.b32"), None, DIVISIBILITY)
+    assert (found.width, found.widths) == (16, {})
+
+
+def test_a_number_for_the_whole_block_is_as_wide_as_it_is() -> None:
+    first = tensors(Stage.TTIR, '%x = tt.load %p : !tt.ptr<f16> loc("k.py":5:1)')
+    (found,) = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
+    assert reasons(found) == [(Reason.SCALAR, 2, "")]
