@@ -295,22 +295,28 @@ class _Memory:
         self._read()
 
     def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
-        """The allocations that data passes through between the operations of a loop.
+        """The allocations that the data of a loop passes through.
 
-        A tile that is only read there and was written before (attention's queries) is none.
+        Those that it copies or stores to and those of several tiles, of which it reads one; where there
+        are none, those that it makes anew in each iteration. A tile that is only read there and was
+        written before (attention's queries) is none, nor is one that holds a result of the loop.
         """
         instructions, flow = self.code.function.instructions, self.code.flow
-        found: dict[int, Buffer] = {}
+        kept: set[int] = set()
+        made: set[int] = set()
         for index in indices:
             written = instructions[index].kind in (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
             for root in self.touched.get(index, ()):
-                if written or root in self.indexed or flow.encloses(loop, flow.loop_at(root)):
-                    tile = self.tiles[root]
-                    count = tile.shape[0] if root in self.indexed else 1
-                    found[root] = Buffer(
-                        instructions[root].line, self.names[root], count, tile.size // max(1, count)
-                    )
-        return dict(sorted(found.items()))
+                if written or root in self.indexed:
+                    kept.add(root)
+                elif flow.encloses(loop, flow.loop_at(root)):
+                    made.add(root)
+        found: dict[int, Buffer] = {}
+        for root in sorted(kept or made):
+            tile = self.tiles[root]
+            count = tile.shape[0] if root in self.indexed else 1
+            found[root] = Buffer(instructions[root].line, self.names[root], count, tile.size // max(1, count))
+        return found
 
     def waits_for(self, copies: Sequence[int], waits: Sequence[int]) -> Iterator[int]:
         """Those of some waits that wait for a barrier of some copies."""
