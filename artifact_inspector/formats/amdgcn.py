@@ -10,12 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd
-from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, frames_of_callers, no_types
+from artifact_inspector.formats._scan import (
+    DECODED,
+    TRANSFERS,
+    Format,
+    OpcodeTable,
+    frames_of_callers,
+    integer,
+    no_types,
+)
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -325,7 +334,7 @@ class _Body:
             if opcode == "s_clause":
                 # The operand is one less than the length; only the first load gets a `.loc`.
                 first = len(self.instructions) + 2
-                self.followers.update(range(first, first + min(63, int(text.split()[-1], 0))))
+                self.followers.update(range(first, first + min(63, integer(text.split()[-1]))))
             kind = _kind_in_place(opcode, text, comment, target)
             self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
 
@@ -376,6 +385,7 @@ def _kind_in_place(opcode: str, text: str, comment: str, target: str) -> EventKi
     return EventKind.LOCAL_STORE if kind is EventKind.GLOBAL_STORE and "Folded Spill" in comment else kind
 
 
+@lru_cache(maxsize=DECODED)
 def _decode(text: str) -> Operands:
     """Operands: as a rule the first one is the result (LLVM AMDGPUInstructionSyntax)."""
     results: list[str] = []

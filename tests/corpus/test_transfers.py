@@ -79,7 +79,9 @@ def llvm_widths(text: str) -> Iterator[int]:
             yield from ptx_widths(template)
             continue
         name = re.search(r"call .*@llvm\.(amdgcn\.\S*?|masked\.(?:load|store)\.\w+)(?:\.p\d)?\(", line)
-        plain = re.match(r"  (?:%\S+ = )?(?:load|store) (?:<(\d+) x )?(\w+)>?", line)
+        plain = re.match(
+            r"  (?:%\S+ = )?(?:load|store) (?:atomic )?(?:volatile )?(?:<(\d+) x )?(\w+)>?", line
+        )
         atomic = re.match(r"  %\S+ = (?:atomicrmw|cmpxchg) [^,]*, (?:<(\d+) x )?(\w+)>?", line)
         spaces = re.findall(r"ptr(?: addrspace\((\d+)\))? [%@]", line)
         if (plain or atomic) and spaces[-1] in ("", "1"):
@@ -102,9 +104,9 @@ def amdgcn_widths(text: str) -> Iterator[int]:
             continue
         if found[1] == "atomic":
             words = found[2].split("_")
-            # cmpswap and add without a type have four bytes; a packed type two halves.
-            bits = re.fullmatch(r"[a-z]+(\d+)", words[-1])
-            yield 4 if bits is None or "pk" in words else int(bits[1]) // 8
+            # cmpswap and add without a type have four bytes, with x2 eight; a packed type is two halves.
+            bits = re.fullmatch(r"[a-wyz]+(\d+)", words[-1])
+            yield 8 if words[-1] == "x2" else 4 if bits is None or "pk" in words else int(bits[1]) // 8
         else:
             yield next(AMDGCN_WORDS[word] for word in reversed(found[2].split("_")) if word in AMDGCN_WORDS)
 

@@ -129,6 +129,7 @@ def test_operands_name_what_is_written_and_what_is_read(statement: str, results:
     ("statement", "wait"),
     [
         ("cp.async.wait_group 4", Wait("cp.async.wait_group", 4, Queue.GROUP)),
+        ("cp.async.wait_group 04", Wait("cp.async.wait_group", 4, Queue.GROUP)),
         ("cp.async.wait_group \t0x2", Wait("cp.async.wait_group", 2, Queue.GROUP)),
         ("cp.async.wait_all", Wait("cp.async.wait_all", 0, Queue.GROUP)),
         ("@%p3 cp.async.bulk.wait_group 1", Wait("cp.async.bulk.wait_group", 1, Queue.STORES)),
