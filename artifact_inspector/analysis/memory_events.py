@@ -84,6 +84,8 @@ _IN_ORDER = frozenset({Queue.LOADS, Queue.COPIES, Queue.TENSORS})
 _COMPLETES = _IN_ORDER | {Queue.GROUP, Queue.PHASE}
 """Queues whose waits loads complete at."""
 
+_UNTOLD = Transfer(None, None)
+
 _VALUE = re.compile(r'%(?:"[^"]*"|[\w.$-]+(?:#\d+)?)')
 _RENAMES = re.compile(r"(?:mov\.\w+|phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$")
 
@@ -110,9 +112,9 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
                 if expects is not None:
                     barriers[index] = expects.barrier
         else:
-            transfer = language.transfer(instruction, module)
+            transfer = language.transfer(instruction, module) or _UNTOLD
             is_load = kind in LOADS
-            if transfer is not None and (is_load or transfer.queue in _IN_ORDER):
+            if is_load or transfer.queue in _IN_ORDER:
                 asked[index] = Issue(transfer, is_load)
                 if transfer.queue is Queue.PHASE:
                     barriers[index] = transfer.barrier
