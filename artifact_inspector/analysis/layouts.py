@@ -60,6 +60,12 @@ class Layout:
     kind: str
     """As `short_name` has it."""
 
+    @property
+    def is_one_to_one(self) -> bool:
+        """True when no two registers of the block hold the same element."""
+        bases = (*self.register, *self.lane, *self.warp)
+        return len(span(bases)) == len(bases)
+
     def moves(self, basis: int, axis: int) -> int:
         """How far a basis moves along an axis."""
         stride = 1
@@ -164,6 +170,9 @@ def _derived(kind: str, text: str, shape: tuple[int, ...], threads: int) -> _Pat
     if short_name(parent) == "blocked" and "sizePerThread" in lists:
         sizes = (lists["sizePerThread"], lists["threadsPerWarp"], lists["warpsPerCTA"])
         return _blocked_operand(sizes, lists["order"], 1 - operand, shape)
+    if short_name(parent) == "wmma" and threads == 32 and "warpsPerCTA" in lists:
+        version = dict(_NUMBER.findall(parent)).get("version", "1")
+        return _wmma_operand(lists["warpsPerCTA"], operand, width, halves=2 if version != "1" else 1)
     if short_name(parent) == "mma":
         return _mma_operand(parent, operand, width)
     if short_name(parent) == "mfma" and threads == 64 and set(lists.get("tilesPerWarp", (1,))) == {1}:
@@ -307,6 +316,22 @@ def _wmma(text: str, lists: dict[str, tuple[int, ...]], numbers: dict[str, str])
         for axis in (0, 1):
             reach[axis] = max(reach[axis], 2 * move[axis])
     return _Pattern(register, lane, warp, order, tuple(reach))
+
+
+def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: int) -> _Pattern | None:
+    """`halves`: 1 where both halves of a warp hold all of k (gfx11), 2 where each holds its own."""
+    if len(warps) != 2 or not width:
+        return None
+    k, outer = 1 - operand, operand
+    builder = _Builder(2)
+    register = builder.along(k, width)
+    lane = [*builder.along(outer, 16), *(builder.along(k, 2) if halves == 2 else builder.nothing(2))]
+    warp = [
+        b
+        for axis in (1, 0)
+        for b in (builder.along(axis, warps[axis]) if axis == outer else builder.nothing(warps[axis]))
+    ]
+    return _Pattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
 def _linear(text: str, shape: tuple[int, ...]) -> _Pattern | None:

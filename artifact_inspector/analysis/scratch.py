@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from artifact_inspector.analysis.layouts import Layout, extent_along, read_layout, span
+from artifact_inspector.analysis.layouts import Layout, extent_along, read_layout
 from artifact_inspector.analysis.swizzling import (
     MATRIX,
     TRANSPOSED,
@@ -25,7 +25,15 @@ from artifact_inspector.analysis.swizzling import (
 )
 from artifact_inspector.model import Instruction, Language, Module, TensorType
 
-__all__ = ["Release", "Rules", "conversion_bytes", "element_bits", "find_rules", "scratch_bytes"]
+__all__ = [
+    "Release",
+    "Rules",
+    "conversion_bytes",
+    "element_bits",
+    "find_rules",
+    "most_bytes",
+    "scratch_bytes",
+]
 
 Release = tuple[int, int]
 
@@ -95,7 +103,12 @@ def scratch_bytes(
     if name == "convert_layout":
         types = language.types(instruction, module)
         return _conversion(types, rules) if len(types) == 2 else None
-    if name in ("scan", "histogram", "gather"):
+    if name == "scan":
+        return _scan(instruction, module, language, rules)
+    if name == "histogram":
+        types = language.types(instruction, module)
+        return max(types[-1].elements, rules.threads_per_warp) * types[-1].bits // 8 if types else None
+    if name == "gather":
         return None
     if name.startswith("atomic_"):
         return _atomic(instruction, module, language, rules, is_used=is_used)
@@ -212,7 +225,7 @@ def _atomic(
         found = _SCALAR.search(instruction.text)
         if found is None:
             return None
-        if not is_used and rules.since((3, 4)) is not False:
+        if not is_used and rules.since((3, 2)) is not False:
             return 0
         return max(8, int(found[1] or found[2])) // 8
     if not is_used or rules.since((3, 4)) is False:
@@ -220,10 +233,44 @@ def _atomic(
     layout = read_layout(types[-1], rules.threads_per_warp)
     if layout is None:
         return None
-    bases = (*layout.register, *layout.lane, *layout.warp)
-    if len(span(bases)) == len(bases):
+    if layout.is_one_to_one:
         return 0
-    return types[-1].elements * max(8, types[-1].bits) // 8 if rules.release is not None else None
+    # Several threads have one element: one of them does the work and tells the others.
+    return types[-1].elements * max(8, types[-1].bits) // 8 if rules.since((3, 6)) else None
+
+
+def _scan(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
+    """Bytes of a scan: the last element of each run that one warp holds; known from 3.6 on."""
+    found = _AXIS.search(instruction.text)
+    types = language.types(instruction, module)
+    inputs = types[: len(instruction.operands.reads)]
+    layout = read_layout(inputs[0], rules.threads_per_warp) if inputs else None
+    if found is None or layout is None or int(found[1]) >= len(layout.shape):
+        return None
+    axis = int(found[1])
+    if extent_along(layout.warp, layout.shape, axis) == 1:
+        return 0
+    if not rules.since((3, 6)):
+        return None
+    run = layout.contiguous[axis] * extent_along(layout.lane, layout.shape, axis)
+    return inputs[0].elements // run * sum(-(-element_bits(tensor) // 8) for tensor in inputs)
+
+
+def most_bytes(
+    instruction: Instruction, module: Module, language: Language, threads_per_warp: int
+) -> int | None:
+    """Bytes that a conversion cannot take more than, whatever its layouts are; None for other operations.
+
+    It is a tile of the tensor at most, with padding for one access of a thread.
+    """
+    types = language.types(instruction, module)
+    if not instruction.opcode.endswith("convert_layout") or len(types) != 2:
+        return None
+    bits = max(8, element_bits(types[0]))
+    layouts = [read_layout(tensor, threads_per_warp) for tensor in types]
+    access = max(128 // bits, *(max(layout.contiguous) for layout in layouts if layout is not None), 1)
+    elements = types[0].elements
+    return max(elements // extent * (extent + access) for extent in types[0].shape) * bits // 8
 
 
 def element_bits(tensor: TensorType) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from artifact_inspector.analysis.allocator import Request, place
 from artifact_inspector.analysis.reference import source_of
 from artifact_inspector.analysis.regions import Code
-from artifact_inspector.analysis.scratch import Rules, find_rules, scratch_bytes
+from artifact_inspector.analysis.scratch import Rules, find_rules, most_bytes, scratch_bytes
 from artifact_inspector.analysis.values import Values, number_values
 from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType
 
@@ -23,7 +23,12 @@ __all__ = ["Allocation", "Bill", "find_bill"]
 _PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
 _STEP = re.compile(r"(\d+):\+(\d+)")
 _CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
-_TYPES = re.compile(r"\} : \((.*)\) ->")
+_TYPES = re.compile(r" : \((.*)\) -> \(")
+_SCALAR = re.compile(r"(?:b?f|i)(\d+)$")
+_EXTENT = re.compile(r"\d+x")
+_WARPS = re.compile(r"\bpartition\d+ num_warps\((\d+)\)")
+_PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
+"""Blackwell's matrix operations, with what they read when no barrier is among it."""
 _ALLOCATIONS = ("local_alloc", "alloc_tensor", "alloc_mbarrier")
 _VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|\.trans$|reinterpret|select$|poison")
 _SCRATCH_ALIGNMENT = 128
@@ -208,13 +213,30 @@ class _Reader:
             scratch += self._scratch(index, instruction)
         scratch += self._states()
         found = [*explicit, *scratch]
-        if any(one.entry.bytes is None for one in found):
-            return [one.entry for one in found], None
         placed = place([one.request for one in found])
+        unknown = [one for one in found if one.entry.bytes is None]
+        if unknown and not self._is_hidden(found, placed.size):
+            return [one.entry for one in found], None
+        if unknown:  # too small to count, but not where it lies
+            return [one.entry for one in found], placed.size
         entries = [
             replace(one.entry, offset=offset) for one, offset in zip(found, placed.offsets, strict=True)
         ]
         return entries, placed.size
+
+    def _is_hidden(self, found: list[_Found], size: int) -> bool:
+        """True when what is not known cannot make the whole any larger."""
+        requests = []
+        for one in found:
+            if one.entry.bytes is None:
+                instruction = self.code.function.instructions[one.index]
+                most = most_bytes(instruction, self.module, self.language, self.rules.threads_per_warp)
+                if most is None:
+                    return False
+                requests.append(one.request._replace(bytes=most))
+            else:
+                requests.append(one.request)
+        return place(requests).size == size
 
     def _explicit(self, index: int, instruction: Instruction, memory: TensorType) -> _Found:
         aliases, users = self._aliases(index)
@@ -252,6 +274,14 @@ class _Reader:
                 size, purpose, alignment = _captures(instruction), "values handed to partitions", 8
             else:
                 return []
+        elif name in _PLAIN_MMA:
+            if (
+                self.rules.release not in ((3, 3), (3, 4))
+                or len(instruction.operands.reads) != _PLAIN_MMA[name]
+            ):
+                return []
+            # Its lowering, which comes behind the TTGIR until 3.4, waits for it at a barrier of its own.
+            size, purpose, alignment = 8, "mbarrier of the matrix operation", 16
         elif name in _PURPOSES or name.startswith(("atomic_", "buffer_atomic")):
             used = any(self.uses.get(value) for value in self.values.results[index])
             size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=used)
@@ -268,8 +298,26 @@ class _Reader:
         return [_Found(entry, self._request(index, size, alignment, at, at + 1), index)]
 
     def _states(self) -> list[_Found]:
-        """The byte per warp through which partitions are told what to run."""
-        return []
+        """The bytes through which the warps of partitions are told what to run, live all the time."""
+        function = self.code.function
+        sizes = [_partition_warps(function.instructions[operation]) for operation in self.ends]
+        if not sizes:
+            return []
+        # The compiler fills the last group of four warps up with an idle partition.
+        size = None if None in sizes else max(-(-count // 4) * 4 for count in sizes if count is not None)
+        lines = function.instructions[0].line, function.instructions[-1].line
+        entry = Allocation(
+            size,
+            1,
+            function.line,
+            source_of(function.location),
+            "states of the partitions' warps",
+            "",
+            True,
+            *lines,
+            None,
+        )
+        return [_Found(entry, Request(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
 
     def _aliases(self, index: int) -> tuple[set[int], list[int]]:
         """The values that name an allocation, and the instructions that read one of them."""
@@ -432,4 +480,42 @@ def _source_name(instruction: Instruction) -> str:
 
 
 def _captures(instruction: Instruction) -> int | None:
-    return None
+    """Bytes of the values that partitions are handed, packed; None where their types are not in the text.
+
+    **Source**: WarpSpecializeOp::getCaptureSizeAlign, getSharedMemorySize in Triton's
+    lib/Dialect/TritonGPU/IR.
+    """
+    found = _TYPES.search(instruction.text)
+    if found is None:
+        return None
+    size = 0
+    for kind in _split(found[1]):
+        scalar = _SCALAR.match(kind)
+        if scalar is not None:
+            size += -(-int(scalar[1]) // 8)
+        elif "memdesc<" in kind and "tensor_memory" not in kind:
+            size += 8 + 4 * len(_EXTENT.findall(kind.partition("<")[2].partition(",")[0]))
+        elif kind.startswith("!"):
+            size += 8
+        else:
+            return None
+    return size
+
+
+def _partition_warps(instruction: Instruction) -> int | None:
+    found = _WARPS.findall(instruction.text)
+    return sum(int(warps) for warps in found) if found else None
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas outside brackets."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        if char in "<[({":
+            depth += 1
+        elif char in ">])}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [part for part in (*parts, text[start:].strip()) if part]
