@@ -13,7 +13,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, Tiling
 from artifact_inspector.model import MatrixOp
 
-__all__ = ["Part", "covered_by", "redundancy_of"]
+__all__ = ["Part", "Side", "covered_by", "redundancy_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,48 @@ class Part:
     def warps_together(self) -> int:
         """Warps that issue one instruction together."""
         return WARPS_PER_WARPGROUP if self.op.issuer == "warpgroup" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A region at both stages."""
+
+    name: str
+    dots: tuple[Part, ...]
+    works: tuple[Part, ...]
+    unread: str
+    """Why the work is not known, empty when it is."""
+    unrolled_by: int
+    is_left_over: bool
+    around: frozenset[str] | None
+    """Regions around it; None where that is not known."""
+    sources: frozenset[str]
+    ctas: int
+
+    @property
+    def expected(self) -> int:
+        """Operations of the dots."""
+        return sum(dot.flop for dot in self.dots)
+
+    @property
+    def covered(self) -> int:
+        """The same, as the layouts cut it up: whole instructions by all warps."""
+        return sum(covered_by(dot, self.works) * dot.count for dot in self.dots)
+
+    @property
+    def covered_along_path(self) -> int:
+        """Of that, the most that stands on one path."""
+        return sum(covered_by(dot, self.works) * dot.along_path for dot in self.dots)
+
+    @property
+    def found(self) -> int:
+        """Operations of the instructions."""
+        return sum(work.flop for work in self.works)
+
+    @property
+    def iteration(self) -> int:
+        """Work of one iteration as the instructions do it: what a copy of it elsewhere adds there."""
+        return self.covered if self.dots else self.found // self.unrolled_by
 
 
 class _Cut(NamedTuple):
@@ -81,7 +123,7 @@ def redundancy_of(dot: Part, works: tuple[Part, ...]) -> str:
 def _cut(dot: Part, works: tuple[Part, ...]) -> _Cut | None:
     """What a layout makes of one dot; None where nothing tells."""
     work = _instruction_of(dot, works)
-    if dot.tiling is None or work is None or dot.tiling.ctas > 1:
+    if work is None or dot.tiling is None or not dot.tiling.is_matrix or dot.tiling.ctas > 1:
         return None
     m, n, k = _extents(dot.tiling.instruction, work)
     warps = dot.tiling.warps if len(dot.tiling.warps) > 1 else (1, 1)

@@ -9,6 +9,7 @@ from math import prod
 
 from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, MatrixWork
 from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.model import EventKind
 from artifact_inspector.targets import Target
 
 __all__ = ["Generation", "count_packed_dots", "describe_generation"]
@@ -99,16 +100,21 @@ def describe_generation(
     """
     newest = target.limits.matrix_unit
     used = tuple(dict.fromkeys(work.matrix.family for work in works if work.matrix is not None))
+    # Dots laid out for a matrix unit may stand in another region at this stage: they are not scalar.
+    scalar = [dot for dot in dots if dot.tiling is None or not dot.tiling.is_matrix]
+    why_scalar = _why_scalar(target, newest, scalar, asked) if scalar else ""
+    left = f"FMA {fused}" + (f", {packed} of them dot products" if packed else "")
     if not works:
-        if not dots:
-            return Generation((), newest, fused, "")
-        words = f"MMA 0, FMA {fused}" + (f", {packed} of them dot products" if packed else "")
-        return Generation((), newest, fused, words, _why_scalar(target, newest, dots, asked))
+        return Generation((), newest, fused, f"MMA 0, {left}" if scalar else "", why_scalar)
     words = " and ".join(NAMES.get(family, family) for family in used) or works[0].op
     reason = ""
     if newest is not None and used and newest not in used:
         words += f", where {target.arch} has {NAMES.get(newest, newest)}"
         reason = _why_older(newest, dots)
+    laid_out = any(dot.tiling is not None for dot in dots)
+    if laid_out and scalar:
+        words += f"; {sum(dot.count for dot in scalar)} of {sum(dot.count for dot in dots)} dots by {left}"
+        reason = "; ".join(filter(None, (reason, why_scalar)))
     lines = (min(work.lines[0] for work in works), max(work.lines[1] for work in works))
     return Generation(used, newest, fused, words, reason, lines)
 
@@ -116,7 +122,9 @@ def describe_generation(
 def count_packed_dots(code: Code, region: Region) -> int:
     """Instructions of a region that add up two or more products per lane."""
     indices = code.indices(region.blocks) if region.remains is None else region.remains
-    return sum(_PACKED.search(code.function.instructions[index].opcode) is not None for index in indices)
+    instructions = code.function.instructions
+    floats = (instructions[i].opcode for i in indices if instructions[i].kind is EventKind.FLOAT)
+    return sum(_PACKED.search(opcode) is not None for opcode in floats)
 
 
 def _why_scalar(
@@ -130,16 +138,18 @@ def _why_scalar(
     """
     if newest == "none":
         return f"{target.arch} has no matrix instructions"
-    if newest is None or any(dot.tiling is not None and dot.tiling.is_matrix for dot in dots):
-        return ""  # laid out for matrix instructions, the dots are lost and not refused
+    if newest is None:
+        return ""
     unit = "mma" if target.backend == "cuda" else newest
-    elements = _elements(asked or dots)
+    lines = {source for dot in dots for source in dot.sources}
+    asked = [dot for dot in asked if not lines or lines.intersection(dot.sources)] or dots
+    elements = _elements(asked)
     missing = [name for name in elements if not _multiplies(target, unit, name)]
     if missing:
         return f"{NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
     if unit == "mma" and _number(target) < OLDEST_LAID_OUT:
         return f"this version of Triton leaves the dots of {target.arch} to FMA"
-    if unit == "mma" and "f32" in elements and not any(_is_tf32(dot) for dot in asked or dots):
+    if unit == "mma" and any(_elements([dot]) == ["f32"] and not _is_tf32(dot) for dot in asked):
         return "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
     return ""
 

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import combinations
 from typing import NamedTuple
 
-from artifact_inspector.analysis.coverage import Part, covered_by, redundancy_of
+from artifact_inspector.analysis.coverage import Part, Side, covered_by, redundancy_of
 from artifact_inspector.analysis.matrix import MatrixWork
 
 __all__ = ["Identity", "Reason", "check_identity"]
@@ -83,45 +83,6 @@ class Identity:
         return None if self.found is None or not self.expected else self.found / self.expected
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A region at both stages."""
-
-    name: str
-    dots: tuple[Part, ...]
-    works: tuple[Part, ...]
-    unread: str
-    """Why the work is not known, empty when it is."""
-    unrolled_by: int
-    is_left_over: bool
-    around: frozenset[str] | None
-    """Regions around it; None where that is not known."""
-    sources: frozenset[str]
-    ctas: int
-
-    @property
-    def expected(self) -> int:
-        return sum(dot.flop for dot in self.dots)
-
-    @property
-    def covered(self) -> int:
-        """The same, as the layouts cut it up: whole instructions by all warps."""
-        return sum(covered_by(dot, self.works) * dot.count for dot in self.dots)
-
-    @property
-    def covered_along_path(self) -> int:
-        return sum(covered_by(dot, self.works) * dot.along_path for dot in self.dots)
-
-    @property
-    def found(self) -> int:
-        return sum(work.flop for work in self.works)
-
-    @property
-    def iteration(self) -> int:
-        """Work of one iteration as the instructions do it: what a copy of it elsewhere adds there."""
-        return self.covered if self.dots else self.found // self.unrolled_by
-
-
 def check_identity(
     dots: Mapping[str, tuple[MatrixWork, ...]],
     works: Mapping[str, tuple[MatrixWork, ...]],
@@ -175,13 +136,13 @@ def _side(
     unrolled_by: int,
     is_left_over: bool,
     around: frozenset[str] | None,
-) -> _Side:
+) -> Side:
     unread = [f"{work.op} ×{work.count}" for work in (*dots, *works) if work.matrix is None]
     said = f"what {', '.join(unread)} computes is not known" if unread else ""
     if not unread and any(work.issuers is None for work in works):
         said = "how many warps issue them is not known"
     ctas = max((dot.tiling.ctas for dot in dots if dot.tiling is not None), default=1)
-    return _Side(
+    return Side(
         name,
         _parts(dots, 1),
         _parts(works, ctas),
@@ -219,7 +180,7 @@ class _Why(NamedTuple):
     """Of the program's loop in one pass."""
 
 
-def _judge(side: _Side, sides: list[_Side], seen: frozenset[str]) -> Identity:
+def _judge(side: Side, sides: list[Side], seen: frozenset[str]) -> Identity:
     expected, found = side.expected * side.unrolled_by, side.found
     if side.unread:
         return Identity(expected, None, Reason.UNKNOWN, side.unread)
@@ -229,21 +190,39 @@ def _judge(side: _Side, sides: list[_Side], seen: frozenset[str]) -> Identity:
             return Identity(expected, found, Reason.UNROLLED, words)
         return Identity(expected, found, Reason.EXACT, _equation(side))
     why = _explain(side, sides)
-    removed = [dot for dot in side.dots if seen and dot.sources and not seen.intersection(dot.sources)]
-    if why.reason is Reason.UNEXPLAINED and removed:
-        kept = replace(side, dots=tuple(dot for dot in side.dots if dot not in removed))
-        note = f"no instruction for the dot of {', '.join(s for dot in removed for s in dot.sources)}"
-        if found == kept.expected * side.unrolled_by:
-            return Identity(expected, found, Reason.REMOVED, note)
-        rest = _explain(kept, sides)
-        if rest.reason is not Reason.UNEXPLAINED:
-            why = rest._replace(words=f"{rest.words}; {note}")
+    if why.reason is Reason.UNEXPLAINED:
+        why = _without_some_dots(side, sides, seen) or why
     if side.is_left_over and why.reason is Reason.ELSEWHERE:
         found = 0  # what was found on its lines is the other region's
     return Identity(side.expected * why.iterations, found, why.reason, why.words)
 
 
-def _explain(side: _Side, sides: list[_Side]) -> _Why:
+def _without_some_dots(side: Side, sides: list[Side], seen: frozenset[str]) -> _Why | None:
+    """What the region is without the dots that no matrix instruction does, None where that is no better."""
+    scalar = [dot for dot in side.dots if _is_scalar(dot)]
+    removed = [dot for dot in side.dots if seen and dot.sources and not seen.intersection(dot.sources)]
+    for reason, gone, fate in (
+        (Reason.SCALAR, scalar, "became multiply-adds"),
+        (Reason.REMOVED, removed, "has no instruction"),
+    ):
+        kept = replace(side, dots=tuple(dot for dot in side.dots if dot not in gone))
+        if not gone or (not kept.dots and kept.works):
+            continue
+        where = ", ".join(dict.fromkeys(source for dot in gone for source in dot.sources))
+        note = " ".join(filter(None, ("the dot", where and f"of {where}", fate)))
+        if kept.found == kept.expected * side.unrolled_by:
+            return _Why(reason, note, side.unrolled_by)
+        rest = _explain(kept, sides)
+        if rest.reason is not Reason.UNEXPLAINED:
+            return rest._replace(words=f"{rest.words}; {note}")
+    return None
+
+
+def _is_scalar(dot: Part) -> bool:
+    return dot.tiling is not None and not dot.tiling.is_matrix
+
+
+def _explain(side: Side, sides: list[Side]) -> _Why:
     found, covered = side.found, side.covered * side.unrolled_by
     redundancy = "; ".join(dict.fromkeys(filter(None, (redundancy_of(dot, side.works) for dot in side.dots))))
 
@@ -252,7 +231,7 @@ def _explain(side: _Side, sides: list[_Side]) -> _Why:
             reason = Reason.REDUNDANT
         return _Why(reason, "; ".join(filter(None, (words, redundancy))), iterations)
 
-    if not side.works and not any(dot.tiling is None or dot.tiling.is_matrix for dot in side.dots):
+    if not side.works and all(_is_scalar(dot) for dot in side.dots):
         units = sorted({dot.tiling.unit for dot in side.dots if dot.tiling is not None})
         return why(Reason.SCALAR, f"no matrix instruction: the layout of the dot is {', '.join(units)}")
     if found == covered:
@@ -287,7 +266,7 @@ def _explain(side: _Side, sides: list[_Side]) -> _Why:
     return why(Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}")
 
 
-def _elsewhere(side: _Side, others: list[_Side]) -> str:
+def _elsewhere(side: Side, others: list[Side]) -> str:
     """Which region has the work that this one lacks, or lacks what this one has; empty for none.
 
     That says more than a sum of peeled iterations that happens to fit.
@@ -311,11 +290,11 @@ def _elsewhere(side: _Side, others: list[_Side]) -> str:
     return ""
 
 
-def _encloses(side: _Side, other: _Side) -> bool:
+def _encloses(side: Side, other: Side) -> bool:
     return other.around is None or side.name in other.around
 
 
-def _iterations(side: _Side, others: list[_Side]) -> int:
+def _iterations(side: Side, others: list[Side]) -> int:
     """Iterations in one pass, by the number of instructions; 1 where nothing bears that out.
 
     Of a loop that is gone, all; of one that LLVM unrolled, those whose rest stands behind it.
@@ -336,7 +315,7 @@ def _iterations(side: _Side, others: list[_Side]) -> int:
     return copies if any(1 <= share < copies and share == int(share) for share in left_over) else 1
 
 
-def _made_of(excess: int, others: list[_Side]) -> str:
+def _made_of(excess: int, others: list[Side]) -> str:
     """Which iterations of other regions an excess is made of, empty when of none."""
     parts = [(other, other.found if other.is_left_over else other.iteration) for other in others]
     parts = sorted((part for part in parts if part[1] > 0), key=lambda part: not part[0].is_left_over)
@@ -362,7 +341,7 @@ def _is_made_of(excess: int, dots: list[int]) -> bool:
     return excess in sums
 
 
-def _copies(other: _Side, copies: int) -> str:
+def _copies(other: Side, copies: int) -> str:
     if other.is_left_over:
         return f"the iterations of {other.name} (no loop any more)"
     unrolled = other.unrolled_by > 1 or other.found > other.covered
@@ -370,12 +349,12 @@ def _copies(other: _Side, copies: int) -> str:
     return f"{copies} iteration{'s' if copies > 1 else ''} of {other.name} ({why})"
 
 
-def _same_lines(side: _Side, other: _Side) -> bool:
+def _same_lines(side: Side, other: Side) -> bool:
     """True when both do work of one source line, or nothing tells."""
     return not side.sources or not other.sources or bool(side.sources & other.sources)
 
 
-def _equation(side: _Side) -> str:
+def _equation(side: Side) -> str:
     made = [
         f"{work.count} × {work.op.flop} × {work.issuers} {work.op.issuer}{'s' if work.issuers != 1 else ''}"
         + (f" of {side.ctas} CTAs" if side.ctas > 1 and not work.op.issuer.startswith("CTA") else "")

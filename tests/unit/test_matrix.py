@@ -363,7 +363,7 @@ def test_a_loop_under_another_name_is_not_taken_for_gone() -> None:
 def test_a_dot_whose_line_has_no_instruction_was_removed() -> None:
     dots = {"r": (dot(128, 32, 32), dot(64, 64, 64, sources=("k.py:7",)))}
     found = check_identity(dots, {"r": (mma(16),)})["r"]
-    assert (found.reason, found.words) == (Reason.REMOVED, "no instruction for the dot of k.py:7")
+    assert (found.reason, found.words) == (Reason.REMOVED, "the dot of k.py:7 has no instruction")
     # Without lines nothing tells which it is.
     blind = {"r": tuple(replace(work, sources=()) for work in dots["r"])}
     assert check_identity(blind, {"r": (mma(16, sources=()),)})["r"].reason is Reason.UNEXPLAINED
@@ -421,6 +421,7 @@ def test_why_the_newest_is_not_used_is_said_where_its_shape_or_types_rule_it_out
 
 
 BLOCKED = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1))
+LAID_OUT = dot(64, 64, 16, tiling=tiled(4, 1))
 
 
 @pytest.mark.parametrize(
@@ -455,6 +456,24 @@ def test_why_a_dot_is_scalar_is_said_where_a_source_says_so(
     assert (found.words, found.reason) == ("MMA 0, FMA 0", reason)
 
 
+def test_dots_laid_out_for_a_matrix_unit_are_not_scalar_where_they_have_moved_away() -> None:
+    assert generation("sm_80", [], dots=[LAID_OUT]).words == ""
+
+
+def test_one_scalar_dot_beside_others_is_not_hidden_by_them() -> None:
+    exact = with_types(BLOCKED, "f32×f32→f32", sources=("k.py:2",))
+    asked = [
+        with_types(dot(64, 64, 16), "f16×f16→f32", precision="tf32"),
+        with_types(dot(64, 64, 16), "f32×f32→f32", sources=("k.py:2",)),
+    ]
+    found = describe_generation(parse_target("sm_80"), [mma(8)], 512, dots=[LAID_OUT, exact], asked=asked)
+    assert found.words == "mma.sync; 1 of 2 dots by FMA 512"
+    assert found.reason == "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
+    identity = check_identity({"r": (LAID_OUT, exact)}, {"r": (mma(8),)})["r"]
+    assert (identity.reason, identity.holds) == (Reason.SCALAR, None)
+    assert identity.words == "the dot of k.py:2 became multiply-adds"
+
+
 def test_the_types_that_the_program_asked_for_count_and_not_those_they_were_widened_to() -> None:
     widened = with_types(BLOCKED, "f32×f32→f32")
     asked = with_types(dot(64, 64, 16), "f16×f16→f32")
@@ -473,7 +492,7 @@ def test_a_target_without_a_row_has_no_newest() -> None:
 
 
 def test_instructions_of_unknown_work_are_no_scalar_dot() -> None:
-    found = generation("sm_100", [replace(mma(1), op="tcgen05.mma.kind::f16", matrix=None)], dots=[BLOCKED])
+    found = generation("sm_100", [replace(mma(1), op="tcgen05.mma.kind::f16", matrix=None)], dots=[LAID_OUT])
     assert (found.words, found.reason) == ("tcgen05.mma.kind::f16", "")
 
 
