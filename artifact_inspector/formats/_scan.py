@@ -21,12 +21,15 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.source import SourceText
 
-__all__ = ["TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "integer", "no_types"]
+__all__ = ["DECODED", "TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "integer", "no_types"]
 
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move something between global memory and the block."""
 
 _CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
+
+DECODED = 1 << 14
+"""Statements whose operands are remembered: several analyses ask for those of one file."""
 
 
 class OpcodeTable:
