@@ -235,7 +235,9 @@ class _Reading:
         """What each region of a function does; what is known of its loops is kept for the end."""
         code, module = read.code, read.module
         stage, warps = module.stage, self.artifact.num_warps
-        checks = find_bounds_checks(code, read.accesses, language)
+        # What stays of them is told by the first and the last stages; LLIR is on the way.
+        told = stage is not Stage.LLIR or self._is_last(stage)
+        checks = find_bounds_checks(code, read.accesses, language) if told else ()
         buffers = find_loop_buffers(code, regions, module, language, exact=exact)
         in_flight = find_in_flight(code, regions, module, language, self._threads)
         work = {}
@@ -261,6 +263,9 @@ class _Reading:
                 find_slots(code, region),
             )
         return work
+
+    def _is_last(self, stage: Stage) -> bool:
+        return not any(other.value in self.artifact.files for other in Stage if other.order > stage.order)
 
     @property
     def _threads(self) -> int | None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._llvm import commit, matrix, split, transfer, vector_loads_in_flight, wait
-from artifact_inspector.formats._scan import Format, OpcodeTable, no_types
+from artifact_inspector.formats._scan import DECODED, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -611,6 +611,7 @@ def _unescape(text: str) -> str:
         return plain
 
 
+@lru_cache(maxsize=DECODED)
 def decode(text: str) -> Operands:
     """The values that a statement defines and reads; block labels and globals are neither."""
     result, _, statement = text.partition(" = ") if text.startswith("%") else ("", "", text)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._dialects import VALUE, access, commit, matrix, modern, transfer, types, wait
-from artifact_inspector.formats._scan import Format, OpcodeTable
+from artifact_inspector.formats._scan import DECODED, Format, OpcodeTable
 from artifact_inspector.formats._types import parse_layouts
 from artifact_inspector.model import (
     UNCLOSED,
@@ -508,6 +509,7 @@ class _Reader:
         )
 
 
+@lru_cache(maxsize=DECODED)
 def decode(text: str) -> Operands:
     """Results and reads of one operation; types and attributes hold no values.
 

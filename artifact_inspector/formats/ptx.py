@@ -15,7 +15,14 @@ from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
-from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, frames_of_callers, no_types
+from artifact_inspector.formats._scan import (
+    DECODED,
+    TRANSFERS,
+    Format,
+    OpcodeTable,
+    frames_of_callers,
+    no_types,
+)
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -374,6 +381,7 @@ def _kind(opcode: str) -> EventKind:
     return OPCODES.kind(opcode)
 
 
+@lru_cache(maxsize=DECODED)
 def _decode(text: str) -> Operands:
     """Operands: the first one is the result unless it is an address (PTX ISA 9.1)."""
     found = _STATEMENT.match(text)
