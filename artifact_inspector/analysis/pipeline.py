@@ -146,9 +146,14 @@ class _Explanation:
         return "register prefetch"
 
     def _tiles(self) -> int | None:
-        counts = () if self.tiles is None else tuple(found.tiles for found in self.tiles.buffers)
+        buffers = () if self.tiles is None else self.tiles.buffers
+        counts = tuple(found.tiles for found in buffers)
         if len(set(counts)) > 1:
             self.notes.append(f"its allocations hold {min(counts)} to {max(counts)} tiles")
+        size = sum(found.tiles * found.bytes for found in buffers)
+        most = None if self.loop.target is None else self.loop.target.limits.shared_per_block
+        if most is not None and size > most:
+            self.notes.append(f"its buffers are {size} bytes, and a block of {self.loop.target} has {most}")
         return max(counts, default=None)
 
     def _commits(self) -> int | None:

@@ -90,9 +90,11 @@ class AskedLoop:
     def own(self) -> int | None:
         """The number of stages that the loop itself asks for.
 
-        Passes that take a loop apart write a number of their own into later stages.
+        Warp specialisation leaves a 0 of its own on the loops that it makes; in TTGIR alone that is no
+        question.
         """
-        return None if self.program is None else self.program.asked
+        asked = None if self.program is None else self.program.asked
+        return asked if asked or self.first_stage is Stage.TTIR else None
 
     @property
     def asked(self) -> int | None:

@@ -404,6 +404,45 @@ def test_a_load_that_addresses_a_dot_s_load_is_one_level_up() -> None:
     }
 
 
+def test_the_causes_of_some_loads_are_noted_where_others_have_none() -> None:
+    """With two stages there is none between an index and the load that it addresses."""
+    text = MATMUL.replace(
+        "      %v = tt.load %y",
+        """      %k = tt.load %y : tensor<64x64x!tt.ptr<i32>>
+      %at = tt.addptr %y, %k : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+      %v = tt.load %at""",
+    )
+    found = explained(only(text, text), num_stages=2)
+    assert found.why_not is None
+    assert found.notes == (
+        "k addresses loads of a dot, and num_stages 2 has no stage for that",
+        "no cause was found in the IR",
+    )
+
+
+def test_loads_of_a_loop_whose_dot_takes_none_of_them_feed_no_dot() -> None:
+    text = MATMUL.replace("tt.dot %u, %v, %acc :", "tt.dot %x, %x, %acc :").replace(
+        "scf.yield %d :",
+        "%e = arith.mulf %u, %v : tensor<64x64xf16>\n"
+        "      %g = arith.extf %e : tensor<64x64xf16> to tensor<64x64xf32>\n"
+        "      %h = arith.addf %d, %g : tensor<64x64xf32>\n      scf.yield %h :",
+    )
+    found = explained(only(text, text))
+    assert found.why_not == "u feeds no dot of the loop; v feeds no dot of the loop"
+    lines = [line_of(text, "%u = tt.load"), line_of(text, "%v = tt.load")]
+    assert found.evidence == tuple(Evidence(Stage.TTIR, line) for line in lines)
+
+
+def test_more_buffers_than_a_block_can_have_are_noted() -> None:
+    """Two allocations of two tiles of 256 · 64 · 8 bytes are 512 KiB; a block of sm_80 has 163."""
+    wide = PIPELINED.replace("64x64xf16, #shared", "256x64xf64, #shared").replace(
+        "2x64x64xf16, #shared", "2x256x64xf64, #shared"
+    )
+    size = 2 * 2 * 256 * 64 * 8
+    found = explained(only(MATMUL, wide))
+    assert found.notes == (f"its buffers are {size} bytes, and a block of sm_80 has {163 * 1024}",)
+
+
 def test_a_load_added_to_the_sum_feeds_no_dot() -> None:
     """The accumulator is a dot's operand too, but no load is pipelined for it."""
     text = MATMUL.replace(
