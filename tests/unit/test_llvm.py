@@ -835,3 +835,11 @@ def test_a_descriptor_that_is_computed_gives_no_shape() -> None:
 )
 def test_a_commit_closes_a_group_of_its_queue(line: str, queue: Queue | None) -> None:
     assert FORMAT.commit(one(line)) == queue
+
+
+def test_outputs_of_inline_assembly_are_numbered_before_its_inputs() -> None:
+    found = one(
+        r'  %2 = call i32 asm sideeffect "{\0A\09.reg .pred p;\0A\09mbarrier.try_wait.parity.shared.b64 p, [$1], $2;\0A\09selp.b32 $0, 1, 0, p;\0A}", "=r,r,r"(ptr addrspace(3) %0, i32 %1)'
+    )
+    # $0 is the result, so $1 is the first value handed over
+    assert FORMAT.wait(found, NOTHING) == Wait("mbarrier.try_wait", None, Queue.PHASE, "%0")
