@@ -27,13 +27,15 @@ _INDUCTION = re.compile(r"scf\.for (%[\w$.-]+) = ")
 _CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+|true|false)\b(?!\.)")
 _BOUND = re.compile(r"(start|end) = (\d+)")
 _AXIS = re.compile(r"axis = (\d+)")
+_ORDER = re.compile(r"order = (?:array<i32: |dense<\[)([\d, ]+)")
 _HINT = re.compile(r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]+)\]|(\d+))>|(\d+))")
 _POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d+)")
 _LESS, _GREATER = frozenset({"slt", "sge", "ult", "uge"}), frozenset({"sgt", "sle", "ugt", "ule"})
 _PASSED_ON = frozenset(
     {"extsi", "extui", "trunci", "index_cast", "index_castui", "bitcast", "convert_layout"}
 )
-"""Operations that leave every element what it was."""
+"""Operations that leave every element what it was, and where it was."""
+_REARRANGING = frozenset({"expand_dims", "reshape", "view", "trans"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,30 @@ class Dataflow:
         """The name of an argument of the function."""
         return self.function.arguments[value] if 0 <= value < len(self.function.arguments) else None
 
+    def sources(self, value: int, axis: int | None) -> tuple[tuple[int, int | None], ...] | None:
+        """What a value is spread, converted or rearranged from, with the axis that `axis` was there.
+
+        The axis is None for what is the same all along it. None where the operation does more than that.
+        """
+        instruction = self.definition(value)
+        name = "" if instruction is None else instruction.opcode.rpartition(".")[2]
+        if instruction is None or name not in _PASSED_ON | _REARRANGING | {"splat", "broadcast"}:
+            return None
+        inputs = self.operands(self._definitions[value])[:1]
+        shapes = self._shapes(instruction)
+        before = axis
+        if axis is not None and name in _REARRANGING:
+            found = _sources_of_axes(instruction, shapes)
+            if found is None or axis >= len(found):
+                return None
+            before = found[axis]
+        elif axis is not None and name == "broadcast" and len(shapes[0]) == len(shapes[-1]) > axis:
+            before = None if shapes[0][axis] < shapes[-1][axis] else axis
+        return tuple((source, None if name == "splat" else before) for source in inputs)
+
+    def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
+        return tuple(found.shape for found in self._language.types(instruction, self._module)) or ((1,),)
+
     # -- what is proven --------------------------------------------------------------
 
     def axes(self, value: int) -> Axes | None:
@@ -179,7 +205,7 @@ class Dataflow:
             for axes in known[1:]:
                 joined = _join(joined, axes) if joined is not None and joined.rank == axes.rank else None
             return joined
-        shapes = tuple(found.shape for found in self._language.types(instruction, self._module)) or ((1,),)
+        shapes = self._shapes(instruction)
         rule = _RULES.get(instruction.opcode.rpartition(".")[2])
         if rule is None:
             return _with_hints(_nothing(len(shapes[-1])), instruction.text)
@@ -266,10 +292,12 @@ def _splat(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Ax
     return Axes((1,) * len(shape), made_of[0].divisibility[:1] * len(shape), shape, made_of[0].value)
 
 
-def _expand_dims(instruction: Instruction, _: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _rearrange(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    """Axes that are new, gone or in another order: each keeps what was proven of it."""
     axes = made_of[0]
-    found = _AXIS.search(instruction.text)
-    at = 0 if found is None else int(found[1])
+    sources = _sources_of_axes(instruction, shapes)
+    if sources is None or axes.rank != len(shapes[0]):
+        return None
     if axes.value is not None:
         divisor = _power_of_two_in(axes.value)
     else:
@@ -277,11 +305,33 @@ def _expand_dims(instruction: Instruction, _: tuple[Shape, ...], made_of: list[A
         divisor = gcd(
             *(1 if run > 1 else d for run, d in zip(axes.contiguity, axes.divisibility, strict=True))
         )
-    parts = [
-        (*numbers[:at], new, *numbers[at:])
-        for numbers, new in ((axes.contiguity, 1), (axes.divisibility, divisor), (axes.constancy, 1))
-    ]
-    return Axes(parts[0], parts[1], parts[2], axes.value)
+    return Axes(
+        tuple(1 if d is None else axes.contiguity[d] for d in sources),
+        tuple(divisor if d is None else axes.divisibility[d] for d in sources),
+        tuple(1 if d is None else axes.constancy[d] for d in sources),
+        axes.value,
+    )
+
+
+def _sources_of_axes(instruction: Instruction, shapes: tuple[Shape, ...]) -> tuple[int | None, ...] | None:
+    """For each axis of a result, that of the operand that it was; None for a new one of extent 1.
+
+    None where a reshape does more than add and take away such axes.
+    """
+    before, after = shapes[0], shapes[-1]
+    name = instruction.opcode.rpartition(".")[2]
+    found = (_ORDER if name == "trans" else _AXIS).search(instruction.text)
+    if name == "expand_dims":
+        at = 0 if found is None else int(found[1])
+        return tuple(None if d == at else d - (d > at) for d in range(len(after)))
+    if name == "trans":
+        order = tuple(reversed(range(len(after)))) if found is None else tuple(map(int, found[1].split(",")))
+        return order if sorted(order) == list(range(len(before))) else None
+    wide = [d for d, extent in enumerate(before) if extent > 1]
+    if [before[d] for d in wide] != [extent for extent in after if extent > 1]:
+        return None
+    rest = iter(wide)
+    return tuple(None if extent == 1 else next(rest) for extent in after)
 
 
 def _broadcast(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
@@ -424,7 +474,7 @@ _RULES: dict[str, Rule] = {
     "constant": _constant,
     "make_range": _range,
     "splat": _splat,
-    "expand_dims": _expand_dims,
+    **dict.fromkeys(_REARRANGING, _rearrange),
     "broadcast": _broadcast,
     **dict.fromkeys(_PASSED_ON, _same),
     **dict.fromkeys(("addi", "subi", "addptr"), _add),

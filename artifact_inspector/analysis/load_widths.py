@@ -26,10 +26,6 @@ WIDEST = 16
 _PER_THREAD = re.compile(r"sizePerThread = \[([\d, ]+)\].*?order = \[([\d, ]+)\]")
 _SLICED = re.compile(r"slice<\{dim = (\d+)")
 _OF_MATRIX = re.compile(r"#\w+\.((?:nvidia_)?mma|amd_mfma|amd_wmma|linear|dot_op)<")
-_NEW_AXIS = re.compile(r"axis = (\d+)")
-_THROUGH = frozenset(
-    {"extsi", "extui", "trunci", "bitcast", "convert_layout", "splat", "broadcast", "expand_dims"}
-)
 _SUMS = frozenset({"addptr", "addi", "subi"})
 
 
@@ -76,7 +72,7 @@ class LoadWidth(NamedTuple):
     widths: Mapping[int, int]
     """Bytes per thread → instructions at the last stage, as far as their place tells that they are its."""
     causes: tuple[Cause, ...]
-    """Empty for a load of full width, and where nothing in the IR explains it."""
+    """Empty for a load of full width, in a function that others call, and where nothing explains it."""
 
 
 def explain_widths(
@@ -93,6 +89,15 @@ def explain_widths(
         divisibility: `tt.divisibility` of the arguments in the first stage.
     """
     flow = Dataflow(first.code.function, first.module, first.language, divisibility)
+    # What a function that is called can rely on stands with its callers.
+    names = (f"@{first.code.function.name}(", f'@"{first.code.function.name}"(')
+    is_called = len(first.module.functions) > 1 and any(
+        name in instruction.text
+        for function in first.module.functions
+        for instruction in function.instructions
+        if instruction.opcode.endswith("call")
+        for name in names
+    )
     found: list[LoadWidth] = []
     seen = set()
     for access in first.accesses:
@@ -109,7 +114,7 @@ def explain_widths(
         if width is None:
             width = _common_width(last, unplaced=access.chain is not None)
         causes: tuple[Cause, ...] = ()
-        if width is not None and width < WIDEST:
+        if width is not None and width < WIDEST and not is_called:
             causes = _causes(access, instruction, width, first, layouts, flow)
         found.append(
             LoadWidth(
@@ -250,10 +255,11 @@ class _Search:
         if operation in _SUMS:
             for place, source in enumerate(self.flow.inputs(value)):
                 yield from self.of_address(source, axis, line, is_pointer=is_pointer and place == 0)
-        elif operation in _THROUGH:
-            inner = self._inside(value, operation, axis)
-            for source in self.flow.inputs(value)[:1]:
-                yield from self.of_address(source, inner, line, is_pointer=is_pointer)
+            return
+        sources = self.flow.sources(value, axis)
+        if sources is not None:
+            for source, before in sources:
+                yield from self.of_address(source, before, line, is_pointer=is_pointer)
         else:
             limit = self._limit(value, axis, is_pointer=is_pointer)
             if limit is not None and limit < self.cap:
@@ -268,35 +274,20 @@ class _Search:
                     self.seen.add((source, axis))
                     yield from self.of_mask(source, axis)
             return
-        operation = instruction.opcode.rpartition(".")[2]
-        if operation in ("andi", "ori", "xori"):
+        sources = self.flow.sources(value, axis)
+        if instruction.opcode.rpartition(".")[2] in ("andi", "ori", "xori"):
             for source in self.flow.inputs(value):
                 yield from self.of_mask(source, axis)
-        elif operation in _THROUGH:
-            inner = self._inside(value, operation, axis)
-            if inner is not None:
-                yield from self.of_mask(self.flow.inputs(value)[0], inner)
+        elif sources is not None:
+            for source, before in sources:
+                if before is not None:
+                    yield from self.of_mask(source, before)
         else:
             axes = self.flow.axes(value)
             if axes is not None and axis < axes.rank and axes.constancy[axis] * self.size < self.cap:
                 names = self._unaligned(value) or [""]
                 limit = max(axes.constancy[axis] * self.size, self.size)
                 yield from (Cause(Reason.MASK, limit, name, instruction.line) for name in names)
-
-    def _inside(self, value: int, operation: str, axis: int | None) -> int | None:
-        """The axis of the operand that becomes an axis of the result; None where it is spread or new."""
-        source = self.flow.axes(self.flow.inputs(value)[0])
-        result = self.flow.axes(value)
-        if axis is None or operation == "splat" or source is None or result is None:
-            return None
-        if operation == "broadcast" and result.constancy[axis] > source.constancy[axis]:
-            return None
-        if operation != "expand_dims":
-            return axis
-        instruction = self.flow.definition(value)
-        new = _NEW_AXIS.search("" if instruction is None else instruction.text)
-        at = 0 if new is None else int(new[1])
-        return None if axis == at else axis - (axis > at)
 
     def _limit(self, value: int, axis: int | None, *, is_pointer: bool) -> int | None:
         """Bytes along the fast axis that a term leaves together; None where nothing is known of it."""
@@ -358,8 +349,8 @@ class _Search:
 
     def _unspread(self, value: int) -> int:
         """The value that a tensor was made from by spreading and converting."""
-        while self._operation(value) in _THROUGH:
-            value = self.flow.inputs(value)[0]
+        while sources := self.flow.sources(value, None):
+            value = sources[0][0]
         return value
 
     def _operation(self, value: int) -> str:
