@@ -39,6 +39,10 @@ Release = tuple[int, int]
 
 _AXIS = re.compile(r"axis = (\d+)")
 _SCALAR = re.compile(r"-> (?:b?f|i)(\d+)|, (?:b?f|i)(\d+)(?:, i1)?\)?$")
+_TYPES = re.compile(r" : \((.*)\) -> \(")
+_CAPTURED = re.compile(r"(?:b?f|i)(\d+)$")
+_EXTENT = re.compile(r"\d+x")
+_WARPS = re.compile(r"\bpartition\d+ num_warps\((\d+)\)")
 _TENSORMAP = 128
 """Bytes of a tensor map, which is put together in shared memory."""
 
@@ -248,6 +252,8 @@ def _scan(instruction: Instruction, module: Module, language: Language, rules: R
     if found is None or layout is None or int(found[1]) >= len(layout.shape):
         return None
     axis = int(found[1])
+    if layout.kind in ("mma", "mfma", "wmma"):
+        return None
     if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0
     if not rules.since((3, 6)):
@@ -276,3 +282,46 @@ def most_bytes(
 def element_bits(tensor: TensorType) -> int:
     """Bits of an element in a register: an address is one itself."""
     return 64 if tensor.element.startswith("!tt.ptr") else tensor.bits
+
+
+def captured_bytes(instruction: Instruction) -> int | None:
+    """Bytes of the values that partitions are handed, packed; None where their types are not in the text.
+
+    **Source**: WarpSpecializeOp::getCaptureSizeAlign, getSharedMemorySize in Triton's
+    lib/Dialect/TritonGPU/IR.
+    """
+    found = _TYPES.search(instruction.text)
+    if found is None:
+        return None
+    size = 0
+    for kind in _split(found[1]):
+        scalar = _CAPTURED.match(kind)
+        if scalar is not None:
+            size += -(-int(scalar[1]) // 8)
+        elif "memdesc<" in kind and "tensor_memory" not in kind:
+            size += 8 + 4 * len(_EXTENT.findall(kind.partition("<")[2].partition(",")[0]))
+        elif kind.startswith("!"):
+            size += 8
+        else:
+            return None
+    return size
+
+
+def partition_warps(instruction: Instruction) -> int | None:
+    """Warps of all partitions but the default one; None where the text does not tell."""
+    found = _WARPS.findall(instruction.text)
+    return sum(int(warps) for warps in found) if found else None
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas outside brackets."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        if char in "<[({":
+            depth += 1
+        elif char in ">])}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [part for part in (*parts, text[start:].strip()) if part]

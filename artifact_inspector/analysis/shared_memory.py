@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.allocator import Request, place
+from artifact_inspector.analysis.memory_use import MemoryUse
 from artifact_inspector.analysis.reference import source_of
 from artifact_inspector.analysis.regions import Code
-from artifact_inspector.analysis.scratch import Rules, find_rules, most_bytes, scratch_bytes
-from artifact_inspector.analysis.values import Values, number_values
+from artifact_inspector.analysis.scratch import (
+    Rules,
+    captured_bytes,
+    find_rules,
+    most_bytes,
+    partition_warps,
+    scratch_bytes,
+)
 from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType
 
 __all__ = ["Allocation", "Bill", "find_bill"]
@@ -23,14 +30,11 @@ __all__ = ["Allocation", "Bill", "find_bill"]
 _PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
 _STEP = re.compile(r"(\d+):\+(\d+)")
 _CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
-_TYPES = re.compile(r" : \((.*)\) -> \(")
-_SCALAR = re.compile(r"(?:b?f|i)(\d+)$")
-_EXTENT = re.compile(r"\d+x")
-_WARPS = re.compile(r"\bpartition\d+ num_warps\((\d+)\)")
 _PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
 """Blackwell's matrix operations, with what they read when no barrier is among it."""
 _ALLOCATIONS = ("local_alloc", "alloc_tensor", "alloc_mbarrier")
-_VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|\.trans$|reinterpret|select$|poison")
+_ALIGNMENT = re.compile(r"\balignment = (\d+)")
+_SWIZZLE = re.compile(r"nvmma_shared<.*swizzlingByteWidth = (\d+)")
 _SCRATCH_ALIGNMENT = 128
 
 
@@ -171,33 +175,7 @@ class _Reader:
         self.language = language
         self.rules = rules
         self.sizes = sizes
-        self.values: Values = number_values(code.function)
-        self.uses: dict[int, list[int]] = {}
-        for index, reads in enumerate(self.values.reads):
-            for value in reads.values():
-                self.uses.setdefault(value, []).append(index)
-        self.handed: dict[int, list[tuple[int, int, bool]]] = {}
-        for index, flows in enumerate(self.values.flows):
-            for source, target, _, back in flows:
-                self.handed.setdefault(source, []).append((index, target, back))
-        self._partitions()
-
-    def _partitions(self) -> None:
-        """The warp-specialised operation and the partition of each block, and where each ends."""
-        self.partition: dict[int, tuple[int, int]] = {}
-        self.ends: dict[int, int] = {}
-        function = self.code.function
-        operation = -1
-        for number, part in enumerate(function.partitions):
-            if part.name == "default":
-                operation = function.blocks[part.first].start - 1
-            for block in range(part.first, part.stop):
-                self.partition[block] = (operation, number)
-            self.ends[operation] = max(self.ends.get(operation, 0), function.blocks[part.stop - 1].stop - 1)
-
-    def at(self, index: int) -> int:
-        """A time for an instruction: an operation with partitions counts behind all they hold."""
-        return 2 * self.ends[index] + 1 if index in self.ends else 2 * index
+        self.memory = MemoryUse(code)
 
     def bill(self) -> tuple[list[Allocation], int | None]:
         """The entries, and the bytes that they need together."""
@@ -239,11 +217,10 @@ class _Reader:
         return place(requests).size == size
 
     def _explicit(self, index: int, instruction: Instruction, memory: TensorType) -> _Found:
-        aliases, users = self._aliases(index)
-        first, stop = self._live(index, aliases)
+        aliases, users = self.memory.aliases(index)
+        first, last = self.memory.live(index, aliases)
         indexed = any(_indexes(self.code.function.instructions[u]) for u in users)
         size = _allocated(memory)
-        lines = [instruction.line, *(self.code.function.instructions[u].line for u in users)]
         entry = Allocation(
             size,
             memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
@@ -252,14 +229,21 @@ class _Reader:
             self._purpose(memory, users, indexed),
             _source_name(instruction),
             False,
-            min(lines),
-            max(lines),
+            self.code.function.instructions[first].line,
+            self.code.function.instructions[last].line,
             None,
         )
-        return _Found(entry, self._request(index, size, _alignment(memory, self.rules), first, stop), index)
+        request = self._request(
+            index,
+            size,
+            _alignment(instruction, memory, self.rules),
+            self.memory.at(first),
+            self.memory.at(last) + 1,
+        )
+        return _Found(entry, request, index)
 
     def _request(self, index: int, size: int | None, alignment: int, first: int, stop: int) -> Request:
-        group, partition = self.partition.get(self.code.flow.block_of[index], (None, None))
+        group, partition = self.memory.partition.get(self.code.flow.block_of[index], (None, None))
         return Request(size or 0, alignment, first, stop, group, partition)
 
     def _scratch(self, index: int, instruction: Instruction) -> list[_Found]:
@@ -271,7 +255,7 @@ class _Reader:
                 size = self.sizes.get(callee, None)
                 purpose = f"frame of {callee}"
             elif name == "warp_specialize":
-                size, purpose, alignment = _captures(instruction), "values handed to partitions", 8
+                size, purpose, alignment = captured_bytes(instruction), "values handed to partitions", 8
             else:
                 return []
         elif name in _PLAIN_MMA:
@@ -283,7 +267,7 @@ class _Reader:
             # Its lowering, which comes behind the TTGIR until 3.4, waits for it at a barrier of its own.
             size, purpose, alignment = 8, "mbarrier of the matrix operation", 16
         elif name in _PURPOSES or name.startswith(("atomic_", "buffer_atomic")):
-            used = any(self.uses.get(value) for value in self.values.results[index])
+            used = any(self.memory.uses.get(value) for value in self.memory.values.results[index])
             size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=used)
             purpose = _PURPOSES.get(name, "result of an atomic")
         else:
@@ -294,13 +278,13 @@ class _Reader:
         entry = Allocation(
             size, 1, line, source_of(instruction.location), purpose, "", True, line, line, None
         )
-        at = self.at(index)
+        at = self.memory.at(index)
         return [_Found(entry, self._request(index, size, alignment, at, at + 1), index)]
 
     def _states(self) -> list[_Found]:
         """The bytes through which the warps of partitions are told what to run, live all the time."""
         function = self.code.function
-        sizes = [_partition_warps(function.instructions[operation]) for operation in self.ends]
+        sizes = [partition_warps(function.instructions[operation]) for operation in self.memory.ends]
         if not sizes:
             return []
         # The compiler fills the last group of four warps up with an idle partition.
@@ -319,82 +303,11 @@ class _Reader:
         )
         return [_Found(entry, Request(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
 
-    def _aliases(self, index: int) -> tuple[set[int], list[int]]:
-        """The values that name an allocation, and the instructions that read one of them."""
-        pending = list(self.values.results[index])
-        seen = set(pending)
-        users: set[int] = set()
-        while pending:
-            value = pending.pop()
-            for user in self.uses.get(value, ()):
-                users.add(user)
-                instruction = self.code.function.instructions[user]
-                if _VIEWS.search(instruction.opcode):
-                    fresh = [v for v in self.values.results[user] if v not in seen]
-                    seen.update(fresh)
-                    pending += fresh
-            for at, target, _ in self.handed.get(value, ()):
-                users.add(at)
-                if target not in seen:
-                    seen.add(target)
-                    pending.append(target)
-        return seen, sorted(users)
-
-    def _live(self, index: int, aliases: set[int]) -> tuple[int, int]:
-        """First and stop time of an allocation under all its names."""
-        born = self._births(index, aliases)
-        first, last = self.at(index), self.at(index)
-        for value in aliases:
-            birth = born.get(value, index)
-            first = min(first, self.at(birth))
-            users = [*self.uses.get(value, ()), *(at for at, _, _ in self.handed.get(value, ()))]
-            for user in users:
-                last = max(last, self.at(self._until(birth, user)))
-        return first, last + 1
-
-    def _births(self, index: int, aliases: set[int]) -> dict[int, int]:
-        """Instruction at which each name begins to be."""
-        born = {}
-        for user, results in enumerate(self.values.results):
-            for value in results:
-                if value in aliases:
-                    born[value] = user
-        flow, function = self.code.flow, self.code.function
-        for at, handed in enumerate(self.values.flows):
-            for _, target, owner, back in handed:
-                if target not in aliases or target in born:
-                    continue
-                born[target] = max(at, owner) if not back else at
-                if owner >= 0 and function.instructions[owner].opcode in ("scf.for", "scf.while"):
-                    born[target] = min(owner + 1, len(function.instructions) - 1)
-                elif owner < 0:
-                    born[target] = function.blocks[-1 - owner].start
-        _ = flow
-        return born
-
-    def _until(self, birth: int, user: int) -> int:
-        """Last instruction at which a value must be kept for a use.
-
-        A loop around the use alone needs it in every iteration.
-        """
-        flow = self.code.flow
-        outside = set()
-        loop = flow.loop_at(birth)
-        while loop is not None:
-            outside.add(loop)
-            loop = flow.loops[loop].parent
-        last = user
-        loop = flow.loop_at(user)
-        while loop is not None and loop not in outside:
-            last = max(last, *(self.code.function.blocks[b].stop - 1 for b in flow.loops[loop].blocks))
-            loop = flow.loops[loop].parent
-        return last
-
     def _purpose(self, memory: TensorType, users: list[int], indexed: bool) -> str:
         """Who uses an allocation, in words."""
         instructions = self.code.function.instructions
         names = {instructions[u].opcode.rpartition(".")[2] for u in users}
-        if any("barrier" in name or "expect" in name for name in names):
+        if memory.element == "i64" or "init_barrier" in names:
             return "mbarriers" if indexed else "mbarrier"
         for user in users:
             found = self._operand(user)
@@ -414,8 +327,8 @@ class _Reader:
                 continue
             seen.add(at)
             instruction = self.code.function.instructions[at]
-            for value in self.values.results[at]:
-                for after in self.uses.get(value, ()):
+            for value in self.memory.values.results[at]:
+                for after in self.memory.uses.get(value, ()):
                     reader = self.code.function.instructions[after]
                     if reader.kind is EventKind.MATRIX:
                         return self._named(reader, after, value)
@@ -426,10 +339,10 @@ class _Reader:
         return None
 
     def _named(self, matrix: Instruction, at: int, value: int) -> str:
-        operand = list(self.values.reads[at].values()).index(value)
+        operand = list(self.memory.values.reads[at].values()).index(value)
         place = source_of(matrix.location)
-        letter = "abc"[operand] if operand < 3 else "a scale"
-        return f"operand {letter} of the dot" + ("" if place is None else f" at {place}")
+        role = f"operand {'abc'[operand]}" if operand < 3 else "scale"
+        return f"{role} of the dot" + ("" if place is None else f" at {place}")
 
 
 _PASSING = frozenset({EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})
@@ -467,8 +380,21 @@ def _allocated(memory: TensorType) -> int:
     return elements * memory.bits // 8
 
 
-def _alignment(memory: TensorType, rules: Rules) -> int:
-    return 16
+def _alignment(instruction: Instruction, memory: TensorType, rules: Rules) -> int:
+    """Bytes that an allocation is aligned to: what its swizzling or TMA asks for, else a small number.
+
+    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; held against the
+    allocator of Triton 3.0, 3.3, 3.6 and 3.9.
+    """
+    asked = _ALIGNMENT.search(instruction.text)
+    if asked is not None:
+        return int(asked[1])
+    swizzle = _SWIZZLE.search(memory.layout)
+    if swizzle is not None:
+        return 1024 if rules.release == (3, 3) else 128 * max(1, int(swizzle[1]) // 16)
+    if "hasLeadingOffset = true" in memory.layout:
+        return 1024
+    return 16 if rules.since((3, 3)) is not False else 8
 
 
 def _source_name(instruction: Instruction) -> str:
@@ -477,45 +403,3 @@ def _source_name(instruction: Instruction) -> str:
     base, _, suffix = name.rpartition("_")
     name = base if base and suffix.isdigit() else name
     return "" if name.isdigit() or name.startswith("cst") else name
-
-
-def _captures(instruction: Instruction) -> int | None:
-    """Bytes of the values that partitions are handed, packed; None where their types are not in the text.
-
-    **Source**: WarpSpecializeOp::getCaptureSizeAlign, getSharedMemorySize in Triton's
-    lib/Dialect/TritonGPU/IR.
-    """
-    found = _TYPES.search(instruction.text)
-    if found is None:
-        return None
-    size = 0
-    for kind in _split(found[1]):
-        scalar = _SCALAR.match(kind)
-        if scalar is not None:
-            size += -(-int(scalar[1]) // 8)
-        elif "memdesc<" in kind and "tensor_memory" not in kind:
-            size += 8 + 4 * len(_EXTENT.findall(kind.partition("<")[2].partition(",")[0]))
-        elif kind.startswith("!"):
-            size += 8
-        else:
-            return None
-    return size
-
-
-def _partition_warps(instruction: Instruction) -> int | None:
-    found = _WARPS.findall(instruction.text)
-    return sum(int(warps) for warps in found) if found else None
-
-
-def _split(text: str) -> list[str]:
-    """The parts between commas outside brackets."""
-    parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
-        if char in "<[({":
-            depth += 1
-        elif char in ">])}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [part for part in (*parts, text[start:].strip()) if part]

@@ -1,0 +1,118 @@
+"""Under which names, and for how long, a function's shared memory is in use.
+
+Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp, Alias.cpp).
+"""
+
+from __future__ import annotations
+
+import re
+
+from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.values import number_values
+
+__all__ = ["MemoryUse"]
+
+_VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|\.trans$|reinterpret|select$|poison")
+
+
+class MemoryUse:
+    """Who reads which value of a function, and when that is."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.values = number_values(code.function)
+        self.uses: dict[int, list[int]] = {}
+        for index, reads in enumerate(self.values.reads):
+            for value in reads.values():
+                self.uses.setdefault(value, []).append(index)
+        self.handed: dict[int, list[tuple[int, int, bool]]] = {}
+        for index, flows in enumerate(self.values.flows):
+            for source, target, _, back in flows:
+                self.handed.setdefault(source, []).append((index, target, back))
+        self._find_partitions()
+
+    def _find_partitions(self) -> None:
+        """The warp-specialised operation and the partition of each block, and where each ends."""
+        self.partition: dict[int, tuple[int, int]] = {}
+        self.ends: dict[int, int] = {}
+        function = self.code.function
+        operation = -1
+        for number, part in enumerate(function.partitions):
+            if part.name == "default":
+                operation = function.blocks[part.first].start - 1
+            for block in range(part.first, part.stop):
+                self.partition[block] = (operation, number)
+            self.ends[operation] = max(self.ends.get(operation, 0), function.blocks[part.stop - 1].stop - 1)
+
+    def at(self, index: int) -> int:
+        """A time for an instruction: an operation with partitions counts behind all they hold."""
+        return 2 * self.ends[index] + 1 if index in self.ends else 2 * index
+
+    def aliases(self, index: int) -> tuple[set[int], list[int]]:
+        """The values that name an allocation, and the instructions that read one of them."""
+        pending = list(self.values.results[index])
+        seen = set(pending)
+        users: set[int] = set()
+        while pending:
+            value = pending.pop()
+            for user in self.uses.get(value, ()):
+                users.add(user)
+                instruction = self.code.function.instructions[user]
+                if _VIEWS.search(instruction.opcode):
+                    fresh = [v for v in self.values.results[user] if v not in seen]
+                    seen.update(fresh)
+                    pending += fresh
+            for at, target, _ in self.handed.get(value, ()):
+                users.add(at)
+                if target not in seen:
+                    seen.add(target)
+                    pending.append(target)
+        return seen, sorted(users)
+
+    def live(self, index: int, aliases: set[int]) -> tuple[int, int]:
+        """First and last instruction at which an allocation is live under one of its names."""
+        born = self._births(aliases)
+        first, last = index, index
+        for value in aliases:
+            birth = born.get(value, index)
+            first = min(first, birth)
+            users = [*self.uses.get(value, ()), *(at for at, _, _ in self.handed.get(value, ()))]
+            last = max((last, *(self._until(birth, user) for user in users)), key=self.at)
+        return first, last
+
+    def _births(self, aliases: set[int]) -> dict[int, int]:
+        """Instruction at which each name begins to be."""
+        born = {}
+        for user, results in enumerate(self.values.results):
+            for value in results:
+                if value in aliases:
+                    born[value] = user
+        function = self.code.function
+        for at, handed in enumerate(self.values.flows):
+            for _, target, owner, back in handed:
+                if target not in aliases or target in born:
+                    continue
+                born[target] = max(at, owner) if not back else at
+                if owner >= 0 and function.instructions[owner].opcode in ("scf.for", "scf.while"):
+                    born[target] = min(owner + 1, len(function.instructions) - 1)
+                elif owner < 0:
+                    born[target] = function.blocks[-1 - owner].start
+        return born
+
+    def _until(self, birth: int, user: int) -> int:
+        """Last instruction at which a value must be kept for a use.
+
+        A loop around the use alone needs it in every iteration.
+        """
+        flow = self.code.flow
+        outside = set()
+        loop = flow.loop_at(birth)
+        while loop is not None:
+            outside.add(loop)
+            loop = flow.loops[loop].parent
+        last = user
+        loop = flow.loop_at(user)
+        while loop is not None and loop not in outside:
+            last = max(last, *(self.code.function.blocks[b].stop - 1 for b in flow.loops[loop].blocks))
+            loop = flow.loops[loop].parent
+        return last
