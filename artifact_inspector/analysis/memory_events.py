@@ -8,6 +8,7 @@ where something is done with it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.analysis.barriers import BarrierArray, find_arrays
@@ -138,8 +139,10 @@ def _follow_registers(
     loads = _filled(code, asked)
     if not loads:
         return []
-    moves = _Moves(code, {name for _, names in loads.values() for name in names})
-    found = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
+    names_in = _VALUE.findall
+    mentioned = [names_in(instruction.text) for instruction in code.function.instructions]
+    moves = _Moves(code, mentioned, {name for _, names in loads.values() for name in names})
+    found = _register_events(code, mentioned, {index: names for index, (_, names) in loads.items()}, moves)
     used = moves.sources_of({name for _, what in found if isinstance(what, Reads) for name in what.names})
     for index, (joins, names) in loads.items():
         what = asked[index]
@@ -165,12 +168,12 @@ def _filled(
 
 
 def _register_events(
-    code: Code, loads: dict[int, tuple[str, ...]], moves: _Moves
+    code: Code, mentioned: list[list[str]], loads: dict[int, tuple[str, ...]], moves: _Moves
 ) -> list[tuple[int, Reads | Moves]]:
     instructions, flow = code.function.instructions, code.flow
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
     events: list[tuple[int, Reads | Moves]] = []
-    watched, names_in = moves.watched, _VALUE.findall
+    watched = moves.watched
     for block in flow.order:
         start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
         if start == stop or flow.position[stop - 1] < begins:
@@ -178,10 +181,10 @@ def _register_events(
         used: set[str] = set()  # since they were last filled: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            names = names_in(instructions[index].text)
+            names = mentioned[index]
             if watched.isdisjoint(names):
                 continue
-            move, changed = moves.at.get(index), loads.get(index, ())
+            move, changed = moves.move(index), loads.get(index, ())
             if move is not None:
                 changed = tuple(target for target, _ in move.pairs)
                 reads = watched.intersection(names).difference(used, changed, *(s for _, s in move.pairs))
@@ -201,19 +204,22 @@ def _register_events(
     return events
 
 
+@lru_cache(maxsize=4096)
+def _renames(opcode: str) -> bool:
+    return _RENAMES.match(opcode) is not None
+
+
 class _Moves:
     """The names that the values of some registers take, and the moves that give them."""
 
-    def __init__(self, code: Code, filled: set[str]) -> None:
-        instructions = code.function.instructions
+    def __init__(self, code: Code, mentioned: list[list[str]], filled: set[str]) -> None:
+        self._instructions, self._mentioned = code.function.instructions, mentioned
         mentions: dict[str, list[int]] = {}
-        constant: set[int] = set()
-        for index, instruction in enumerate(instructions):
-            if instruction.kind is EventKind.MOVE and _RENAMES.match(instruction.opcode):
-                names = _VALUE.findall(instruction.text)
-                if len(names) == 1:
-                    constant.add(index)
-                for name in names:
+        for index, instruction in enumerate(self._instructions):
+            if instruction.kind is EventKind.MOVE and _renames(instruction.opcode):
+                names = mentioned[index]
+                # A name that stands alone is a result, which takes over nothing.
+                for name in names if len(names) > 1 else ():
                     mentions.setdefault(name, []).append(index)
         handed: dict[str, list[str]] = {}
         for flow in code.function.flows:
@@ -226,10 +232,7 @@ class _Moves:
             targets = handed.get(name, []).copy()
             for index in mentions.get(name, ()):
                 if index not in self.at:
-                    # Decoding costs more than all else here, and a name that stands alone is the result.
-                    results, reads = ((name,), ()) if index in constant else instructions[index].operands
-                    always = instructions[index].guard is None
-                    self.at[index] = Moves(tuple((result, reads) for result in results), always)
+                    self.at[index] = self._read(index)
                 targets += [target for target, sources in self.at[index].pairs if name in sources]
             new = [target for target in targets if target not in self.watched]
             self.watched.update(new)
@@ -238,6 +241,23 @@ class _Moves:
             if flow.source in self.watched or flow.target in self.watched:
                 earlier = self.at[flow.at].pairs if flow.at in self.at else ()
                 self.at[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
+
+    def move(self, index: int) -> Moves | None:
+        """What an instruction moves that mentions one of the names; None where it is no move."""
+        if index not in self.at and len(self._mentioned[index]) == 1:
+            instruction = self._instructions[index]
+            if instruction.kind is EventKind.MOVE and _renames(instruction.opcode):
+                self.at[index] = self._read(index)
+        return self.at.get(index)
+
+    def _read(self, index: int) -> Moves:
+        instruction, names = self._instructions[index], self._mentioned[index]
+        # Decoding costs more than all else here. A name that stands alone, or in front, is the result; the
+        # labels among the others name no value.
+        if len(names) == 1 or instruction.text.startswith("%"):
+            return Moves(((names[0], tuple(names[1:])),), instruction.guard is None)
+        results, reads = instruction.operands
+        return Moves(tuple((result, reads) for result in results), instruction.guard is None)
 
     def sources_of(self, names: set[str]) -> set[str]:
         """Some names and all that they may have been before."""
