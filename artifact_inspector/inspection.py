@@ -112,7 +112,7 @@ class _Reading:
         """What the stage before said of each region."""
         self._buffers: dict[str, dict[Stage, LoopBuffers]] = {}
         self._warps: dict[str, int | None] = {}
-        """Warps that run each region, as tensor-level IR says."""
+        """Warps that run each region, and by prefix each function's dots, as tensor-level IR says."""
         self._left_over: dict[Stage, set[str]] = {}
         """Loops of the program that a stage has no loop for."""
         self._functions: dict[Stage, dict[str, StageAccesses]] = {}
@@ -235,8 +235,9 @@ class _Reading:
         """What each region of a function does; what is known of its loops is kept for the end."""
         code, module = read.code, read.module
         stage, warps = module.stage, self.artifact.num_warps
-        # What stays of them is told by the first and the last stages; LLIR is on the way.
-        told = stage is not Stage.LLIR or self._is_last(stage)
+        last = not any(s.value in self.artifact.files for s in Stage if s.order > stage.order)
+        # What staying in bounds costs is told by the first and the last stages; LLIR is on the way.
+        told = stage is not Stage.LLIR or last
         checks = find_bounds_checks(code, read.accesses, language) if told else ()
         buffers = find_loop_buffers(code, regions, module, language, exact=exact)
         in_flight = find_in_flight(code, regions, module, language, self._threads)
@@ -247,14 +248,15 @@ class _Reading:
                 self._buffers.setdefault(name, {})[stage] = buffers[region.id]
             if region.remains is not None:
                 self._left_over.setdefault(stage, set()).add(name)
-            matrix = find_matrix_work(code, region, module, language, self._warps.get(name, warps))
+            issuers = self._warps.get(name, self._warps.get(prefix, warps))
+            matrix = find_matrix_work(code, region, module, language, issuers)
             if stage.order <= Stage.TTGIR.order:
                 self._warps[name] = warps_of(code, matrix, module, warps)
             blocks = region.blocks
             work[name] = RegionWork(
                 in_flight[region.id],
                 matrix,
-                count_packed_dots(code, region),
+                count_packed_dots(code, region) if last else 0,
                 count_accesses(access for access in read.accesses if access.block in blocks),
                 dict(Counter(found.check for found in checks if found.block in blocks)),
                 find_conversions(code, region, module, language, self.artifact.triton_version)
@@ -262,10 +264,11 @@ class _Reading:
                 else (),
                 find_slots(code, region),
             )
+        if stage is Stage.TTGIR:
+            # of regions that only later stages have
+            every = [found for one in work.values() for found in one.matrix]
+            self._warps[prefix] = warps_of(code, every, module, warps)
         return work
-
-    def _is_last(self, stage: Stage) -> bool:
-        return not any(other.value in self.artifact.files for other in Stage if other.order > stage.order)
 
     @property
     def _threads(self) -> int | None:
@@ -304,12 +307,14 @@ class _Reading:
             {name: work.matrix for name, work in last.work.items()},
             unrolled={region.id: region.unrolled_by for region in last.regions if region.unrolled_by > 1},
             left_over=self._left_over.get(last.stage, ()),
+            parents={region.id: region.parent for region in last.regions},
         )
 
     def _generations(self, last: StageFacts) -> dict[str, Generation]:
         target, dots, asked = self.artifact.target, self._dots(Stage.TTGIR), self._dots(Stage.TTIR)
         if target is None:
             return {}
+        everywhere = tuple(work for works in asked.values() for work in works)
         found = {}
         for region in last.regions:
             name = region.id
@@ -320,7 +325,7 @@ class _Reading:
                     work.matrix,
                     region.fused,
                     dots=dots.get(name, ()),
-                    asked=asked.get(name, ()),
+                    asked=asked.get(name) or everywhere,
                     packed=work.packed_dots,
                 )
         return found

@@ -19,7 +19,7 @@ from artifact_inspector.findings._rule import Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    last = kernel.last
+    first, last = next(iter(kernel.stages), None), kernel.last
     for policy in kernel.policies:
         if last is None or not policy.lost:
             continue
@@ -27,8 +27,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(
             f"a {what} asks for {', '.join(policy.lost)}; what became of it in {last.stage.value} "
             f"says {', '.join(policy.words) or 'nothing'} of caches",
-            last.stage,
-            policy.lines,
+            last.stage if policy.lines else first,
+            policy.lines or (policy.line,),
             () if policy.source is None else (policy.source,),
         )
 

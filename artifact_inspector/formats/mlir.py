@@ -426,6 +426,8 @@ class _Reader:
         if text.endswith("({"):
             text = text[:-2] + closing[closing.find(")") + 1 :].lstrip()
             kind = _kind(instruction.opcode, text) if kind is EventKind.FLOAT else kind
+        elif closing.startswith("} {"):
+            text = text[:-1] + closing[2:]  # a loop's own attributes: `} {tt.num_stages = 3 : i32}`
         self._instructions[operation] = instruction._replace(
             location=location or instruction.location, kind=kind, text=text
         )

@@ -690,3 +690,19 @@ def test_a_dot_whose_operands_do_not_fit_has_no_shape() -> None:
 )
 def test_a_commit_closes_a_group_of_its_queue(line: str, queue: Queue | None) -> None:
     assert FORMAT.commit(one(line)) == queue
+
+
+def test_the_attributes_of_a_loop_stand_behind_its_closing_brace() -> None:
+    loop = function(
+        """
+        scf.for %i = %n to %n step %n  : i32 {
+          %b = arith.addi %n, %n : i32
+        } {tt.num_stages = 3 : i32} loc(#loc1)
+        """
+    ).instructions[0]
+    assert loop.text.endswith("{tt.num_stages = 3 : i32}")
+
+
+def test_the_signature_tells_what_divides_an_argument() -> None:
+    arguments = '%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), %n: i32 loc("n"(#loc))'
+    assert function("%b = arith.addi %n, %n : i32", arguments).divisibility == {"%x": 16}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import re
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from artifact_inspector.analysis.accesses import count_accesses
 from artifact_inspector.analysis.order import ORDER_VERDICTS, Pair, RegionFacts, RoundFacts
+from artifact_inspector.analysis.pipeline import Pipeline
+from artifact_inspector.analysis.resources import find_resources
 from artifact_inspector.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.errors import UsageError
-from artifact_inspector.inspection import COUNTED, KernelFacts, StageFacts, WaitFacts
-from artifact_inspector.model import Stage
+from artifact_inspector.facts import COUNTED, KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, cache_document
 from artifact_inspector.report.layout import Pieces
@@ -26,7 +30,6 @@ from artifact_inspector.report.selection import narrow, parse_stages
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.text import CacheReport
 from artifact_inspector.report.waits import (
-    commits_per_iteration,
     describe_copies,
     describe_waits,
     load_depths,
@@ -60,6 +63,7 @@ def a_stage(
     known: dict[str, object] = {
         "stage": stage, "file": f"d/k.{stage.value}", "instructions": 100, "unknown": {},
         "counts": {kind.count_name: 0 for kind in COUNTED}, "waits": waits, "regions": regions, "attributes": {},
+        "work": {}, "accesses": count_accesses(()),
     }  # fmt: skip
     return StageFacts(**{**known, **fields})  # type: ignore[arg-type]
 
@@ -70,10 +74,39 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
         "target": parse_target("sm_80"), "triton_version": "3.6.0", "num_warps": 4, "num_stages": 4,
         "shared_bytes": 30720, "state": "complete", "files": {}, "metadata": {"shared": 30720},
     }  # fmt: skip
-    changed = fields.pop("changed", {})
-    problems = fields.pop("problems", ())
+    facts: dict[str, object] = {
+        "changed": {}, "pipelines": {}, "identities": {}, "generations": {}, "widths": (), "policies": (),
+        "bill": None, "partitions": (), "problems": (),
+    }  # fmt: skip
+    facts |= {name: fields.pop(name) for name in facts.keys() & fields.keys()}
     made = Artifact(**{**artifact, **fields})  # type: ignore[arg-type]
-    return KernelFacts(made, {s.stage: s for s in stages}, principal, changed, problems)  # type: ignore[arg-type]
+    return KernelFacts(
+        artifact=made,
+        stages={s.stage: s for s in stages},
+        principal=principal,
+        resources=find_resources(made.target, made.metadata),
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def a_pipeline(**fields: object) -> Pipeline:
+    known: dict[str, object] = dict.fromkeys(field.name for field in dataclasses.fields(Pipeline))
+    known |= {"overlaps_matrix": False, "drains_at": (), "evidence": (), "notes": ()}
+    return Pipeline(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def a_wait(line: int, op: str, depth: int | None, region: str) -> WaitFacts:
+    return WaitFacts(line, op, depth, QUEUES[op], region)
+
+
+QUEUES = {
+    "cp.async.wait_group": Queue.GROUP,
+    "cp.async.bulk.wait_group": Queue.STORES,
+    "wgmma.wait_group": Queue.MATRIX,
+    "mbarrier.try_wait": Queue.PHASE,
+    "s_waitcnt vmcnt": Queue.LOADS,
+    "s_wait_loadcnt": Queue.LOADS,
+}
 
 
 def a_cache(
@@ -89,55 +122,31 @@ def printed(report: object, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return stream.getvalue()
 
 
-def waits_of(
-    op: str, *depths: int | None, signature: str = "W1 M16 A4 K1 A1 K1", above: str | None = None
-) -> list[str]:
-    region = a_region(signature)
-    waits = tuple(WaitFacts(40 + i, op, depth, "loop@9") for i, depth in enumerate(depths))
+def waits_of(op: str, *depths: int | None, commits: int | None = None) -> list[str]:
+    region = a_region("W1 M16 A4 K1 A1 K1")
+    waits = tuple(a_wait(40 + i, op, depth, "loop@9") for i, depth in enumerate(depths))
     last = a_stage(Stage.PTX, region, waits=waits)
-    first = () if above is None else (a_stage(Stage.TTGIR, a_region(above)),)
-    return list(describe_waits(a_kernel(*first, last), last, region))
+    pipelines = {"loop@9": a_pipeline(commits_per_iteration=commits)}
+    return list(describe_waits(a_kernel(last, pipelines=pipelines), last, region))
 
 
 def test_a_group_wait_leaves_its_depth_in_flight_and_tells_the_iterations() -> None:
-    (said,) = waits_of("cp.async.wait_group", 4)
+    (said,) = waits_of("cp.async.wait_group", 4, commits=2)
     assert said == (
         "cp.async.wait_group 4 (line 40): lets 4 younger groups stay in flight; "
         "at 2 committed per iteration that is 4 ÷ 2 = 2 iterations"
     )
 
 
-def test_groups_of_matrix_operations_are_not_taken_for_groups_of_copies() -> None:
-    (said,) = waits_of(
-        "cp.async.wait_group", 4, signature="W1 M4 K1 W1 A4 K1 A1 K1", above="W1 M1 W1 A1 K1 A1 K1"
-    )
-    assert "4 ÷ 2 = 2 iterations" in said
-
-
-@pytest.mark.parametrize(
-    ("signature", "above"),
-    [
-        ("W1 M4 K1 W1 A4 K1", None),  # a commit of matrix operations
-        ("W1 K1 A2 M2", "W1 K1 A2 M1"),  # a barrier that is told to expect copies
-        ("M16", "M1"),
-    ],
-)
-def test_no_iterations_are_told_where_the_groups_of_one_are_unknown(
-    signature: str, above: str | None
-) -> None:
-    (said,) = waits_of("cp.async.wait_group", 4, signature=signature, above=above)
+def test_no_iterations_are_told_where_the_groups_of_one_are_unknown() -> None:
+    (said,) = waits_of("cp.async.wait_group", 4, commits=None)
     assert said.endswith("lets 4 younger groups stay in flight")
-
-
-def test_commits_that_no_number_of_iterations_explains_are_unknown() -> None:
-    region = a_region("A1 K1 A1 K1 A1 K1", unrolled_by=2)
-    assert commits_per_iteration(a_kernel(a_stage(Stage.PTX, region)), region) is None
 
 
 def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
     def said(**fields: object) -> str:
         region = a_region("W1 M16 A4 K1", **fields)  # type: ignore[arg-type]
-        stage = a_stage(Stage.PTX, region, waits=(WaitFacts(40, "cp.async.wait_group", 0, "loop@9"),))
+        stage = a_stage(Stage.PTX, region, waits=(a_wait(40, "cp.async.wait_group", 0, "loop@9"),))
         return next(describe_waits(a_kernel(stage), stage, region))
 
     assert "drains the pipeline in every iteration" in said(distance=1)
@@ -165,14 +174,15 @@ def test_waits_for_matrix_operations_and_barriers_say_so() -> None:
 
 
 def test_the_wait_column_counts_waits_for_loads_alone() -> None:
-    waits = (WaitFacts(1, "wgmma.wait_group", 1, "loop@9"), WaitFacts(2, "cp.async.wait_group", 4, "loop@9"))
+    waits = (a_wait(1, "wgmma.wait_group", 1, "loop@9"), a_wait(2, "cp.async.wait_group", 4, "loop@9"))
     assert load_depths(a_kernel(a_stage(Stage.PTX, a_region("W1"), waits=waits))) == "4"
     assert load_depths(a_kernel(a_stage(Stage.PTX, a_region("W1"), waits=waits[:1]))) == "–"
 
 
 def test_copies_of_an_unrolled_loop_are_told_per_source_iteration() -> None:
     region = a_region("A4 K1 A1 K1 M16 A4 K1 A1 K1 M16", unrolled_by=2, copies_stand="before")
-    kernel = a_kernel(a_stage(Stage.PTX, region))
+    pipelines = {"loop@9": a_pipeline(commits_per_iteration=2)}
+    kernel = a_kernel(a_stage(Stage.PTX, region), pipelines=pipelines)
     assert describe_copies(kernel, region) == (
         "5 copies per iteration, in 2 committed groups, standing before the computes"
     )
@@ -376,8 +386,8 @@ def test_the_parts_of_a_specialised_loop_are_one_block(monkeypatch: pytest.Monke
         a_region("W1 M4", "warp-specialised", rounds=(computes,)),
     ]
     waits = (
-        WaitFacts(7, "mbarrier.try_wait", None, "loop@9/loads"),
-        WaitFacts(8, "mbarrier.try_wait", None, "loop@9"),
+        a_wait(7, "mbarrier.try_wait", None, "loop@9/loads"),
+        a_wait(8, "mbarrier.try_wait", None, "loop@9"),
     )
     kernel = a_kernel(
         a_stage(Stage.TTIR, a_region("L1 M1", "serial")), a_stage(Stage.PTX, *parts, waits=waits)
@@ -460,8 +470,8 @@ def test_the_lexer_changes_no_character(stage: Stage, text: str) -> None:
 def test_narrowing_keeps_one_region_and_the_named_stages() -> None:
     regions = (a_region("L1"), a_region("L1", id="straight"))
     waits = (
-        WaitFacts(1, "cp.async.wait_group", 0, "straight"),
-        WaitFacts(2, "cp.async.wait_group", 2, "loop@9"),
+        a_wait(1, "cp.async.wait_group", 0, "straight"),
+        a_wait(2, "cp.async.wait_group", 2, "loop@9"),
     )
     kernel = a_kernel(a_stage(Stage.TTIR, *regions), a_stage(Stage.PTX, *regions, waits=waits))
     left = narrow(kernel, [Stage.PTX], "straight")

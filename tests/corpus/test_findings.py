@@ -1,0 +1,105 @@
+"""Every rule on a saved kernel where it must speak, and on one where it must be silent."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from saved import ROOT, Saved, saved, saved_kernels
+
+from artifact_inspector.analysis.resources import Figure
+from artifact_inspector.findings import RULES, Finding, Severity, find_findings
+from artifact_inspector.inspection import inspect_artifact
+
+# code → (fixture where it speaks, what it says there, fixture where it is silent)
+# Each expectation was read off the files: the lines and figures are those of the IR.
+CASES = {
+    # 3.2's pass for AMD gathers the loads; the T4 of the same version keeps the order of the source
+    "AI001": ("3.2.0/gfx942/gemv_splitk", r"clustered.*GPU passes.* at ttgir", "3.2.0/sm_75/gemv_splitk"),
+    # num_stages 2: `cp.async.wait_group 0` in the loop; num_stages 4 leaves 4 groups
+    "AI002": ("3.6.0/sm_80/flash_attention", r"wait_group 0 .*num_stages 2", "3.6.0/sm_80/matmul_grouped"),
+    "AI003": ("3.6.0/sm_75/matmul_grouped", r"sm_75 has no asynchronous copy", "3.6.0/sm_80/matmul_grouped"),
+    # Triton 3.2 still uses the T4's tensor cores
+    "AI004": ("3.6.0/sm_75/matmul_grouped", r"MMA 0, FMA 1024, where sm_75 has mma", "3.6.0/sm_80/matmul_grouped"),
+    # a tile of 32 rows is too small for wgmma
+    "AI005": ("3.6.0/sm_90/matmul_square", r"mma\.sync, where sm_90 has wgmma.*32", "3.6.0/sm_90/matmul_grouped"),
+    # fp16, nothing known of the pointer or the row length
+    "AI006": ("3.6.0/sm_80/unaligned_columns", r"moves 2 bytes.*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
+    # 95 spilled registers of 4 bytes, by the metadata's own count
+    "AI007": ("3.6.0/gfx942/register_spill", r"^380 bytes", "3.6.0/gfx942/softmax"),
+    # 64 KiB of LDS hold two blocks of 30720 bytes: 8 of 32 wavefronts
+    "AI008": ("3.6.0/gfx942/matmul_grouped", r"^8 of 32 warps per CU: 30720 bytes", "3.6.0/gfx942/softmax"),
+    "AI009": ("3.6.0/sm_80/nested_loops", r"2 layout conversions", "3.6.0/sm_80/matmul_grouped"),
+    # the softmax between the two dots needs the first one's result
+    "AI010": ("3.6.0/sm_90/flash_attention", r"wgmma\.wait_group 0", "3.6.0/sm_90/matmul_grouped"),
+    # AMD's lowering knows cache modifiers only
+    "AI011": ("3.6.0/gfx942/cache_policy", r"asks for evict_first", "3.6.0/sm_80/cache_policy"),
+    # 4 warps of 32×32 on a tile of 32×32
+    "AI014": ("3.6.0/gfx942/matmul_square", r"×4 the work", "3.6.0/gfx942/matmul_grouped"),
+}  # fmt: skip
+MADE = {"AI012", "AI013"}
+"""What no compiler leaves behind: shown below on entries made for it."""
+
+
+def of_rule(kernel: Saved, code: str) -> list[Finding]:
+    return [finding for finding in find_findings(kernel.facts) if finding.code == code]
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_rule_speaks_where_it_must_and_is_silent_where_it_must(code: str) -> None:
+    speaks, words, silent = CASES[code]
+    found = of_rule(saved(speaks), code)
+    assert found
+    assert any(re.search(words, finding.remark.message) for finding in found), found
+    assert of_rule(saved(silent), code) == []
+
+
+def test_every_rule_is_tried() -> None:
+    assert {rule.code for rule in RULES} == CASES.keys() | MADE
+
+
+def test_metadata_that_contradicts_the_code_is_said_and_both_places_named() -> None:
+    artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
+    metadata = {**artifact.metadata, "num_warps": 8}
+    facts = inspect_artifact(dataclasses.replace(artifact, metadata=metadata, num_warps=8))
+    (found,) = [finding for finding in find_findings(facts) if finding.code == "AI012"]
+    # .reqntid 128 is 4 warps of 32
+    assert "4" in found.remark.message
+    assert "8" in found.remark.message
+    assert "metadata" in found.remark.message
+    assert "ptx" in found.remark.message
+
+
+def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:
+    facts = saved("3.6.0/gfx942/matmul_grouped").facts
+    resources = dataclasses.replace(facts.resources, shared=Figure(65537, "metadata, shared"))
+    found = [f for f in find_findings(dataclasses.replace(facts, resources=resources)) if f.code == "AI013"]
+    assert [f.remark.message for f in found] == [
+        "no block fits on gfx942: shared memory (65537 bytes asked for, 65536 are there)"
+    ]
+    assert not of_rule(saved("3.6.0/gfx942/matmul_grouped"), "AI013")
+
+
+@pytest.mark.parametrize("kernel", saved_kernels(), ids=lambda kernel: kernel.path)
+def test_the_evidence_of_a_finding_stands_in_the_file(kernel: Saved) -> None:
+    for finding in find_findings(kernel.facts):
+        remark = finding.remark
+        assert remark.message
+        if remark.stage is not None:
+            last = kernel.text(remark.stage).count("\n") + 1
+            assert remark.lines or remark.sources
+            assert all(0 < line <= last for line in remark.lines)
+        for source in remark.sources:
+            file, _, line = source.rpartition(":")
+            assert int(line) > 0
+            text = (ROOT / kernel.source).read_text(encoding="utf-8")
+            if file == kernel.source.name:
+                assert int(line) <= text.count("\n") + 1
+
+
+def test_a_clean_kernel_has_no_warning() -> None:
+    # 16-byte copies, three stages in flight, the newest matrix unit, no spill
+    assert not [
+        f for f in find_findings(saved("3.6.0/sm_80/fused_linear").facts) if f.severity is Severity.WARNING
+    ]
