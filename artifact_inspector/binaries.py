@@ -198,7 +198,10 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
 def _content(section: Section, data: bytes) -> bytes:
     """The bytes as they stand: a damaged flag must not have them taken for compressed ones."""
     start = section["sh_offset"]
-    return data[start : start + section["sh_size"]]
+    content = data[start : start + section["sh_size"]]
+    if len(content) < section["sh_size"]:
+        raise ValueError("a section ends beyond the file")
+    return content
 
 
 def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:

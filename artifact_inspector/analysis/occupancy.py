@@ -75,7 +75,7 @@ def find_occupancy(
     missing = [
         name
         for name, value in (
-            (f"what a {unit} of {target} holds", holds),
+            (f"what one {unit} of {target} holds", holds),
             ("registers per thread", registers),
             ("bytes of shared memory per block", shared_bytes),
             ("warps per block", warps_per_block or None),
