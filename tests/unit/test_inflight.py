@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from artifact_inspector.analysis.cfg import find_control_flow
 from artifact_inspector.analysis.inflight import InFlight, find_in_flight
 from artifact_inspector.analysis.regions import Code, find_regions
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import Queue, Stage
+from artifact_inspector.model import Instruction, Module, Queue, Stage, Transfer
 from artifact_inspector.source import SourceText
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -414,6 +415,44 @@ def test_a_barrier_of_unknown_place_leaves_the_loads_in_flight_unknown() -> None
     loop = loop_of(in_flight(ptx(*body), Stage.PTX))
     assert (loop.max_loads, loop.compute_covered) == (None, None)
     assert "which copies a barrier waits for cannot be told" in loop.notes[0]
+
+
+def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
+    # Neither copy says what it moves; the barrier expects 4096 bytes for both, and 128 threads share them.
+    language = format_of(Stage.PTX)
+
+    def transfer(instruction: Instruction, module: Module) -> Transfer | None:
+        if "expect_tx" in instruction.opcode:
+            return Transfer(4096, Queue.PHASE, of_block=True, barrier="%r11")
+        return language.transfer(instruction, module)
+
+    body = tma(expect("%r11"), TMA + "[%r11]", TMA + "[%r11]", wait_for("%r11"))
+    module = language.parse(SourceText("k", ptx(*body)), Stage.PTX)
+    code = Code(module.functions[0], find_control_flow(module.functions[0]), None)
+    regions = find_regions(code, (), exact=False)
+    found = find_in_flight(code, regions, module, replace(language, transfer=transfer), 128)
+    assert (loop_of(found).max_loads, loop_of(found).max_bytes_per_thread) == (2, 4096 / 128)
+
+
+def test_a_barrier_behind_an_array_is_not_one_of_it() -> None:
+    # The array has two barriers, at 4096 and 4104. One more stands at 4120, behind a gap: a wait for it
+    # ends no phase of the array.
+    single = (
+        "mov.b32 %r10, global_smem",
+        "add.s32 %r40, %r10, 4120",
+        "mbarrier.init.shared::cta.b64 [%r40], 1",
+    )
+    body = tma(expect("%r11"), TMA + "[%r11]", wait_for("%r40"), FMA, wait_for("%r11"))
+    loop = loop_of(in_flight(ptx(*single, *body), Stage.PTX))
+    assert [(w.before, w.after) for w in loop.waits] == [(1, 0)]
+
+
+def test_a_barrier_at_a_constant_address_is_one_of_the_array_it_lies_in() -> None:
+    # In front of the loop the second barrier of the array gets a copy, which the loop waits for.
+    prologue = ("mov.b32 %r10, global_smem", "add.s32 %r41, %r10, 4104", TMA + "[%r41]")
+    found = in_flight(ptx(*prologue, *tma(wait_for("%r11"), expect("%r11"), TMA + "[%r11]")), Stage.PTX)
+    assert found["straight"].max_loads == 1
+    assert [(w.before, w.after) for w in loop_of(found).waits] == [(1, 0)]
 
 
 @pytest.mark.parametrize(
