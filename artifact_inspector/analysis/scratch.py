@@ -37,6 +37,7 @@ __all__ = [
 
 Release = tuple[int, int]
 
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
 _AXIS = re.compile(r"axis = (\d+)")
 _SCALAR = re.compile(r"-> (?:b?f|i)(\d+)|, (?:b?f|i)(\d+)(?:, i1)?\)?$")
 _TYPES = re.compile(r" : \((.*)\) -> \(")
@@ -78,11 +79,14 @@ def find_rules(module: Module, triton: str | None) -> Rules:
     prefix = "ttg." if new else "triton_gpu."
     target = attributes.get(f"{prefix}target", "")
     release: Release | None = None
-    if triton is not None and re.match(r"\d+\.\d+", triton):
-        major, minor = triton.split(".")[:2]
-        release = (int(major), int(re.match(r"\d+", minor)[0]))  # type: ignore[index]
+    named = None if triton is None else _RELEASE.match(triton)
+    if named is not None:
+        major, minor = named.groups()
+        release = (int(major), int(minor))
     elif not new:
-        release = (3, 0) if target else (2, 1)
+        # 3.2 is the first to name the memory space of a buffer.
+        spaces = "#triton_gpu.shared_memory" in module.layouts.values()
+        release = (3, 2) if spaces else (3, 0) if target else (2, 1)
     threads = attributes.get(f"{prefix}threads-per-warp", "32")
     arch = target.removeprefix("cuda:")
     return Rules(

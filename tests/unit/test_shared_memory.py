@@ -1,0 +1,283 @@
+"""The bill of shared memory, on small TTGIR modules; sizes and offsets are those of Triton's own pass.
+
+Where a comment says "Triton", the module was given to the allocation pass of that version and the
+number is its `ttg.shared`, `allocation.offset` or `allocation.size`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from artifact_inspector.analysis.allocator import Request, place
+from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.shared_memory import Bill, find_bill
+from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.model import Stage
+from artifact_inspector.source import SourceText
+
+LAYOUTS = """
+#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
+#wide = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+#row = #ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#one = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
+#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 2, maxPhase = 4, order = [1, 0]}>
+#padded = #ttg.padded_shared<[512:+8] {order = [1, 0], shape = [128, 32]}>
+#nvmma = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+"""
+
+
+def bill(
+    body: str, *, target: str = "cuda:80", triton: str | None = "3.6.0", declared: int | None = None
+) -> Bill:
+    warp = 64 if target.startswith("hip:gfx9") else 32
+    header = f'"ttg.num-warps" = 4 : i32, ttg.target = "{target}", "ttg.threads-per-warp" = {warp} : i32'
+    text = f"{LAYOUTS}module attributes {{{header}}} {{\n  tt.func public @k(%p: !tt.ptr<i32>) {{\n{body}\n    tt.return\n  }}\n}}\n"
+    return _bill(text, triton, declared)
+
+
+def _bill(text: str, triton: str | None, declared: int | None) -> Bill:
+    module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
+    codes = [Code(f, find_control_flow(f), FORMAT.access, is_whole=True) for f in module.functions]
+    found = find_bill(codes, module, FORMAT, declared, triton)
+    assert found is not None
+    return found
+
+
+def alloc(name: str, shape: str, layout: str = "#shared", element: str = "f16") -> str:
+    return f"    %{name} = ttg.local_alloc : () -> !ttg.memdesc<{shape}x{element}, {layout}, #smem, mutable>"
+
+
+def dealloc(name: str, shape: str, layout: str = "#shared", element: str = "f16") -> str:
+    return f"    ttg.local_dealloc %{name} : !ttg.memdesc<{shape}x{element}, {layout}, #smem, mutable>"
+
+
+def test_an_allocation_costs_all_its_buffers() -> None:
+    found = bill(
+        "\n".join(
+            [
+                alloc("a", "3x128x32"),
+                "    %i = arith.constant 0 : i32",
+                "    %v = ttg.memdesc_index %a[%i] : !ttg.memdesc<3x128x32xf16, #shared, #smem, mutable>"
+                " -> !ttg.memdesc<128x32xf16, #shared, #smem, mutable>",
+                dealloc("a", "3x128x32"),
+            ]
+        )
+    )
+    (entry,) = found.entries
+    assert (entry.bytes, entry.buffers, entry.name) == (3 * 128 * 32 * 2, 3, "a")
+    assert found.peak == 24576
+
+
+def test_an_allocation_that_nothing_indexes_is_one_buffer() -> None:
+    found = bill("\n".join([alloc("a", "128x32"), dealloc("a", "128x32")]))
+    assert found.entries[0].buffers == 1
+
+
+def test_padding_stands_behind_each_full_interval_but_the_last() -> None:
+    # 4096 elements, 8 more behind every 512 of them but the last: 4096 + 7 · 8.
+    found = bill(alloc("a", "128x32", "#padded"), target="hip:gfx942")
+    assert found.entries[0].bytes == (4096 + 7 * 8) * 2
+
+
+def test_a_four_bit_element_takes_half_a_byte() -> None:
+    assert bill(alloc("a", "128x32", element="i4")).entries[0].bytes == 128 * 32 // 2
+
+
+def test_buffers_that_are_never_live_together_share() -> None:
+    body = [alloc("a", "128x32"), dealloc("a", "128x32"), alloc("b", "64x32"), dealloc("b", "64x32")]
+    found = bill("\n".join(body))
+    assert [entry.offset for entry in found.entries] == [0, 0]
+    assert found.peak == 8192
+
+
+def test_buffers_that_are_live_together_do_not() -> None:
+    body = [alloc("a", "128x32"), alloc("b", "64x32"), dealloc("a", "128x32"), dealloc("b", "64x32")]
+    assert bill("\n".join(body)).peak == 8192 + 4096
+
+
+def test_a_buffer_read_in_a_loop_lives_until_the_loop_ends() -> None:
+    read = "ttg.local_load %a : !ttg.memdesc<128x32xf16, #shared, #smem, mutable> -> tensor<128x32xf16, #blocked>"
+    body = [
+        "    %c = arith.constant 0 : i32",
+        alloc("a", "128x32"),
+        "    scf.for %i = %c to %c step %c  : i32 {",
+        f"      %x = {read}",
+        "  " + alloc("b", "128x32"),
+        "  " + dealloc("b", "128x32"),
+        "      %j = arith.addi %i, %c : i32",
+        "    }",
+    ]
+    found = bill("\n".join(body))
+    # In straight-line code b could take a's place; the next iteration reads a again.
+    assert found.peak == 2 * 8192
+    assert found.entries[0].last > found.entries[1].last
+
+
+def test_a_barrier_is_called_one() -> None:
+    body = [
+        alloc("b", "1", "#bar", "i64"),
+        "    ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #bar, #smem, mutable>",
+    ]
+    (entry,) = bill("\n".join(body)).entries
+    assert (entry.bytes, entry.purpose) == (8, "mbarrier")
+
+
+def test_an_operand_is_named_with_its_dot() -> None:
+    body = [
+        "    %x = arith.constant dense<0.0> : tensor<128x32xf16, #blocked>",
+        "    %b = arith.constant dense<0.0> : tensor<32x32xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>>",
+        "    %c = arith.constant dense<0.0> : tensor<128x32xf32, #mma>",
+        "    %s = ttg.local_alloc %x : (tensor<128x32xf16, #blocked>) -> !ttg.memdesc<128x32xf16, #shared, #smem>",
+        "    %a = ttg.local_load %s : !ttg.memdesc<128x32xf16, #shared, #smem>"
+        " -> tensor<128x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",
+        "    %d = tt.dot %a, %b, %c : tensor<128x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>"
+        " * tensor<32x32xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<128x32xf32, #mma>"
+        ' loc("m.py":40:3)',
+    ]
+    assert bill("\n".join(body)).entries[0].purpose == "operand a of the dot at m.py:40"
+
+
+def reduction(shape: str, layout: str, result: str, axis: int = 0, element: str = "f32") -> str:
+    return f"""    %x = arith.constant dense<0.0> : tensor<{shape}x{element}, {layout}>
+    %y = "tt.reduce"(%x) <{{axis = {axis} : i32}}> ({{
+    ^bb0(%l: {element}, %r: {element}):
+      %s = arith.addf %l, %r : {element}
+      tt.reduce.return %s : {element}
+    }}) : (tensor<{shape}x{element}, {layout}>) -> {result}"""
+
+
+def test_a_reduction_across_warps_keeps_one_value_for_each_warp() -> None:
+    (entry,) = bill(reduction("1024", "#row", "f32")).entries
+    assert (entry.bytes, entry.purpose, entry.is_scratch) == (4 * 4, "reduction across warps", True)
+
+
+def test_a_reduction_inside_a_warp_takes_nothing() -> None:
+    result = "tensor<128xf32, #ttg.slice<{dim = 1, parent = #blocked}>>"
+    assert bill(reduction("128x32", "#blocked", result, axis=1)).entries == ()
+
+
+@pytest.mark.parametrize(("triton", "expected"), [("3.7.1", 4096), ("3.9.0", 2048)])
+def test_a_reduction_is_a_conversion_from_triton_3_8_on(triton: str, expected: int) -> None:
+    # 4096 = 4 warps · 256 columns · 4 bytes; 2048 is the allocation.size of Triton 3.9.
+    result = "tensor<256xf32, #ttg.slice<{dim = 0, parent = #wide}>>"
+    assert bill(reduction("64x256", "#wide", result), triton=triton).peak == expected
+
+
+CONVERSION = """    %x = arith.constant dense<0.0> : tensor<128x64xf16, #mma>
+    %y = ttg.convert_layout %x : tensor<128x64xf16, #mma> -> tensor<128x64xf16, #blocked>"""
+
+
+@pytest.mark.parametrize(
+    ("triton", "target", "expected"),
+    # 3.3: a tile of 64 × 32, padded by 8 elements a row; 3.6 and 3.9: as Triton's pass has it.
+    [("3.3.1", "cuda:80", 64 * (32 + 8) * 2), ("3.6.0", "cuda:80", 4096), ("3.9.0", "cuda:80", 4096)],
+)
+def test_a_conversion_across_warps_pads_until_3_3_and_swizzles_since(
+    triton: str, target: str, expected: int
+) -> None:
+    assert bill(CONVERSION, triton=triton, target=target).peak == expected
+
+
+def test_a_conversion_of_unknown_version_is_left_open_and_not_guessed() -> None:
+    found = bill(CONVERSION, triton=None, declared=4096)
+    assert found.entries[0].bytes is None
+    assert (found.peak, found.accounted, found.unexplained) == (None, False, None)
+    assert found.note == "cannot be computed: layout conversion (line 15)"
+
+
+def test_an_unknown_conversion_that_cannot_be_the_largest_leaves_the_sum_known() -> None:
+    unknown = CONVERSION.replace("128x64", "16x16").replace("#mma", "#ttg.new_layout<{}>")
+    found = bill("\n".join([alloc("a", "128x32"), dealloc("a", "128x32"), unknown]), declared=8192)
+    assert [entry.bytes for entry in found.entries] == [8192, None]
+    assert found.accounted
+
+
+@pytest.mark.parametrize(("used", "expected"), [(True, [4]), (False, [])])
+def test_the_result_of_a_scalar_atomic_is_shared_only_when_read(used: bool, expected: list[int]) -> None:
+    body = "    %t = arith.constant true\n    %v = arith.constant 1 : i32\n    %y = tt.atomic_rmw add, acq_rel, gpu, %p, %v, %t : (!tt.ptr<i32>, i32, i1) -> i32"
+    if used:
+        body += "\n    tt.store %p, %y : !tt.ptr<i32>"
+    assert [entry.bytes for entry in bill(body).entries] == expected
+
+
+def test_a_histogram_has_a_bin_for_each_thread_of_a_warp_at_least() -> None:
+    body = """    %x = arith.constant dense<0> : tensor<512xi32, #one>
+    %y = tt.histogram %x : tensor<512xi32, #one> -> tensor<16xi32, #one>"""
+    assert bill(body).peak == 32 * 4
+    assert bill(body.replace("16xi32", "64xi32")).peak == 64 * 4
+
+
+def test_a_bill_says_how_much_it_does_not_explain() -> None:
+    found = bill(alloc("a", "128x32"), declared=8200)
+    assert (found.accounted, found.unexplained) == (False, 8)
+    assert found.note == "8 bytes of the metadata's 8200 are explained by nothing in the TTGIR"
+    assert found.entries[0].offset is None
+
+
+def test_without_metadata_nothing_is_said_to_be_accounted_for() -> None:
+    assert bill(alloc("a", "128x32")).accounted is None
+
+
+def test_swizzled_tma_buffers_are_aligned() -> None:
+    # Triton 3.6: 0 and 1536 + padding to a multiple of 128 · 64 / 16 = 512, which 1536 is.
+    body = [alloc("a", "3x16x16"), alloc("b", "1x8x32", "#nvmma"), alloc("c", "1x1x4"), alloc("d", "1x1x2")]
+    body += [dealloc(name, shape) for name, shape in (("a", "3x16x16"), ("c", "1x1x4"), ("d", "1x1x2"))]
+    body.append(dealloc("b", "1x8x32", "#nvmma"))
+    found = bill("\n".join(body))
+    assert [entry.offset for entry in found.entries] == [0, 1536, 2048, 2064]
+
+
+def test_a_called_function_costs_its_caller_what_it_needs() -> None:
+    callee = reduction("1024", "#row", "f32")
+    text = f"""{LAYOUTS}module attributes {{"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80"}} {{
+  tt.func public @k() {{
+    tt.call @helper() : () -> ()
+    tt.return
+  }}
+  tt.func private @helper() {{
+{callee}
+    tt.return
+  }}
+}}
+"""
+    found = _bill(text, "3.6.0", 16)
+    assert found.accounted
+    assert [entry.purpose for entry in found.entries] == ["frame of helper", "reduction across warps"]
+
+
+def test_tensors_in_shared_memory_are_allocations_of_triton_2() -> None:
+    text = """#blocked = #triton_gpu.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
+#shared = #triton_gpu.shared<{vec = 8, perPhase = 2, maxPhase = 4, order = [1, 0]}>
+module attributes {"triton_gpu.num-warps" = 4 : i32, "triton_gpu.threads-per-warp" = 32 : i32} {
+  tt.func public @k() {
+    %x = arith.constant dense<0.0> : tensor<128x32xf16, #blocked>
+    %a = triton_gpu.alloc_tensor : tensor<2x128x32xf16, #shared>
+    %s = triton_gpu.convert_layout %x : (tensor<128x32xf16, #blocked>) -> tensor<128x32xf16, #shared>
+    %c = arith.constant 0 : i32
+    %v = triton_gpu.extract_slice %a[%c, 0, 0] [1, 128, 32] [1, 1, 1] : tensor<2x128x32xf16, #shared> to tensor<128x32xf16, #shared>
+    tt.return
+  }
+}
+"""
+    found = _bill(text, None, None)
+    assert [(entry.bytes, entry.buffers) for entry in found.entries] == [(16384, 2), (8192, 1)]
+
+
+def test_small_buffers_fill_the_gap_beside_a_big_one() -> None:
+    # a lives 0–4 and takes 100 bytes at 0; b and c live one after the other and share what follows.
+    placed = place([Request(100, 1, 0, 4), Request(50, 1, 0, 2), Request(50, 1, 2, 4)])
+    assert (placed.offsets, placed.size) == ((0, 100, 100), 150)
+
+
+def test_partitions_never_share_although_their_lines_do_not_meet() -> None:
+    apart = [Request(64, 16, 0, 2, group=1, partition=0), Request(64, 16, 4, 6, group=1, partition=1)]
+    assert place(apart).size == 128
+    assert place([request._replace(group=None) for request in apart]).size == 64
+
+
+def test_nothing_takes_no_memory() -> None:
+    assert bill("    %c = arith.constant 0 : i32", declared=0).accounted
