@@ -32,7 +32,7 @@ class Occupancy:
     """Resources that allow no more: `registers`, `shared memory`, `warps`, `blocks`, `barriers`,
     `tensor memory`; several where they allow equally many."""
     allowed: Mapping[str, int]
-    """Resource → blocks that it alone would allow; no row for a resource that is not used."""
+    """Resource → blocks that it alone would allow; no row for one that is not used or not known."""
     missing: tuple[str, ...]
     """The numbers that are not known, in words."""
 
@@ -82,25 +82,29 @@ def find_occupancy(
         )
         if value is None
     ]
-    if holds is None or registers is None or shared_bytes is None or not warps_per_block:
+    if holds is None:
         return Occupancy(unit, None, None, None, (), {}, tuple(missing))
     if unit == "WGP":
         holds = _doubled(holds)
-    per_partition = _warps_by_registers(holds, registers, scalar_registers)
-    allowed = {
-        "warps": holds.warps // warps_per_block if warps_per_block * target.warp_size <= MOST_THREADS else 0,
-        "blocks": holds.blocks,
-        "registers": _blocks_by_registers(holds, per_partition, warps_per_block, whole_rounds=not amd),
-    }
+    allowed = {"blocks": holds.blocks}
+    if warps_per_block:
+        launches = warps_per_block * target.warp_size <= MOST_THREADS
+        allowed["warps"] = holds.warps // warps_per_block if launches else 0
+    if warps_per_block and registers is not None:
+        per_partition = _warps_by_registers(holds, registers, scalar_registers)
+        allowed["registers"] = _blocks_by_registers(
+            holds, per_partition, warps_per_block, whole_rounds=not amd
+        )
     used = 1 if barriers is None else barriers
     if used and holds.barriers is not None and not (amd and warps_per_block == 1):
         allowed["barriers"] = holds.barriers // used
-    taken = _rounded(shared_bytes + holds.shared_reserved, holds.shared_unit)
-    if taken:
+    if shared_bytes is not None and (taken := _shared_taken(holds, shared_bytes)):
         fits = shared_bytes <= (target.limits.shared_per_block or 0)
         allowed["shared memory"] = holds.shared // taken if fits else 0
     if tensor_columns and holds.tensor_columns is not None:
         allowed["tensor memory"] = holds.tensor_columns // tensor_columns
+    if missing or not warps_per_block:
+        return Occupancy(unit, None, None, holds.warps, (), allowed, tuple(missing))
     blocks = min(allowed.values())
     limited_by = tuple(name for name, most in allowed.items() if most == blocks)
     return Occupancy(unit, blocks, blocks * warps_per_block, holds.warps, limited_by, allowed, ())
@@ -159,6 +163,11 @@ def _blocks_by_registers(holds: Multiprocessor, per_partition: int, warps: int, 
     if whole_rounds and _rounded(warps, holds.partitions) > per_partition * holds.partitions:
         return 0
     return per_partition * holds.partitions // warps
+
+
+def _shared_taken(holds: Multiprocessor, shared: int) -> int:
+    """Bytes that a block's shared memory takes of the multiprocessor's."""
+    return _rounded(shared + holds.shared_reserved, holds.shared_unit)
 
 
 def _rounded(number: int, unit: int) -> int:

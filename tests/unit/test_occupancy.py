@@ -182,3 +182,10 @@ def test_an_unknown_target_names_what_is_missing():
 def test_a_figure_that_is_not_known_is_missing_by_name():
     found = find_occupancy(parse_target("A100"), registers=None, shared_bytes=None, warps_per_block=0)
     assert found.missing == ("registers per thread", "bytes of shared memory per block", "warps per block")
+
+
+def test_what_is_known_still_says_what_it_allows():
+    found = find_occupancy(parse_target("A100"), registers=None, shared_bytes=40960, warps_per_block=4)
+    assert (found.blocks, found.missing) == (None, ("registers per thread",))
+    # 41984 of 167936 bytes, 4 of 64 warps, 32 blocks
+    assert found.allowed == {"shared memory": 4, "warps": 16, "blocks": 32}
