@@ -34,7 +34,8 @@ _ASM_CALL = re.compile(r'", "([^"]*)"\((.*)\)')
 # cp.async [shared], [global], bytes, bytes to read (PTX ISA, "cp.async")
 _SOURCE_SIZE = re.compile(r"cp\.async\.c[ag]\.[^;]*\], *\w+, *[%$]")
 _NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
-_LANES = re.compile(r"s_(?:\w+_saveexec|(?:or|mov)_b\d\d exec)|v_cmpx")
+_MAY_CHANGE_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b(?:32|64)$|v_cmpx")
+_CHANGES_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b\d\d exec|v_cmpx")
 _BUFFER = ("buffer_", "llvm.amdgcn.raw.", "llvm.amdgcn.struct.")
 
 
@@ -120,7 +121,7 @@ def find_accesses(code: Code, module: Module, language: MemoryLanguage) -> tuple
     moves = [i for i, instruction in enumerate(function.instructions) if instruction.kind in MOVES]
     if not moves:
         return ()
-    guards = _Guards(code, moves, lanes=language.access is None)
+    guards = _Guards(code, moves)
     for index in moves:
         instruction = function.instructions[index]
         decided_at = guards.decided_at(index)
@@ -209,8 +210,7 @@ def _has_mask(instruction: Instruction, language: MemoryLanguage) -> bool:
 class _Guards:
     """Which instructions of a function a thread may skip."""
 
-    def __init__(self, code: Code, moves: Iterable[int], *, lanes: bool) -> None:
-        """`lanes` is False where the language has no mask of lanes."""
+    def __init__(self, code: Code, moves: Iterable[int]) -> None:
         self.code = code
         instructions, blocks = code.function.instructions, code.function.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
@@ -234,10 +234,14 @@ class _Guards:
             and block.successors[0] in blocks[entries[block.index][0]].successors
         }
         """Blocks that may be gone around → the block whose branch does."""
+        # Only AMD's assembly has a mask of lanes, and names like `global_load_dword`.
+        lanes = any("_" in instructions[index].opcode.partition(".")[0] for index in moves)
+        opcodes = {instruction.opcode for instruction in instructions} if lanes else set[str]()
+        changing = {opcode for opcode in opcodes if _MAY_CHANGE_LANES.match(opcode) is not None}
         self.changes = [
             index
-            for index, instruction in enumerate(instructions if lanes and not guarded else ())
-            if instruction.opcode[:2] in ("s_", "v_") and _LANES.match(instruction.text) is not None
+            for index, instruction in enumerate(instructions if changing else ())
+            if instruction.opcode in changing and _CHANGES_LANES.match(instruction.text) is not None
         ]
         """Where AMD's mask of lanes (exec) is narrowed or restored."""
         self.narrowed = self._narrowed_at_entry() if self.changes else {}

@@ -206,12 +206,13 @@ class Dataflow:
                 joined = _join(joined, axes) if joined is not None and joined.rank == axes.rank else None
             return joined
         shapes = self._shapes(instruction)
-        rule = _RULES.get(instruction.opcode.rpartition(".")[2])
-        if rule is None:
+        rule, count = _RULES.get(instruction.opcode.rpartition(".")[2], (None, 0))
+        if rule is None or len(made_of) != count:
             return _with_hints(_nothing(len(shapes[-1])), instruction.text)
         if len(known) < len(made_of):
             return None  # on the way around a loop
-        found = rule(instruction, shapes, known)
+        fits = rule not in _ELEMENTWISE or all(axes.rank == len(shapes[-1]) for axes in known[-2:])
+        found = rule(instruction, shapes, known) if fits else None
         return _with_hints(found or _nothing(len(shapes[-1])), instruction.text)
 
 
@@ -296,7 +297,11 @@ def _rearrange(instruction: Instruction, shapes: tuple[Shape, ...], made_of: lis
     """Axes that are new, gone or in another order: each keeps what was proven of it."""
     axes = made_of[0]
     sources = _sources_of_axes(instruction, shapes)
-    if sources is None or axes.rank != len(shapes[0]):
+    if (
+        sources is None
+        or axes.rank != len(shapes[0])
+        or any(d is not None and d >= axes.rank for d in sources)
+    ):
         return None
     if axes.value is not None:
         divisor = _power_of_two_in(axes.value)
@@ -470,20 +475,24 @@ def _select(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     return Axes(runs, divisors, tuple(map(gcd, joined.constancy, condition.constancy)), joined.value)
 
 
-_RULES: dict[str, Rule] = {
-    "constant": _constant,
-    "make_range": _range,
-    "splat": _splat,
-    **dict.fromkeys(_REARRANGING, _rearrange),
-    "broadcast": _broadcast,
-    **dict.fromkeys(_PASSED_ON, _same),
-    **dict.fromkeys(("addi", "subi", "addptr"), _add),
-    "muli": _multiply,
-    "shli": _shift_left,
-    **dict.fromkeys(("divsi", "divui", "shrsi", "shrui"), _divide),
-    **dict.fromkeys(("remsi", "remui"), _remainder),
-    "cmpi": _compare,
-    **dict.fromkeys(("andi", "ori", "xori"), _logic),
-    **dict.fromkeys(("maxsi", "minsi", "maxui", "minui"), _either),
-    "select": _select,
+_ELEMENTWISE = frozenset(
+    {_same, _add, _multiply, _shift_left, _divide, _remainder, _compare, _logic, _either, _select}
+)
+_RULES: dict[str, tuple[Rule, int]] = {
+    "constant": (_constant, 0),
+    "make_range": (_range, 0),
+    "splat": (_splat, 1),
+    "broadcast": (_broadcast, 1),
+    **dict.fromkeys(_REARRANGING, (_rearrange, 1)),
+    **dict.fromkeys(_PASSED_ON, (_same, 1)),
+    **dict.fromkeys(("addi", "subi", "addptr"), (_add, 2)),
+    "muli": (_multiply, 2),
+    "shli": (_shift_left, 2),
+    **dict.fromkeys(("divsi", "divui", "shrsi", "shrui"), (_divide, 2)),
+    **dict.fromkeys(("remsi", "remui"), (_remainder, 2)),
+    "cmpi": (_compare, 2),
+    **dict.fromkeys(("andi", "ori", "xori"), (_logic, 2)),
+    **dict.fromkeys(("maxsi", "minsi", "maxui", "minui"), (_either, 2)),
+    "select": (_select, 3),
 }
+"""What each operation makes of its operands, and how many it has."""

@@ -167,13 +167,14 @@ def _causes(
         return ()  # a descriptor
     if not types:
         return (Cause(Reason.SCALAR, width, "", access.line),)
-    tile = types[0]
+    tile, size = types[0], types[0].bits // 8
+    per_thread = _bytes_per_thread(tile, layouts)
+    if max(per_thread, size) == width:
+        return (Cause(Reason.TILE, width, "", access.line),)  # nothing that allows less has kept it down
     pointer = flow.value(access.index, roles.address[0])
     axes = None if pointer is None else flow.axes(pointer)
     if pointer is None or axes is None or axes.rank != len(tile.shape) or tile.bits < 8:
         return ()
-    size = tile.bits // 8
-    per_thread = _bytes_per_thread(tile, layouts)
     cap = min(WIDEST, per_thread)
     axis = _fast_axis(axes, tile.shape)
     found = list(_Search(flow, size, cap).of_address(pointer, axis, access.line, is_pointer=True))
@@ -181,8 +182,6 @@ def _causes(
         mask = flow.value(access.index, roles.mask[0])
         if mask is not None:
             found += _Search(flow, size, cap).of_mask(mask, axis)
-    if per_thread < WIDEST:
-        found.append(Cause(Reason.TILE, max(per_thread, size), "", access.line))
     if all(cause.limit != width for cause in found):
         found += _layout_cause(access, width, size, layouts)
     unique = {(cause.reason, cause.name): cause for cause in reversed(found) if cause.limit == width}
@@ -197,9 +196,10 @@ def _bytes_per_thread(tile: TensorType, layouts: StageAccesses | None) -> int:
     warps = next((said[key] for key in said if key.endswith(".num-warps")), "")
     # Triton 2.0 does not name the width of a warp: it had NVIDIA's only.
     lanes = next((said[key] for key in said if key.endswith(".threads-per-warp")), "32")
-    if not (warps.isdigit() and lanes.isdigit()):
-        return WIDEST
-    return tile.size // (int(warps) * int(lanes))
+    ctas = next((said[key] for key in said if key.endswith(".num-ctas")), "1")
+    told = warps.isdigit() and lanes.isdigit() and ctas.isdigit()
+    threads = int(warps) * int(lanes) * int(ctas) if told else 0
+    return tile.size // threads if threads else WIDEST
 
 
 def _fast_axis(axes: Axes, shape: tuple[int, ...]) -> int:
@@ -320,7 +320,8 @@ class _Search:
         if instruction.kind in LOADS:
             yield Cause(Reason.GATHER, limit, name_of(instruction), line)
         elif operation.startswith("rem"):
-            yield Cause(Reason.MODULO, limit, next(iter(self._names(self.flow.inputs(value)[-1])), ""), line)
+            bound = [name for divisor in self.flow.inputs(value)[1:] for name in self._names(divisor)]
+            yield Cause(Reason.MODULO, limit, bound[0] if bound else "", line)
         elif operation.startswith(("div", "shr")):
             yield Cause(Reason.DIVISION, limit, next(iter(self._names(value)), ""), line)
         elif operation in ("muli", "shli"):

@@ -150,3 +150,30 @@ def test_what_is_loaded_proves_nothing() -> None:
     %x = tt.load %a : tensor<64x!tt.ptr<f16>>
     tt.use %x : tensor<64xf16>"""
     assert axes(OFFSETS + dedent(body)) == Axes((1,), (1,), (1,))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    ["tt.expand_dims %r {axis = 0 : i32}", "tt.reshape %r", "tt.view %r"],
+    ids=lambda text: text[:9],
+)
+def test_a_new_axis_of_one_element_leaves_the_run_along_the_other(operation: str) -> None:
+    body = f"%x = {operation} : tensor<64xi32> -> tensor<1x64xi32>\ntt.use %x : tensor<1x64xi32>"
+    assert axes(RANGE + body).contiguity == (1, 64)
+
+
+def test_a_reshape_that_cuts_a_run_proves_nothing() -> None:
+    body = "%x = tt.reshape %r : tensor<64xi32> -> tensor<8x8xi32>\ntt.use %x : tensor<8x8xi32>"
+    assert axes(RANGE + body) == Axes((1, 1), (1, 1), (1, 1))
+
+
+def test_a_transposition_moves_the_run_to_the_other_axis() -> None:
+    body = """
+    %e = tt.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+    %x = tt.trans %e {order = array<i32: 1, 0>} : tensor<1x64xi32> -> tensor<64x1xi32>
+    tt.use %x : tensor<64x1xi32>"""
+    assert axes(RANGE + dedent(body)).contiguity == (64, 1)
+
+
+def test_an_operation_without_its_operands_proves_nothing() -> None:
+    assert axes("%x = arith.addi : tensor<64xi32>\ntt.use %x : tensor<64xi32>") == Axes((1,), (1,), (1,))

@@ -1,7 +1,7 @@
 """Why loads are narrow, on kernels of one load; expectations follow from what each kernel leaves unsaid."""
 
 import pytest
-from handwritten import OFFSETS, address, ptx_load, tensors
+from handwritten import OFFSETS, address, ptx_load, stage, tensors
 
 from artifact_inspector.analysis.load_widths import LoadWidth, Reason, explain_widths
 from artifact_inspector.model import Stage
@@ -144,3 +144,43 @@ def test_a_number_for_the_whole_block_is_as_wide_as_it_is() -> None:
     first = tensors(Stage.TTIR, '%x = tt.load %p : !tt.ptr<f16> loc("k.py":5:1)')
     (found,) = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
     assert reasons(found) == [(Reason.SCALAR, 2, "")]
+
+
+def test_several_causes_with_one_limit_are_all_named() -> None:
+    masked = """
+    %t = tt.splat %odd : i32 -> tensor<1024xi32>
+    %m = arith.cmpi slt, %i, %t : tensor<1024xi32>
+    """
+    found = explained(OFFSETS + address("%q") + masked, "ld.global.b16")
+    assert reasons(found) == [(Reason.UNALIGNED, 2, "q"), (Reason.MASK, 2, "odd")]
+
+
+def test_a_helper_that_is_called_may_rely_on_more_than_its_own_text_says() -> None:
+    # The divisibility of its arguments stands with its callers.
+    load = '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)'
+    helper = tensors(Stage.TTIR, OFFSETS + address("%q") + load)
+    called = stage(
+        Stage.TTIR,
+        "module {\n  tt.func private @k(%q: !tt.ptr<f16>) {\n"
+        + OFFSETS
+        + address("%q")
+        + load
+        + "\n    tt.return\n  }\n  tt.func public @main(%p: !tt.ptr<f16>) {\n"
+        + "    tt.call @k(%p) : (!tt.ptr<f16>) -> ()\n    tt.return\n  }\n}\n",
+    )
+    (alone,) = explain_widths(helper, ptx_load("ld.global.b16"), None, {})
+    (relied_on,) = explain_widths(called, ptx_load("ld.global.b16"), None, {})
+    assert reasons(alone) == [(Reason.UNALIGNED, 2, "q")]
+    assert relied_on.causes == ()
+
+
+def test_a_scale_that_is_read_once_for_several_columns_is_no_wider_than_its_layout_says() -> None:
+    # 64 elements over 128 threads, of which each reads two: the layout is that of a matrix operation.
+    sliced = "#ttg.slice<{dim = 0, parent = #ttg.nvidia_mma<{versionMajor = 2, instrShape = [16, 8]}>}>"
+    found = explained(
+        OFFSETS.replace("1024", "64") + address("%p", elements=64),
+        "ld.global.b32",
+        elements=64,
+        layout=sliced,
+    )
+    assert reasons(found) == [(Reason.LAYOUT, 4, "nvidia_mma")]
