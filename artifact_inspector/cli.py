@@ -272,7 +272,7 @@ def _report(
     elif len(kernels) == 1 and (name is not None or region is not None):
         from artifact_inspector.report.story import KernelReport
 
-        show(KernelReport(cache, kernels[0], others), sys.stdout)
+        show(KernelReport(cache, kernels[0], others, one_region=region is not None), sys.stdout)
     else:
         from artifact_inspector.report.text import CacheReport
 

@@ -13,6 +13,7 @@ import pytest
 from saved import ROOT, saved
 
 from artifact_inspector.cache import open_cache
+from artifact_inspector.findings import RULES
 from artifact_inspector.formats import FORMATS
 from artifact_inspector.inspection import inspect_cache
 from artifact_inspector.model import Stage
@@ -155,6 +156,17 @@ def test_the_page_on_formats_is_current(request: pytest.FixtureRequest) -> None:
             f"\n## {found.name} ({stages})\n\n" + "".join(f"- {line}\n" for line in found.cannot_read)
         )
     current = "".join(parts)
+    if request.config.getoption("--update-docs", default=False):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
+
+
+def test_the_page_on_findings_is_current(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "findings.md"
+    head, mark, _ = text_of(page).partition("<!-- findings -->\n")
+    rules = [f"\n## {r.code} {r.name} ({r.severity.value})\n\n{r.explanation}\n" for r in RULES]
+    current = "".join([head + mark, *rules])
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:

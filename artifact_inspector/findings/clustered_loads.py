@@ -1,7 +1,7 @@
 """The loads of several rounds stand together, in front of the first computes.
 
-The loads of neighbouring rounds stand together in front of the computes of the first: load, load, compute,
-compute. The order in which the kernel was written, load, compute, load, compute, is gone.
+Load, load, compute, compute: the order in which the kernel was written, load, compute, load, compute, is
+gone.
 
 **When it is said.** A region of the program is `clustered` or `grouped` at the last stage. The message
 names the stage that made it so when an earlier stage had another order.

@@ -1,7 +1,6 @@
 """Two files of one kernel say different things of one fact.
 
-Two files of one kernel say different things of the same fact: the number of warps, the target, the shared
-memory.
+The number of warps, the target, the shared memory: metadata, text and binary should agree.
 
 **When it is said.** The metadata, the text and the binary are compared; each figure that differs is one
 finding, with both places. The report shows both and averages neither.

@@ -1,6 +1,6 @@
 """Not one block fits onto a multiprocessor of the target.
 
-Not even one block fits onto a multiprocessor of the kernel's target: a launch fails.
+A launch fails.
 
 **When it is said.** The occupancy on the target is known to be 0 blocks. The resource that is exceeded is
 named.

@@ -1,7 +1,6 @@
 """A dot became multiply-adds of single lanes, where the target has matrix instructions.
 
-A `tl.dot` was compiled to multiply-adds of single lanes on a target that has matrix instructions: `MMA 0,
-FMA n`.
+The report shows `MMA 0, FMA n`: n instructions of ordinary lanes in place of matrix instructions.
 
 **When it is said.** The tensor-level IR has a dot in a region, the last stage has no matrix instruction
 there, and the target has a matrix unit. The reason is named where the IR tells it: the types, the precision

@@ -1,7 +1,6 @@
 """A loop changes the layout of a tensor in every iteration.
 
-Every iteration of a loop changes the layout of a tensor through shared memory: a store, a barrier and a
-load.
+Through shared memory, that is a store, a barrier and a load.
 
 **When it is said.** TTGIR has a `ttg.convert_layout` in a loop that goes through shared memory, or of which
 that cannot be told.

@@ -1,7 +1,6 @@
 """A cache modifier or an eviction policy was asked for and is not there at the end.
 
-The kernel asks for a cache modifier or an eviction policy, and the instructions that the access became say
-nothing of it.
+The instructions that the access became say nothing of it.
 
 **When it is said.** An access of the tensor-level IR has `cacheModifier` or `evictionPolicy` other than the
 default, its instructions at the last stage were found, and none bears it.

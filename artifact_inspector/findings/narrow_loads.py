@@ -1,8 +1,7 @@
 """A load moves few bytes at a time, because the IR proves too little for more.
 
-A load moves fewer bytes per thread at once than the 16 that the hardware can, and the IR proves too little
-for more: an address that nothing says is aligned, a stride that is not known to be 1, a mask that may part
-neighbours, addresses taken modulo a number.
+A thread can load 16 bytes at once. An address that nothing says is aligned, a stride that is not known to
+be 1, a mask that may part neighbours, addresses taken modulo a number: each of them forbids it.
 
 **When it is said.** A load statement is narrower than 16 bytes at the last stage, and something other than
 the size of its tile or its layout limits it to that width. Bytes, width and the argument in question are

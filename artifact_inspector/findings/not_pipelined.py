@@ -1,7 +1,6 @@
 """A loop loads what it computes on in the same iteration.
 
-A loop loads what it computes on in the same iteration, all of it or a part, though the compile asked for
-stages.
+All of it, or a part of it, though the compile asked for stages.
 
 **When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
 and a reason stands in the IR or none could be found. A loop that was compiled with `num_stages` 1 is left

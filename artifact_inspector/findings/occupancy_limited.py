@@ -1,6 +1,6 @@
 """Registers or shared memory leave room for less than half of the warps.
 
-Registers or shared memory leave the multiprocessor with less than half of the warps that it can hold.
+A multiprocessor could hold more warps of a leaner kernel.
 
 **When it is said.** The occupancy on the kernel's target is known, it is less than a half, and registers or
 shared memory alone allow no more blocks.

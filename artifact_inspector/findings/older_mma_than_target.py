@@ -1,7 +1,6 @@
 """The matrix instructions are of an older generation than the target's newest.
 
-The matrix instructions are of an older generation than the target's newest: `mma.sync` where the target has
-`wgmma` or `tcgen05`.
+`mma.sync`, for example, where the target has `wgmma` or `tcgen05`.
 
 **When it is said.** A region uses one family of matrix instructions and the target's newest is another. The
 reason is named where the IR tells it: a tile with fewer rows than the newest instruction takes.

@@ -1,7 +1,7 @@
 """A pipelined loop leaves nothing in flight at its wait.
 
-A pipelined loop waits, in every iteration, until nothing is in flight: `cp.async.wait_group 0`, `s_waitcnt
-vmcnt(0)`. What was loaded ahead is all waited for before the computes begin.
+`cp.async.wait_group 0` in every iteration: all that was loaded ahead is waited for before the computes
+begin.
 
 **When it is said.** A loop runs ahead with asynchronous copies, and a wait for copies in it leaves none in
 flight, by its depth and by the copies that were issued in front of it.

@@ -1,7 +1,6 @@
 """The matrix instructions do more than the dots ask for.
 
-The matrix instructions of a region do more than the dots ask for: the tile is smaller than an instruction
-and is filled up, or several warps compute the same part.
+The tile is smaller than an instruction and is filled up, or several warps compute the same part.
 
 **When it is said.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots, and the
 layout explains by how much.

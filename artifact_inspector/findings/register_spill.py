@@ -1,6 +1,6 @@
 """Registers are kept in memory.
 
-The kernel needs more registers than it may have; some are kept in memory instead, written and read back.
+The kernel needs more than it may have; what does not fit is written to memory and read back.
 
 **When it is said.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN
 metadata counts spilled vector registers.

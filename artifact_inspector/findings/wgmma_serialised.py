@@ -1,7 +1,6 @@
 """A loop waits for all of its wgmma in every iteration.
 
-A loop waits in every iteration until all of its `wgmma` groups are complete: `wgmma.wait_group 0`. The
-tensor cores and the rest of the loop take turns.
+After `wgmma.wait_group 0` nothing is left in flight: the tensor cores and the rest of the loop take turns.
 
 **When it is said.** A loop that issues `wgmma` holds a `wgmma.wait_group` of depth 0 at the last stage.
 

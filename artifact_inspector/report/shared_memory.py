@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -28,42 +30,57 @@ def bill_block(bill: Bill) -> RenderableType | None:
         head.append(", all accounted for by TTGIR", "dim")
     body: list[RenderableType] = []
     if bill.entries:
-        body.append(_table(bill))
+        body.append(_Entries(bill))
     if bill.note:
         body.append(Text(bill.note, "yellow"))
     return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
 
 
-def _table(bill: Bill) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    placed = bill.peak if all(entry.offset is not None for entry in bill.entries) else None
-    table.add_column("bytes", justify="right", no_wrap=True)
-    table.add_column("buffers", justify="right", no_wrap=True)
-    table.add_column("for", overflow="fold")
-    table.add_column("allocated at", overflow="fold")
-    table.add_column("ttgir lines", justify="right", no_wrap=True)
-    if placed:
-        table.add_column(f"0 … {placed}", no_wrap=True)
-    for entry in bill.entries:
-        cells: list[RenderableType] = [
-            "?" if entry.bytes is None else str(entry.bytes),
-            str(entry.buffers),
-            f"{entry.name}: {entry.purpose}" if entry.name else entry.purpose,
-            entry.source or f"line {entry.line}",
-            Text(span(entry.first, entry.last), "dim"),
-        ]
-        if placed:
-            cells.append(Text(_bar(entry, placed)))
-        table.add_row(*cells)
-    return table
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """A row for each allocation, with the map where there is room."""
+
+    bill: Bill
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        bill = self.bill
+        placed = bill.peak if all(entry.offset is not None for entry in bill.entries) else None
+        width = min(MAP_WIDTH, options.max_width - 80) if placed else 0
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for heading in ("bytes", "buffers"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("for", overflow="fold")
+        table.add_column("allocated at", no_wrap=True)
+        table.add_column("ttgir lines", justify="right", no_wrap=True)
+        if width >= 8:
+            table.add_column(f"0 … {placed}", no_wrap=True)
+        for entry in bill.entries:
+            cells: list[RenderableType] = [
+                "?" if entry.bytes is None else str(entry.bytes),
+                str(entry.buffers),
+                _purpose(entry),
+                entry.source or f"line {entry.line}",
+                Text(span(entry.first, entry.last), "dim"),
+            ]
+            if width >= 8 and placed:
+                cells.append(Text(_bar(entry, placed, width)))
+            table.add_row(*cells)
+        yield table
 
 
-def _bar(entry: Allocation, whole: int) -> str:
+def _purpose(entry: Allocation) -> str:
+    """What it is for; a place in the file that it was allocated in goes by its line."""
+    file = (entry.source or "").rpartition(":")[0]
+    purpose = entry.purpose.replace(f"{file}:", ":") if file else entry.purpose
+    return f"{entry.name}: {purpose}" if entry.name else purpose
+
+
+def _bar(entry: Allocation, whole: int, width: int) -> str:
     """Where an allocation lies, one shade after the other for its buffers."""
     assert entry.offset is not None
     assert entry.bytes is not None
-    cell = whole / MAP_WIDTH
-    first = int(entry.offset / cell)
-    stop = max(first + 1, round((entry.offset + entry.bytes) / cell))
+    cell = whole / width
+    first = min(int(entry.offset / cell), width - 1)
+    stop = min(width, max(first + 1, round((entry.offset + entry.bytes) / cell)))
     shades = [_BUFFERS[place * entry.buffers // (stop - first) % 2] for place in range(stop - first)]
-    return "·" * first + "".join(shades) + "·" * (MAP_WIDTH - stop)
+    return "·" * first + "".join(shades) + "·" * (width - stop)

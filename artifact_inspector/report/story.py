@@ -73,15 +73,15 @@ class KernelReport:
     kernel: KernelFacts
     others: Sequence[Target] = ()
     """Further targets to give the occupancy for."""
+    one_region: bool = False
+    """True to leave out what is said of the whole kernel."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
-        yield ""
-        yield _remark_grid(describe_resources(self.kernel, self.others))
-        found = findings_block(self.kernel)
-        if found is not None:
+        if not self.one_region:
             yield ""
-            yield found
+            yield _remark_grid(describe_resources(self.kernel, self.others))
+            yield from _apart(findings_block(self.kernel))
         signatures: list[str] = []
         short: list[_Seen] = []
         made: list[_Seen] = []
@@ -106,11 +106,9 @@ class KernelReport:
         if signatures:
             yield ""
             yield Pieces(legend(signatures), "dim")
-        bill = None if self.kernel.bill is None else bill_block(self.kernel.bill)
-        for block in (partitions_block(self.kernel.partitions), bill, access_block(self.kernel)):
-            if block is not None:
-                yield ""
-                yield block
+        if not self.one_region:
+            bill = None if self.kernel.bill is None else bill_block(self.kernel.bill)
+            yield from _apart(partitions_block(self.kernel.partitions), bill, access_block(self.kernel))
         own = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
         yield from faults([self.kernel], own)
 
@@ -167,6 +165,14 @@ def _shared(size: int, kernel: KernelFacts) -> str:
         return f"{size} B shared"
     share = "less than 1%" if 100 * size < most else f"{size / most:.0%}"
     return f"{size} B shared ({share} of a block's {most})"
+
+
+def _apart(*blocks: RenderableType | None) -> Iterator[RenderableType]:
+    """The blocks that are there, an empty line in front of each."""
+    for block in blocks:
+        if block is not None:
+            yield ""
+            yield block
 
 
 def _belongs(path: str, directory: str) -> bool:

@@ -17,10 +17,13 @@ MUST_NOT = "==== must not appear\n"
 REPORTS = {
     "cache": (100, "3.3.1", []),
     "cache_narrow": (60, "3.3.1", ["--target", "sm_80"]),
-    "pipelined_matmul": (100, "3.6.0/sm_80/matmul_grouped", ["matmul"]),
-    "reordered_gemv": (100, "3.2.0/gfx942/gemv_splitk", ["gemv"]),
-    "flash_attention": (80, "3.6.0/sm_80/flash_attention", ["flash"]),
-    "scalar_dot": (80, "3.6.0/sm_75/matmul_square", ["matmul"]),
+    "pipelined_matmul": (100, "3.6.0/sm_80/matmul_grouped", ["matmul", "--region", "loop@81"]),
+    "reordered_gemv": (100, "3.2.0/gfx942/gemv_splitk", ["gemv", "--region", "straight"]),
+    "flash_attention": (80, "3.6.0/sm_80/flash_attention", ["flash", "--region", "loop@47"]),
+    "scalar_dot": (80, "3.6.0/sm_75/matmul_square", ["matmul", "--region", "loop@41"]),
+    "whole_kernel": (120, "3.9.0/sm_80/matmul_grouped", ["matmul", "--on", "sm_89,T4"]),
+    "spilled": (100, "3.6.0/gfx942/register_spill", ["spill"]),
+    "findings": (100, "3.3.1", []),
     "listing": (60, "3.6.0/sm_80/matmul_grouped", ["matmul", "--ir", "--stage", "ttir"]),
 }
 
@@ -33,7 +36,8 @@ def test_the_report_is_the_golden_one_and_holds_nothing_forbidden(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.chdir(FIXTURES)
-    result = CliRunner().invoke(app, [directory, *arguments])
+    command = ["findings"] if name == "findings" else []
+    result = CliRunner().invoke(app, [*command, directory, *arguments])
     assert result.exit_code == 0, result.output
     path = GOLDENS / f"{name}.txt"
     expected, marker, forbidden = path.read_text(encoding="utf-8").partition(MUST_NOT)

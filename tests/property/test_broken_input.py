@@ -117,7 +117,9 @@ def test_only_a_parse_error_leaves_a_reader_of_broken_files(stage: Stage, data: 
     check(module)
     for function in module.functions:
         for instruction in function.instructions:
-            language.wait(instruction, module.attributes)
+            for read in (language.wait, language.transfer, language.matrix, language.types):
+                read(instruction, module)
+            language.commit(instruction)
 
 
 @settings(FEW, max_examples=25)

@@ -255,7 +255,7 @@ def test_a_region_of_the_only_kernel_is_a_story_without_a_name(cache: Path) -> N
 def test_ir_prints_the_lines_of_the_region_with_events_in_the_margin(cache: Path) -> None:
     lines = run(cache, "twice", "--ir").stdout.splitlines()
     number = next(i for i, line in enumerate(TTIR.splitlines(), 1) if "tt.load %p" in line)
-    assert f"L {number}     %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc9)" in lines
+    assert f"1 L {number}     %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc9)" in lines
     assert not any("tt.func" in line for line in lines)
 
 
