@@ -13,7 +13,7 @@ from artifact_inspector.model import Language, Module, Queue
 
 __all__ = ["InFlight", "WaitEffect", "find_in_flight"]
 
-_GROWS = "what is in flight keeps growing from trip to trip"
+_UNSETTLED = "what is in flight does not settle from trip to trip"
 _UNROLLED = "unrolled here: its loads are counted where they stand"
 _BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"
 
@@ -81,7 +81,7 @@ def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: lis
     if region.remains is not None:
         reasons.append(_UNROLLED)
     if walk.unsettled and (region.loop is None or region.loop in walk.unsettled):
-        reasons.append(_GROWS)
+        reasons.append(_UNSETTLED)
     if measure.untold:
         line = instructions[min(measure.untold)].line
         reasons.append(f"what completes the load of line {line} cannot be told")

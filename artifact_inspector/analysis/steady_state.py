@@ -58,14 +58,10 @@ class Walk:
         self, code: Code, events: list[tuple[Event, ...]], regions: Sequence[Region], threads: int | None
     ) -> None:
         self._events, self._threads = events, threads
-        self._instructions, self._blocks, self._flow = (
-            code.function.instructions,
-            code.function.blocks,
-            code.flow,
-        )
+        self._blocks, self._flow = code.function.blocks, code.flow
         self._region_of = {block: number for number, region in enumerate(regions) for block in region.blocks}
         self.measures = [Measure() for _ in regions]
-        self._computes = [i for i, x in enumerate(self._instructions) if x.kind in COMPUTES]
+        self._computes = [i for i, x in enumerate(code.function.instructions) if x.kind in COMPUTES]
         self._rank = {block: place for place, block in enumerate(self._flow.order)}
         self._predecessors: list[list[int]] = [[] for _ in self._blocks]
         for block in self._blocks:
@@ -114,7 +110,7 @@ class Walk:
             else:
                 self._repeat(loop, place, state)
                 blocks = self._flow.loops[loop].blocks
-                for inner in blocks:
+                for inner in blocks & self._left.keys():
                     if loop in self.unsettled:
                         self._left[inner] = Scoreboard()
                     elif loop in self._given:

@@ -336,7 +336,7 @@ def test_the_order_of_blocks_in_the_text_does_not_matter() -> None:
 def test_a_loop_that_never_waits_is_not_guessed_at() -> None:
     loop = loop_of(in_flight(amdgcn(".LBB0_1:", GLOBAL, "s_cbranch_scc1 .LBB0_1"), Stage.AMDGCN))
     assert (loop.max_loads, loop.max_bytes_per_thread, loop.distance, loop.levels) == (None, None, None, ())
-    assert loop.notes == ("what is in flight keeps growing from trip to trip",)
+    assert loop.notes == ("what is in flight does not settle from trip to trip",)
 
 
 def test_an_inner_loop_begins_with_what_the_outer_one_leaves() -> None:
