@@ -93,8 +93,13 @@ def read_layout(tensor: TensorType, threads_per_warp: int) -> Layout | None:
     """The layout of a tensor in registers; None for one that is not modelled."""
     if any(extent & (extent - 1) or extent == 0 for extent in tensor.shape):
         return None
-    pattern = _pattern(tensor.layout, tensor.shape, threads_per_warp)
-    return None if pattern is None else _fit(pattern, tensor.shape, short_name(tensor.layout))
+    try:
+        pattern = _pattern(tensor.layout, tensor.shape, threads_per_warp)
+    except LookupError:  # a damaged text: a list is missing, or shorter than the others
+        return None
+    if pattern is None or len(pattern.tile) != len(tensor.shape) or len(pattern.order) != len(tensor.shape):
+        return None
+    return _fit(pattern, tensor.shape, short_name(tensor.layout))
 
 
 def span(bases: Iterable[int]) -> list[int]:

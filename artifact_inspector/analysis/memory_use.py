@@ -6,9 +6,10 @@ Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from artifact_inspector.analysis.regions import Code
-from artifact_inspector.analysis.values import number_values
+from artifact_inspector.analysis.values import Values, number_values
 
 __all__ = ["MemoryUse"]
 
@@ -20,16 +21,30 @@ class MemoryUse:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self.values = number_values(code.function)
-        self.uses: dict[int, list[int]] = {}
+        self._find_partitions()
+
+    @cached_property
+    def values(self) -> Values:
+        """The function's values; numbered for those functions only that name memory."""
+        return number_values(self.code.function)
+
+    @cached_property
+    def uses(self) -> dict[int, list[int]]:
+        """Value → the instructions that read it."""
+        uses: dict[int, list[int]] = {}
         for index, reads in enumerate(self.values.reads):
             for value in reads.values():
-                self.uses.setdefault(value, []).append(index)
-        self.handed: dict[int, list[tuple[int, int, bool]]] = {}
+                uses.setdefault(value, []).append(index)
+        return uses
+
+    @cached_property
+    def _handed(self) -> dict[int, list[tuple[int, int]]]:
+        """Value → where it is handed over, and the value that it becomes there."""
+        handed: dict[int, list[tuple[int, int]]] = {}
         for index, flows in enumerate(self.values.flows):
-            for source, target, _, back in flows:
-                self.handed.setdefault(source, []).append((index, target, back))
-        self._find_partitions()
+            for source, target, _, _ in flows:
+                handed.setdefault(source, []).append((index, target))
+        return handed
 
     def _find_partitions(self) -> None:
         """The warp-specialised operation and the partition of each block, and where each ends."""
@@ -62,7 +77,7 @@ class MemoryUse:
                     fresh = [v for v in self.values.results[user] if v not in seen]
                     seen.update(fresh)
                     pending += fresh
-            for at, target, _ in self.handed.get(value, ()):
+            for at, target in self._handed.get(value, ()):
                 users.add(at)
                 if target not in seen:
                     seen.add(target)
@@ -71,32 +86,29 @@ class MemoryUse:
 
     def live(self, index: int, aliases: set[int]) -> tuple[int, int]:
         """First and last instruction at which an allocation is live under one of its names."""
-        born = self._births(aliases)
         first, last = index, index
         for value in aliases:
-            birth = born.get(value, index)
+            birth = self._births.get(value, index)
             first = min(first, birth)
-            users = [*self.uses.get(value, ()), *(at for at, _, _ in self.handed.get(value, ()))]
+            users = [*self.uses.get(value, ()), *(at for at, _ in self._handed.get(value, ()))]
             last = max((last, *(self._until(birth, user) for user in users)), key=self.at)
         return first, last
 
-    def _births(self, aliases: set[int]) -> dict[int, int]:
-        """Instruction at which each name begins to be."""
-        born = {}
-        for user, results in enumerate(self.values.results):
-            for value in results:
-                if value in aliases:
-                    born[value] = user
+    @cached_property
+    def _births(self) -> dict[int, int]:
+        """Value → the instruction at which it begins to be."""
+        born = {value: index for index, results in enumerate(self.values.results) for value in results}
         function = self.code.function
         for at, handed in enumerate(self.values.flows):
             for _, target, owner, back in handed:
-                if target not in aliases or target in born:
+                if target in born:
                     continue
-                born[target] = max(at, owner) if not back else at
-                if owner >= 0 and function.instructions[owner].opcode in ("scf.for", "scf.while"):
-                    born[target] = min(owner + 1, len(function.instructions) - 1)
-                elif owner < 0:
+                if owner < 0:
                     born[target] = function.blocks[-1 - owner].start
+                elif function.instructions[owner].opcode in ("scf.for", "scf.while"):
+                    born[target] = min(owner + 1, len(function.instructions) - 1)  # the header's argument
+                else:
+                    born[target] = at if back else max(at, owner)
         return born
 
     def _until(self, birth: int, user: int) -> int:

@@ -267,7 +267,8 @@ class _Reader:
             # Its lowering, which comes behind the TTGIR until 3.4, waits for it at a barrier of its own.
             size, purpose, alignment = 8, "mbarrier of the matrix operation", 16
         elif name in _PURPOSES or name.startswith(("atomic_", "buffer_atomic")):
-            used = any(self.memory.uses.get(value) for value in self.memory.values.results[index])
+            atomic = name not in _PURPOSES
+            used = atomic and any(self.memory.uses.get(v) for v in self.memory.values.results[index])
             size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=used)
             purpose = _PURPOSES.get(name, "result of an atomic")
         else:
