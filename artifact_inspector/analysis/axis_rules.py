@@ -1,0 +1,367 @@
+"""What each operation of tensor-level IR makes of what is proven of its operands.
+
+**Source**: the visitors of lib/Analysis/AxisInfo.cpp of Triton (`AxisInfoAnalysis`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+
+from artifact_inspector.model import Instruction
+
+__all__ = [
+    "PASSED_ON",
+    "REARRANGING",
+    "Axes",
+    "Shape",
+    "apply_rule",
+    "has_rule",
+    "join",
+    "sources_of_axes",
+]
+
+MOST = 1 << 30
+"""The divisor of 0, and what stands for "any": no larger power of two matters to a width."""
+
+_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+|true|false)\b(?!\.)")
+_BOUND = re.compile(r"(start|end) = (\d+)")
+_AXIS = re.compile(r"axis = (\d+)")
+_ORDER = re.compile(r"order = (?:array<i32: |dense<\[)([\d, ]+)")
+_HINT = re.compile(r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]+)\]|(\d+))>|(\d+))")
+_POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d+)")
+_LESS, _GREATER = frozenset({"slt", "sge", "ult", "uge"}), frozenset({"sgt", "sle", "ugt", "ule"})
+PASSED_ON = frozenset({"extsi", "extui", "trunci", "index_cast", "index_castui", "bitcast", "convert_layout"})
+"""Operations that leave every element what it was, and where it was."""
+REARRANGING = frozenset({"expand_dims", "reshape", "view", "trans"})
+"""Operations that leave every element what it was, on axes that are new, gone or in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What is proven of a value, one number per axis; a scalar has one axis."""
+
+    contiguity: tuple[int, ...]
+    """Length of the runs x, x+1, x+2 … (of elements, for a pointer)."""
+    divisibility: tuple[int, ...]
+    """A power of two that the first of every such run is a multiple of (of bytes, for a pointer)."""
+    constancy: tuple[int, ...]
+    """Length of the runs of equal elements."""
+    value: int | None = None
+    """The number itself, where it is a known constant."""
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.contiguity)
+
+
+Shape = tuple[int, ...]
+Rule = Callable[[Instruction, tuple[Shape, ...], list[Axes]], Axes | None]
+"""From an operation, the shapes in its text (the last is the result's) and its operands, to its result."""
+
+
+def has_rule(instruction: Instruction) -> bool:
+    """True for an operation that something can be proven through."""
+    return instruction.opcode.rpartition(".")[2] in _RULES
+
+
+def apply_rule(
+    instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes | None]
+) -> Axes | None:
+    """What is proven of the result of an operation; None as long as an operand is not known yet.
+
+    Args:
+        shapes: those in its text, the last of which is the result's.
+        made_of: what is proven of each operand.
+    """
+    rank = len(shapes[-1])
+    rule, count = _RULES.get(instruction.opcode.rpartition(".")[2], (None, 0))
+    if rule is None or len(made_of) != count:
+        return _with_hints(_nothing(rank), instruction.text)
+    known = [axes for axes in made_of if axes is not None]
+    if len(known) < count:
+        return None
+    fits = rule not in _ELEMENTWISE or all(axes.rank == rank for axes in known[-2:])
+    return _with_hints(
+        (rule(instruction, shapes, known) if fits else None) or _nothing(rank), instruction.text
+    )
+
+
+def _nothing(rank: int) -> Axes:
+    return Axes((1,) * rank, (1,) * rank, (1,) * rank)
+
+
+def _with_hints(axes: Axes, text: str) -> Axes:
+    """The same with what the author promised (`tl.multiple_of`, `tl.max_contiguous`)."""
+    if "tt." not in text:
+        return axes
+    said = {
+        word: tuple(int(part) for part in (several or one or bare).split(","))
+        for word, several, one, bare in _HINT.findall(text)
+    }
+    parts = [
+        promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
+        for word, proven in (
+            ("contiguity", axes.contiguity),
+            ("divisibility", axes.divisibility),
+            ("constancy", axes.constancy),
+        )
+        for promised in (said.get(word, proven),)
+    ]
+    return Axes(parts[0], parts[1], parts[2], axes.value)
+
+
+def join(one: Axes, other: Axes) -> Axes:
+    """What holds of either."""
+    divisors = []
+    for a, b, run, other_run in zip(
+        one.divisibility, other.divisibility, one.contiguity, other.contiguity, strict=True
+    ):
+        # [0, 1] beside [16, 17, 18, 19]: the runs become 2 long, and 18 is no multiple of 16.
+        divisors.append(gcd(a, b) if run == other_run else gcd(a, b, run, other_run))
+    return Axes(
+        tuple(map(gcd, one.contiguity, other.contiguity)),
+        tuple(divisors),
+        tuple(map(gcd, one.constancy, other.constancy)),
+        one.value if one.value == other.value else None,
+    )
+
+
+def _power_of_two_in(number: int) -> int:
+    return min(MOST, number & -number) if number else MOST
+
+
+def _of_constant(shape: Shape, value: int) -> Axes:
+    return Axes((1,) * len(shape), (_power_of_two_in(value),) * len(shape), shape, value)
+
+
+def _constant(instruction: Instruction, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes | None:
+    found = _CONSTANT.search(instruction.text)
+    if found is None:
+        return None
+    return _of_constant(shapes[-1], int(found[1] == "true") if found[1].isalpha() else int(found[1]))
+
+
+def _range(instruction: Instruction, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes:
+    bounds = {word: int(number) for word, number in _BOUND.findall(instruction.text)}
+    start = bounds.get("start", 0)
+    return Axes((bounds.get("end", start + shapes[-1][0]) - start,), (_power_of_two_in(start),), (1,))
+
+
+def _splat(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    shape = shapes[-1]
+    return Axes((1,) * len(shape), made_of[0].divisibility[:1] * len(shape), shape, made_of[0].value)
+
+
+def _rearrange(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    """Axes that are new, gone or in another order: each keeps what was proven of it."""
+    axes = made_of[0]
+    sources = sources_of_axes(instruction, shapes)
+    if (
+        sources is None
+        or axes.rank != len(shapes[0])
+        or any(d is not None and d >= axes.rank for d in sources)
+    ):
+        return None
+    if axes.value is not None:
+        divisor = _power_of_two_in(axes.value)
+    else:
+        # Only the first of a run is a multiple.
+        divisor = gcd(
+            *(1 if run > 1 else d for run, d in zip(axes.contiguity, axes.divisibility, strict=True))
+        )
+    return Axes(
+        tuple(1 if d is None else axes.contiguity[d] for d in sources),
+        tuple(divisor if d is None else axes.divisibility[d] for d in sources),
+        tuple(1 if d is None else axes.constancy[d] for d in sources),
+        axes.value,
+    )
+
+
+def sources_of_axes(instruction: Instruction, shapes: tuple[Shape, ...]) -> tuple[int | None, ...] | None:
+    """For each axis of a result, that of the operand that it was; None for a new one of extent 1.
+
+    None where a reshape does more than add and take away such axes.
+    """
+    before, after = shapes[0], shapes[-1]
+    name = instruction.opcode.rpartition(".")[2]
+    found = (_ORDER if name == "trans" else _AXIS).search(instruction.text)
+    if name == "expand_dims":
+        at = 0 if found is None else int(found[1])
+        return tuple(None if d == at else d - (d > at) for d in range(len(after)))
+    if name == "trans":
+        order = tuple(reversed(range(len(after)))) if found is None else tuple(map(int, found[1].split(",")))
+        return order if sorted(order) == list(range(len(before))) else None
+    wide = [d for d, extent in enumerate(before) if extent > 1]
+    if [before[d] for d in wide] != [extent for extent in after if extent > 1]:
+        return None
+    rest = iter(wide)
+    return tuple(None if extent == 1 else next(rest) for extent in after)
+
+
+def _broadcast(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    axes, before, shape = made_of[0], shapes[0], shapes[-1]
+    if not axes.rank == len(before) == len(shape):
+        return None
+    constancy = tuple(
+        extent if one == 1 else same for extent, one, same in zip(shape, before, axes.constancy, strict=True)
+    )
+    return Axes(axes.contiguity, axes.divisibility, constancy, axes.value)
+
+
+def _same(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    return made_of[0]
+
+
+def _pointee_bytes(text: str) -> int | None:
+    """Bytes of what the first pointer type of an operation points at."""
+    found = _POINTEE.search(text)
+    return None if found is None else max(1, int(found[1]) // 8)
+
+
+def _add(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    left, right = made_of
+    name = instruction.opcode.rpartition(".")[2]
+    size = (_pointee_bytes(instruction.text) or 1) if name == "addptr" else 1
+    if left.value is not None and right.value is not None and size == 1:
+        return _of_constant(
+            shapes[-1], left.value - right.value if name == "subi" else left.value + right.value
+        )
+    runs = tuple(map(gcd, left.contiguity, right.constancy))
+    if name != "subi":
+        runs = tuple(map(max, runs, map(gcd, left.constancy, right.contiguity)))
+    divisors = tuple(
+        gcd(a, min(MOST, b * size)) for a, b in zip(left.divisibility, right.divisibility, strict=True)
+    )
+    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _multiply(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    if left.value is not None and right.value is not None:
+        return _of_constant(shapes[-1], left.value * right.value)
+    runs = tuple(
+        max(a if right.value == 1 else 1, b if left.value == 1 else 1)
+        for a, b in zip(left.contiguity, right.contiguity, strict=True)
+    )
+    divisors = tuple(
+        min(MOST, a * b)
+        for a, b in zip(_divisors(left, right.value == 1), _divisors(right, left.value == 1), strict=True)
+    )
+    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _divisors(axes: Axes, kept: bool) -> tuple[int, ...]:
+    """Divisors of every element, not only of the first of a run, unless the run is kept."""
+    pairs = zip(axes.contiguity, axes.divisibility, strict=True)
+    return tuple(1 if run > 1 and not kept else divisor for run, divisor in pairs)
+
+
+def _shift_left(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    left, right = made_of
+    if right.value is None or not 0 <= right.value < 31:
+        return None
+    if left.value is not None:
+        return _of_constant(shapes[-1], left.value << right.value)
+    divisors = tuple(min(MOST, d << right.value) for d in _divisors(left, right.value == 0))
+    runs = left.contiguity if right.value == 0 else (1,) * left.rank
+    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _divide(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+    left, right = made_of
+    value = right.value
+    if instruction.opcode.rpartition(".")[2].startswith("shr"):
+        value = None if value is None or not 0 <= value < 31 else 1 << value
+    if value == 1:
+        return left
+    if left.value is not None and value is not None and left.value >= 0 < value:
+        return _of_constant(shapes[-1], left.value // value)
+    powers = right.divisibility if value is None else (_power_of_two_in(value),) * left.rank
+    constancy, divisors = [], []
+    for d, extent in enumerate(shapes[-1]):
+        same = gcd(left.constancy[d], right.constancy[d])
+        if left.contiguity[d] == extent and right.constancy[d] == extent:
+            same = max(same, gcd(left.contiguity[d], left.divisibility[d], powers[d]))
+        constancy.append(same)
+        whole = value is not None and value & (value - 1) == 0 and left.contiguity[d] == 1
+        divisors.append(max(1, left.divisibility[d] // value) if whole and value is not None else 1)
+    return Axes((1,) * left.rank, tuple(divisors), tuple(constancy))
+
+
+def _remainder(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    if left.value is not None and right.value is not None and left.value >= 0 < right.value:
+        return _of_constant(shapes[-1], left.value % right.value)
+    runs, divisors = [], []
+    for d, extent in enumerate(shapes[-1]):
+        divisor = gcd(left.divisibility[d], right.divisibility[d])
+        whole = left.contiguity[d] == extent and right.constancy[d] == extent
+        runs.append(gcd(left.contiguity[d], divisor) if whole else 1)
+        divisors.append(divisor if right.constancy[d] > 1 or extent == 1 else 1)
+    return Axes(tuple(runs), tuple(divisors), tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _compare(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    words = instruction.text.partition("cmpi ")[2]
+    predicate = words.partition(",")[0].strip()
+    constancy = []
+    for d, extent in enumerate(shapes[-1]):
+        same = gcd(left.constancy[d], right.constancy[d])
+        divisor = gcd(left.divisibility[d], right.divisibility[d])
+        if predicate in _GREATER and left.constancy[d] == extent:
+            same = max(same, gcd(right.contiguity[d], divisor))
+        elif predicate in _LESS and right.constancy[d] == extent:
+            same = max(same, gcd(left.contiguity[d], divisor))
+        constancy.append(same)
+    return Axes((1,) * left.rank, (1,) * left.rank, tuple(constancy))
+
+
+def _logic(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    left, right = made_of
+    return Axes((1,) * left.rank, (1,) * left.rank, tuple(map(gcd, left.constancy, right.constancy)))
+
+
+def _either(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    joined = join(*made_of)
+    return Axes(joined.contiguity, joined.divisibility, joined.constancy)
+
+
+def _select(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+    condition, *chosen = made_of
+    joined = join(*chosen)
+    if condition.rank != joined.rank:
+        return joined  # one bit chooses between whole tensors
+    runs = tuple(map(gcd, joined.contiguity, condition.constancy))
+    divisors = tuple(
+        d if run == before else gcd(d, run)
+        for d, run, before in zip(joined.divisibility, runs, joined.contiguity, strict=True)
+    )
+    return Axes(runs, divisors, tuple(map(gcd, joined.constancy, condition.constancy)), joined.value)
+
+
+_ELEMENTWISE = frozenset(
+    {_same, _add, _multiply, _shift_left, _divide, _remainder, _compare, _logic, _either, _select}
+)
+_RULES: dict[str, tuple[Rule, int]] = {
+    "constant": (_constant, 0),
+    "make_range": (_range, 0),
+    "splat": (_splat, 1),
+    "broadcast": (_broadcast, 1),
+    **dict.fromkeys(REARRANGING, (_rearrange, 1)),
+    **dict.fromkeys(PASSED_ON, (_same, 1)),
+    **dict.fromkeys(("addi", "subi", "addptr"), (_add, 2)),
+    "muli": (_multiply, 2),
+    "shli": (_shift_left, 2),
+    **dict.fromkeys(("divsi", "divui", "shrsi", "shrui"), (_divide, 2)),
+    **dict.fromkeys(("remsi", "remui"), (_remainder, 2)),
+    "cmpi": (_compare, 2),
+    **dict.fromkeys(("andi", "ori", "xori"), (_logic, 2)),
+    **dict.fromkeys(("maxsi", "minsi", "maxui", "minui"), (_either, 2)),
+    "select": (_select, 3),
+}
+"""What each operation makes of its operands, and how many it has."""
