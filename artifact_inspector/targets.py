@@ -107,7 +107,8 @@ _CUDA = (
 _LLVM = (
     "LLVM, AMDGPUBaseInfo.cpp: getMaxWavesPerEU x getEUsPerCU (compute-unit mode), "
     "getTotalNumVGPRs, getVGPRAllocGranule, getAddressableNumVGPRs, "
-    "getMaxWorkGroupsPerCU (barriers), getLdsDwGranularity; GCNSubtarget.cpp: getOccupancyWithNumSGPRs; "
+    "getMaxWorkGroupsPerCU (barriers), getLdsDwGranularity (gfx10.3 to gfx12.0: Mesa, "
+    "ac_shader_util.h, whose 1024 bytes are what is handed out); GCNSubtarget.cpp: getOccupancyWithNumSGPRs; "
     "AMDGPU.td: FeatureAddressableLocalMemorySize, FeatureMAIInsts; AMDGPUUsage, Processors"
 )
 
@@ -134,24 +135,39 @@ def _cuda(
 
 
 def _hip(
-    shared: int, warps: int, simds: int, registers: int, register_unit: int, most: int, unit: str
+    lds: tuple[int, int],
+    waves: int,
+    simds: int,
+    registers: tuple[int, int, int],
+    unit: str,
+    scalar_registers: int | None = None,
 ) -> Limits:
-    """Limits of an AMD processor: KiB of LDS, waves and SIMDs per compute unit, registers per lane."""
+    """Limits of an AMD processor.
+
+    Args:
+        lds: KiB of a compute unit, and the bytes that are handed out at a time.
+        waves: of a compute unit.
+        simds: of a compute unit.
+        registers: vector registers of a SIMD, handed out at a time, and of one thread at most.
+        unit: its matrix instructions.
+        scalar_registers: of a SIMD.
+    """
+    shared = lds[0] * KIB
     multiprocessor = Multiprocessor(
-        warps=warps,
-        blocks=warps,  # of one wave each; larger blocks share the barriers
+        warps=waves,
+        blocks=waves,  # of one wave each; larger blocks share the barriers
         barriers=16,
         partitions=simds,
-        registers=registers,
-        register_unit=register_unit,
-        registers_per_lane=most,
-        scalar_registers=800 if registers <= 512 else None,
-        shared=shared * KIB,
-        shared_unit={160: 1280, 320: 2048}.get(shared, 512),
+        registers=registers[0],
+        register_unit=registers[1],
+        registers_per_lane=registers[2],
+        scalar_registers=scalar_registers,
+        shared=shared,
+        shared_unit=lds[1],
         shared_reserved=0,
         tensor_columns=None,
     )
-    return Limits(shared * KIB, shared * KIB, unit, multiprocessor, _LLVM)
+    return Limits(shared, shared, unit, multiprocessor, _LLVM)
 
 
 _UNKNOWN = Limits()
@@ -167,13 +183,13 @@ _LIMITS = {
         "sm_90": _cuda(228, 1, 64, 32, "wgmma", 64),
         "sm_100 sm_103": _cuda(228, 1, 64, 32, "tcgen05", 64),
         "sm_120 sm_121": _cuda(100, 1, 48, 24, "mma", 24),
-        "gfx906": _hip(64, 40, 4, 256, 4, 256, "none"),
-        "gfx908": _hip(64, 40, 4, 256, 4, 256, "mfma"),
-        "gfx90a gfx942": _hip(64, 32, 4, 512, 8, 512, "mfma"),
-        "gfx950": _hip(160, 32, 4, 512, 8, 512, "mfma"),
-        "gfx1030": _hip(64, 32, 2, 1024, 16, 256, "none"),
-        "gfx1100 gfx1101 gfx1200 gfx1201": _hip(64, 32, 2, 1536, 24, 256, "wmma"),
-        "gfx1250": _hip(320, 64, 4, 1024, 16, 1024, "wmma"),
+        "gfx906": _hip((64, 512), 40, 4, (256, 4, 256), "none", 800),
+        "gfx908": _hip((64, 512), 40, 4, (256, 4, 256), "mfma", 800),
+        "gfx90a gfx942": _hip((64, 512), 32, 4, (512, 8, 512), "mfma", 800),
+        "gfx950": _hip((160, 1280), 32, 4, (512, 8, 512), "mfma", 800),
+        "gfx1030": _hip((64, 1024), 32, 2, (1024, 16, 256), "none"),
+        "gfx1100 gfx1101 gfx1200 gfx1201": _hip((64, 1024), 32, 2, (1536, 24, 256), "wmma"),
+        "gfx1250": _hip((320, 2048), 64, 4, (1024, 16, 1024), "wmma"),
     }.items()
     for arch in archs.split()
 }

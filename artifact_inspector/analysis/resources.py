@@ -155,13 +155,13 @@ def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> 
         return Figure(None, "the cubin's instructions are not those of sm_70 and later")
     opcode = "STL" if is_store else "LDL"
     accesses = [access for access in cubin.stack if access.is_store == is_store]
-    if all(access.offset is not None for access in cubin.stack) and not cubin.calls:
+    if not cubin.stack or (not cubin.calls and all(access.offset is not None for access in cubin.stack)):
         return Figure(sum(access.bytes for access in accesses), f"cubin, {opcode} instructions")
     declared = None if ptx is None else ptx.get("local")
-    if cubin.stack and declared is None:
+    if declared is None:
         kind = "calls a function" if cubin.calls else "computes addresses of local memory"
         return Figure(None, f"the code {kind}, so spills and local arrays cannot be told apart without PTX")
-    floor = int(declared or 0)
+    floor = int(declared)
     own = sum(access.bytes for access in accesses if access.offset is not None and access.offset >= floor)
     return Figure(own, f"cubin, {opcode} instructions above the {floor} bytes that the PTX declares")
 
@@ -186,12 +186,11 @@ def _amd(
     texts = amdgcn or {}
     noted = {} if hsaco is None else hsaco.figures
 
-    def figure(key: str, *others: str) -> Figure:
-        for name in (key, *others):
-            if name in texts:
-                return Figure(int(texts[name]), f"amdgcn, .{name}")
-            if name in noted:
-                return Figure(noted[name], f"hsaco, .{name}")
+    def figure(key: str) -> Figure:
+        if key in texts:
+            return Figure(int(texts[key]), f"amdgcn, .{key}")
+        if key in noted:
+            return Figure(noted[key], f"hsaco, .{key}")
         return Figure(None, _NO_AMDGCN if amdgcn is None and hsaco is None else f"no .{key} in the file")
 
     found: list[Contradiction] = []
@@ -204,12 +203,9 @@ def _amd(
     if hsaco is not None:
         found += _against_target(target, hsaco.target, "hsaco, ELF flags")
     arch = target.arch if target is not None else texts.get("target", "")
-    registers, accumulation = figure("vgpr_count", "next_free_vgpr"), figure("agpr_count")
-    spilled, static, shared = (
-        figure("vgpr_spill_count"),
-        figure("group_segment_fixed_size"),
-        _metadata(metadata, "shared"),
-    )
+    registers, accumulation = figure("vgpr_count"), figure("agpr_count")
+    static, shared = figure("group_segment_fixed_size"), _metadata(metadata, "shared")
+    spilled = figure("vgpr_spill_count")
     wave, threads = figure("wavefront_size"), figure("max_flat_workgroup_size")
     warps = [_metadata(metadata, "num_warps")]
     if threads.value is not None and wave.value:

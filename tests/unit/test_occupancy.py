@@ -151,7 +151,7 @@ def test_a_workgroup_processor_is_two_compute_units_with_one_lds():
     ask = {"registers": 96, "shared_bytes": 40000, "warps_per_block": 4}
     alone = find_occupancy(parse_target("gfx1100"), **ask, workgroup_processor=False)
     both = find_occupancy(parse_target("gfx1100"), **ask)
-    # 40448 bytes after rounding to 512: once in 64 KiB, three times in 128 KiB.
+    # 40960 bytes after rounding to 1024: once in 64 KiB, three times in 128 KiB.
     assert (alone.unit, alone.blocks, alone.warps_at_most) == ("CU", 1, 32)
     assert (both.unit, both.blocks, both.warps_at_most) == ("WGP", 3, 64)
 
