@@ -61,7 +61,7 @@ def _way(source: TensorType, target: TensorType, rules: Rules) -> tuple[bool | N
     if source.is_memory or target.is_memory:  # until 2.3 this is how data gets to shared memory
         return None, True
     a, b = read_layout(source, rules.threads_per_warp), read_layout(target, rules.threads_per_warp)
-    if a is None or b is None:
+    if a is None or b is None or rules.has_clusters:
         return None, None
     taken = conversion_bytes(a, b, element_bits(source), rules)
     return reach(a, b) is Reach.BLOCK, None if taken is None else taken > 0

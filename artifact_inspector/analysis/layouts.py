@@ -9,6 +9,7 @@ Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,19 +69,11 @@ class Layout:
 
     def moves(self, basis: int, axis: int) -> int:
         """How far a basis moves along an axis."""
-        stride = 1
-        for extent in self.shape[:axis]:
-            stride *= extent
-        return basis // stride % self.shape[axis]
+        return basis // math.prod(self.shape[:axis]) % self.shape[axis]
 
     def axis_of(self, basis: int) -> int:
         """The axis along which a basis moves; the slowest of several."""
-        stride = 1
-        for axis, extent in enumerate(self.shape):
-            stride *= extent
-            if basis < stride:
-                return axis
-        return len(self.shape) - 1
+        return next((a for a in reversed(range(len(self.shape))) if self.moves(basis, a)), 0)
 
 
 def short_name(layout: str) -> str:
@@ -116,9 +109,7 @@ def span(bases: Iterable[int]) -> list[int]:
 
 def extent_along(bases: Bases, shape: tuple[int, ...], axis: int) -> int:
     """By how many different places along one axis these bases move."""
-    stride = 1
-    for extent in shape[:axis]:
-        stride *= extent
+    stride = math.prod(shape[:axis])
     mask = (shape[axis] - 1) * stride
     return 1 << len(span(basis & mask for basis in bases))
 

@@ -56,6 +56,8 @@ class Rules:
     """Triton's version; None for one of 3.3 and later that nothing tells apart."""
     is_amd: bool
     threads_per_warp: int
+    has_clusters: bool
+    """Several CTAs share the work of a block: which part of a tensor is whose is not modelled."""
     capability: int | None
     """NVIDIA's compute capability: 90 for sm_90; None for AMD, or where it is not named."""
 
@@ -93,6 +95,7 @@ def find_rules(module: Module, triton: str | None) -> Rules:
         release,
         target.startswith("hip"),
         int(threads) if threads.isdigit() else 32,
+        attributes.get(f"{prefix}num-ctas", "1") != "1",
         int(arch) if arch.isdigit() else None,
     )
 
@@ -106,6 +109,8 @@ def scratch_bytes(
         is_used: something reads its result.
     """
     name = instruction.opcode.rpartition(".")[2]
+    if rules.has_clusters and name != "tensormap_create":
+        return None
     if name == "reduce":
         return _reduction(instruction, module, language, rules)
     if name == "convert_layout":
@@ -133,22 +138,27 @@ def _conversion(types: tuple[TensorType, ...], rules: Rules) -> int | None:
 
 
 def conversion_bytes(source: Layout, target: Layout, bits: int, rules: Rules) -> int | None:
-    """Bytes that a conversion takes."""
+    """Bytes that a conversion takes; None where it depends on a version that is not known."""
+    sizes = _conversion_sizes(source, target, bits, rules)
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: Rules) -> set[int]:
+    """What a conversion may take: one size, or several where the version does not decide."""
     far = reach(source, target)
     if far is Reach.THREAD:
-        return 0
-    shuffles = rules.since((3, 3))
-    swizzles = rules.since((3, 4))
-    if rules.is_amd and swizzles and not rules.since((3, 6)):
-        swizzles = None
-    if far is Reach.WARP and shuffles is not False and swapped_bits(source, target) < 2:
-        return 0  # Triton shuffles at most one bit, then prefers shared memory
-    padded = padded_elements(source, target, max(8, bits), rules.release or (3, 4)) * max(8, bits) // 8
-    if swizzles is False:
-        return padded
-    stores, loads = rules.accesses(max(8, bits))
-    swizzled = swizzled_elements(source, target, max(8, bits), stores, loads) * max(8, bits) // 8
-    return swizzled if swizzles or swizzled == padded else None
+        return {0}
+    if far is Reach.WARP and rules.since((3, 3)) is not False and swapped_bits(source, target) < 2:
+        return {0}  # Triton shuffles at most one bit, then prefers shared memory
+    width = max(8, bits)
+    if rules.since((3, 6)):
+        return {swizzled_elements(source, target, width, *rules.accesses(width)) * width // 8}
+    padded = padded_elements(source, target, width, rules.release or (3, 4)) * width // 8
+    if rules.since((3, 4)) is False:
+        return {padded}
+    # In 3.4 and 3.5 the one way gave place to the other.
+    ways = ((), rules.accesses(width))
+    return {padded, *(swizzled_elements(source, target, width, *how) * width // 8 for how in ways)}
 
 
 def _reduction(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
@@ -266,19 +276,20 @@ def _scan(instruction: Instruction, module: Module, language: Language, rules: R
     return inputs[0].elements // run * sum(-(-element_bits(tensor) // 8) for tensor in inputs)
 
 
-def most_bytes(
-    instruction: Instruction, module: Module, language: Language, threads_per_warp: int
-) -> int | None:
-    """Bytes that a conversion cannot take more than, whatever its layouts are; None for other operations.
+def most_bytes(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
+    """Bytes that a conversion cannot take more than; None for other operations.
 
-    It is a tile of the tensor at most, with padding for one access of a thread.
+    Without its layouts, that is a tile of the whole tensor, with padding for one access of a thread.
     """
     types = language.types(instruction, module)
     if not instruction.opcode.endswith("convert_layout") or len(types) != 2:
         return None
     bits = max(8, element_bits(types[0]))
-    layouts = [read_layout(tensor, threads_per_warp) for tensor in types]
-    access = max(128 // bits, *(max(layout.contiguous) for layout in layouts if layout is not None), 1)
+    layouts = [read_layout(tensor, rules.threads_per_warp) for tensor in types]
+    known = [layout for layout in layouts if layout is not None]
+    if len(known) == 2:
+        return max(_conversion_sizes(known[0], known[1], bits, rules))
+    access = max(128 // bits, *(max(layout.contiguous) for layout in known), 1)
     elements = types[0].elements
     return max(elements // extent * (extent + access) for extent in types[0].shape) * bits // 8
 

@@ -129,21 +129,18 @@ def find_bill(
 
 
 def _callees_first(called: dict[str, list[str]]) -> list[str]:
-    order: list[str] = []
-    seen: set[str] = set()
-    for start in called:
-        stack = [(start, iter(called[start]))] if start not in seen else []
-        seen.add(start)
-        while stack:
-            name, rest = stack[-1]
-            callee = next((c for c in rest if c not in seen), None)
-            if callee is None:
-                order.append(name)
-                stack.pop()
-            else:
-                seen.add(callee)
-                stack.append((callee, iter(called[callee])))
-    return order
+    order: dict[str, None] = {}
+
+    def visit(name: str, above: frozenset[str]) -> None:
+        for callee in called[name]:
+            if callee not in order and callee not in above:
+                visit(callee, above | {callee})
+        order[name] = None
+
+    for name in called:
+        if name not in order:
+            visit(name, frozenset({name}))
+    return list(order)
 
 
 def _note(entries: list[Allocation], peak: int | None, declared: int | None) -> str:
@@ -208,7 +205,7 @@ class _Reader:
         for one in found:
             if one.entry.bytes is None:
                 instruction = self.code.function.instructions[one.index]
-                most = most_bytes(instruction, self.module, self.language, self.rules.threads_per_warp)
+                most = most_bytes(instruction, self.module, self.language, self.rules)
                 if most is None:
                     return False
                 requests.append(one.request._replace(bytes=most))
@@ -220,7 +217,7 @@ class _Reader:
         aliases, users = self.memory.aliases(index)
         first, last = self.memory.live(index, aliases)
         indexed = any(_indexes(self.code.function.instructions[u]) for u in users)
-        size = _allocated(memory)
+        size = None if self.rules.has_clusters else _allocated(memory)
         entry = Allocation(
             size,
             memory.shape[0] if indexed and len(memory.shape) > 1 else 1,

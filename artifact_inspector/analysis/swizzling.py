@@ -10,6 +10,7 @@ third_party/amd/lib/Analysis); optimalSwizzlingLdSt in lib/Tools/GenericSwizzlin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -40,13 +41,13 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
             else (inner, outer)
         )
     fastest, last = outer[0], len(shape) - 1
-    if len(shape) > 1 and _product(shape) != shape[fastest]:
+    if len(shape) > 1 and math.prod(shape) != shape[fastest]:
         write = source.contiguous[last] if fastest == last == inner[0] else 1
         odd = source.kind == "mma" or (target.kind == "mma" and release < (3, 2))
         read = target.contiguous[_order(target, release)[0]] if fastest == last or odd else 1
         most = max(1, _VECTOR // bits) if release >= (3, 3) else max(write, read)
         shape[fastest] += min(most, max(write, read))
-    return _product(shape)
+    return math.prod(shape)
 
 
 def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
@@ -101,7 +102,7 @@ def swizzled_elements(
         loads: wide loads that it has.
     """
     a, b = _without_zeros(source.register), _without_zeros(target.register)
-    dim = _product(source.shape).bit_length() - 1
+    dim = math.prod(source.shape).bit_length() - 1
     ways: list[tuple[int, int]] = []
     for store in stores:
         for load in loads:
@@ -285,10 +286,3 @@ def _without_zeros(bases: Bases) -> Bases:
         if basis and len(span([*kept, basis])) > len(kept):
             kept.append(basis)
     return tuple(kept)
-
-
-def _product(numbers: Sequence[int]) -> int:
-    product = 1
-    for number in numbers:
-        product *= number
-    return product

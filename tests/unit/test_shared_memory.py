@@ -279,5 +279,17 @@ def test_partitions_never_share_although_their_lines_do_not_meet() -> None:
     assert place([request._replace(group=None) for request in apart]).size == 64
 
 
+def test_the_share_of_a_cta_in_a_cluster_is_not_known() -> None:
+    text = f"""{LAYOUTS}module attributes {{"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"}} {{
+  tt.func public @k() {{
+{alloc("a", "128x32")}
+    tt.return
+  }}
+}}
+"""
+    found = _bill(text, "3.6.0", 4096)
+    assert (found.entries[0].bytes, found.peak, found.accounted) == (None, None, False)
+
+
 def test_nothing_takes_no_memory() -> None:
     assert bill("    %c = arith.constant 0 : i32", declared=0).accounted
