@@ -357,7 +357,7 @@ class Language(Protocol):
 
     @property
     def transfer(self) -> Callable[[Instruction, Module], Transfer | None]:
-        """What a memory operation moves."""
+        """What a memory operation moves, or what a barrier is told to expect."""
 
     @property
     def wait(self) -> Callable[[Instruction, Module], Wait | None]:

@@ -76,7 +76,7 @@ def wait(instruction: Instruction, module: Module) -> Wait | None:
 
 def transfer(instruction: Instruction, module: Module) -> Transfer | None:
     """What a global load, store, atomic or asynchronous copy moves; None for an atomic on shared memory."""
-    if instruction.kind not in TRANSFERS:
+    if instruction.kind not in TRANSFERS and "expect_tx" not in instruction.opcode:
         return None
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("llvm."):

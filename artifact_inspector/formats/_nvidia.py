@@ -85,6 +85,10 @@ def transfer_of(opcode: str, text: str) -> Transfer | None:
     """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
     width, cache = _modifiers(opcode)
     operands = text[text.find(opcode) + len(opcode) :].partition(";")[0]
+    if opcode.startswith("mbarrier."):  # what a phase of the barrier is told to expect
+        size = _SIZE.search(operands)
+        moved = None if size is None else integer(size[1])
+        return Transfer(moved, Queue.PHASE, of_block=True, barrier=_address(operands, 0))
     if opcode.startswith("cp."):
         size = None if ".tensor" in opcode else _SIZE.search(operands)
         moved = None if size is None else integer(size[1])

@@ -103,6 +103,7 @@ _FLOAT_TYPE = re.compile(r"\.(?:f16|f32|f64|bf16|tf32|[eu]\d+m\d+)(?:x\d)?(?=\.|
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.M)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
 _SECTION = re.compile(r"^[ \t]*\.section\b[^{}]*(?:\{[^}]*\}?|\Z)", re.M)
+_LOCAL = re.compile(r"\.local[ \t]+\.align[ \t]+\d+[ \t]+\.b8[ \t]+[\w$.]+\[(\d+)\]")
 _FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
 _HEADER = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$.%]+)\s*(?:\(([^)]*)\))?")
@@ -146,6 +147,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
         found = pattern.search(text)
         if found is not None:
             attributes[key] = found[1]
+    local = _LOCAL.findall(text)
+    if len(local) < 2:  # arrays of several functions lie in frames of their own
+        attributes["local"] = local[0] if local else "0"
     return Module(stage, source.name, tuple(functions), attributes, tuple(problems))
 
 
@@ -431,7 +435,7 @@ def _wait(instruction: Instruction, _module: Module) -> Wait | None:
 
 
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    if instruction.kind not in TRANSFERS:
+    if instruction.kind not in TRANSFERS and "expect_tx" not in instruction.opcode:
         return None
     return _nvidia.transfer_of(instruction.opcode, instruction.text)
 

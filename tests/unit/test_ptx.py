@@ -338,7 +338,9 @@ def test_declarations_are_no_functions_and_helpers_are() -> None:
         ("helper", 8, ("helper_param_0", "helper_param_1")),
         ("k", 15, ()),
     ]
-    assert found.attributes == {"version": "8.4", "target": "sm_90a", "maxntid": "128, 1, 1"}
+    assert found.attributes == {
+        "version": "8.4", "target": "sm_90a", "maxntid": "128, 1, 1", "local": "0",
+    }  # fmt: skip
     assert found.problems == ()
 
 
@@ -604,3 +606,17 @@ def test_a_descriptor_that_differs_from_place_to_place_gives_no_shape() -> None:
 )
 def test_a_commit_closes_a_group_of_its_queue(statement: str, queue: Queue | None) -> None:
     assert FORMAT.commit(one(statement)) == queue
+
+
+@pytest.mark.parametrize(
+    ("arrays", "bytes_"),
+    [
+        ("", "0"),
+        ("\t.local .align 16 .b8 \t__local_depot0[40];\n", "40"),
+        # of two functions: each frame holds its own
+        ("\t.local .align 16 .b8 \t__local_depot0[40];\n\t.local .align 4 .b8 \t__local_depot1[8];\n", None),
+    ],
+)
+def test_the_local_array_is_told_where_there_is_one_at_most(arrays: str, bytes_: str | None) -> None:
+    text = f".version 8.4\n.target sm_80\n.visible .entry k()\n{{\n{arrays}\tret;\n}}\n"
+    assert parse(SourceText("k.ptx", text), Stage.PTX).attributes.get("local") == bytes_
