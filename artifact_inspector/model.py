@@ -14,6 +14,7 @@ __all__ = [
     "UNCLOSED",
     "Access",
     "BasicBlock",
+    "Control",
     "EventKind",
     "Flow",
     "Frame",
@@ -41,6 +42,7 @@ class Stage(Enum):
     LLIR = "llir"
     PTX = "ptx"
     AMDGCN = "amdgcn"
+    SASS = "sass"
 
     @property
     def order(self) -> int:
@@ -56,13 +58,14 @@ class Stage(Enum):
 UNCLOSED = "is not closed"
 """How every format says of a function that the file ends, or another begins, inside it."""
 
-_STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3}
+_STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3, Stage.SASS: 4}
 _STAGE_MAKER = {
     Stage.TTIR: "Triton's front end",
     Stage.TTGIR: "Triton's GPU passes",
     Stage.LLIR: "Triton's lowering and LLVM's middle end",
     Stage.PTX: "LLVM's NVPTX back end",
     Stage.AMDGCN: "LLVM's AMDGPU back end",
+    Stage.SASS: "ptxas",
 }
 
 
@@ -305,6 +308,23 @@ class BasicBlock:
     """Indices of blocks; empty for an exit."""
 
 
+class Control(NamedTuple):
+    """What the scheduler of an NVIDIA GPU is told with an instruction (Volta and later)."""
+
+    stall: int
+    """Cycles before the warp may issue its next instruction."""
+    yields: bool
+    """True where the scheduler may rather turn to another warp."""
+    write_barrier: int | None
+    """Scoreboard (0 to 5) that holds until the result is written."""
+    read_barrier: int | None
+    """Scoreboard that holds until the operands are read."""
+    wait_mask: int
+    """Scoreboards that the instruction waits for, one bit each."""
+    reuse: int | None
+    """Source operands kept in the reuse cache, one bit each; None where the text does not say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Partition:
     """One partition of a warp-specialised operation: the blocks `first:stop`."""
@@ -330,6 +350,8 @@ class Function:
     """Argument → a number that divides it, as the compile was told; tensor-level IR only."""
     followers: frozenset[int] = frozenset()
     """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
+    controls: tuple[Control, ...] = ()
+    """One for each instruction; SASS with its encoding only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from artifact_inspector.formats import amdgcn, llvm, mlir, ptx
+from artifact_inspector.formats import amdgcn, llvm, mlir, ptx, sass
 from artifact_inspector.formats._scan import Format
 from artifact_inspector.model import Stage
 
 __all__ = ["FORMATS", "Format", "format_of"]
 
-FORMATS: tuple[Format, ...] = (mlir.FORMAT, llvm.FORMAT, ptx.FORMAT, amdgcn.FORMAT)
+FORMATS: tuple[Format, ...] = (mlir.FORMAT, llvm.FORMAT, ptx.FORMAT, amdgcn.FORMAT, sass.FORMAT)
 
 
 def format_of(stage: Stage) -> Format:
