@@ -86,6 +86,8 @@ def find_matrix_work(
     Args:
         warps: that run the region: see `warps_of`.
     """
+    if not code.has_matrix:
+        return ()
     indices = code.indices(region.blocks) if region.remains is None else region.remains
     found: dict[_Kind, list[int]] = {}
     instructions = code.function.instructions

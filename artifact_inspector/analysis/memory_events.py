@@ -214,29 +214,26 @@ class _Moves:
 
     def __init__(self, code: Code, mentioned: list[list[str]], filled: set[str]) -> None:
         self._instructions, self._mentioned = code.function.instructions, mentioned
-        mentions: dict[str, list[int]] = {}
-        for index, instruction in enumerate(self._instructions):
-            if instruction.kind is EventKind.MOVE and _renames(instruction.opcode):
-                names = mentioned[index]
-                # A name that stands alone is a result, which takes over nothing.
-                for name in names if len(names) > 1 else ():
-                    mentions.setdefault(name, []).append(index)
-        handed: dict[str, list[str]] = {}
-        for flow in code.function.flows:
-            handed.setdefault(flow.source, []).append(flow.target)
-        self.watched = set(filled)
+        moves = [
+            (index, names)
+            for index, (instruction, names) in enumerate(zip(self._instructions, mentioned, strict=True))
+            # A name that stands alone is a result, which takes over nothing.
+            if instruction.kind is EventKind.MOVE and len(names) > 1 and _renames(instruction.opcode)
+        ]
+        self.watched = watched = set(filled)
         self.at: dict[int, Moves] = {}
-        pending = list(filled)
-        while pending:
-            name = pending.pop()
-            targets = handed.get(name, []).copy()
-            for index in mentions.get(name, ()):
+        known = 0
+        while known < len(watched):  # once more for what a loop hands back
+            known = len(watched)
+            for index, names in moves:
+                if watched.isdisjoint(names):
+                    continue
                 if index not in self.at:
                     self.at[index] = self._read(index)
-                targets += [target for target, sources in self.at[index].pairs if name in sources]
-            new = [target for target in targets if target not in self.watched]
-            self.watched.update(new)
-            pending += new
+                for target, sources in self.at[index].pairs:
+                    if not watched.isdisjoint(sources):
+                        watched.add(target)
+            watched.update(flow.target for flow in code.function.flows if flow.source in watched)
         for flow in code.function.flows:
             if flow.source in self.watched or flow.target in self.watched:
                 earlier = self.at[flow.at].pairs if flow.at in self.at else ()

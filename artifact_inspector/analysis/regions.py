@@ -74,6 +74,11 @@ class Code:
         return None if self._access is None else find_rounds(self.function, self.flow, self._access)
 
     @cached_property
+    def has_matrix(self) -> bool:
+        """True where the function holds a matrix operation at all."""
+        return any(instruction.kind is EventKind.MATRIX for instruction in self.function.instructions)
+
+    @cached_property
     def loads_outside_loops(self) -> list[int]:
         """Loads that no loop holds, in text order."""
         flow = self.flow

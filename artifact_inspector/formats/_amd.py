@@ -79,6 +79,7 @@ def generation(target: str) -> int:
     return 9 if found is None else int(found[1])
 
 
+@lru_cache(maxsize=1 << 12)
 def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
     """What a vector-memory instruction moves; None for one that goes to LDS only (`ds_add`).
 

@@ -81,6 +81,7 @@ def commit_queue(opcode: str) -> Queue | None:
     return next((queue for op, queue in _COMMITS.items() if opcode.startswith(op)), None)
 
 
+@lru_cache(maxsize=1 << 12)
 def transfer_of(opcode: str, text: str) -> Transfer | None:
     """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
     width, cache = _modifiers(opcode)

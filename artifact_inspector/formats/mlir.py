@@ -149,6 +149,7 @@ _ALIAS = re.compile(r"^#(loc\d*) = loc\((.*)\)\s*$", re.M)
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::\d+)?:?\d*)?')
 _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
 _ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
+_WARPS = re.compile(r"num_warps\(\d+\)")
 _EXTENT = re.compile(r"axis = (\d+)")
 _SHAPE = re.compile(r"tensor<((?:\d+x)+)")
 
@@ -365,6 +366,9 @@ class _Reader:
         if region.kind != "specialize":
             return
         name = line.split("(")[0].split(" ")[0]
+        warps = _WARPS.search(line)
+        if warps is not None:
+            self._extend(region.operation, f" {name} {warps[0]}")
         first = self._begin(name, region.entry)
         captured = self._instructions[region.operation].operands.reads
         arguments = _ARGUMENT.findall(line.split(") num_warps")[0])
@@ -373,6 +377,11 @@ class _Reader:
             for source, target in zip(captured, arguments, strict=False)
         ]
         self._open.append(_Region("partition", region.operation, region.entry, first))
+
+    def _extend(self, operation: int, text: str) -> None:
+        # Warps of partitions and types of what they are handed stand behind the operation's own line.
+        instruction = self._instructions[operation]
+        self._instructions[operation] = instruction._replace(text=instruction.text + text)
 
     def _close(self, line: str, number: int) -> None:
         if not self._open:
@@ -413,6 +422,7 @@ class _Reader:
             self._partitions.append(Partition(name, region.header, self._block + 1))
             specialize.ends.append(self._block)
             if line.startswith("} :"):
+                self._extend(region.operation, self._split_location(line)[0][1:])
                 self._open.pop()
                 join = self._begin("join", specialize.ends[0])
                 for end in specialize.ends[1:]:
