@@ -110,6 +110,18 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     return sorted({entry.display_name for entry in entries if entry.display_name.startswith(incomplete)})
 
 
+CacheDirectory = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="CACHE",
+        help="A cache directory; without it, the one that Triton uses.",
+        autocompletion=_complete_cache,
+    ),
+]
+KernelName = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name),
+]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
 Targets = Annotated[
@@ -120,20 +132,8 @@ Targets = Annotated[
 
 @app.command(DEFAULT_COMMAND, hidden=True)
 def inspect(
-    cache: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CACHE",
-            help="A cache directory; without it, the one that Triton uses.",
-            autocompletion=_complete_cache,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name
-        ),
-    ] = None,
+    cache: CacheDirectory = None,
+    name: KernelName = None,
     json: Json = False,
     target: Targets = None,
     stage: Annotated[
@@ -158,20 +158,8 @@ def inspect(
 
 @app.command()
 def findings(
-    cache: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CACHE",
-            help="A cache directory; without it, the one that Triton uses.",
-            autocompletion=_complete_cache,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name
-        ),
-    ] = None,
+    cache: CacheDirectory = None,
+    name: KernelName = None,
     json: Json = False,
     target: Targets = None,
     explain: Annotated[
