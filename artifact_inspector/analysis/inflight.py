@@ -27,9 +27,9 @@ class WaitEffect:
     depth: int | None
     queue: Queue
     before: int
-    """Loads of its queue in flight in front of it."""
+    """Loads of its queue in flight in front of it; of a wait for matrix operations, those."""
     after: int
-    """Loads of its queue that it leaves in flight."""
+    """The same, behind it."""
     groups: int | None
     """Groups, or phases of its barriers, that it leaves; None where the queue counts single operations."""
     iterations: int | float | None
@@ -104,7 +104,11 @@ def _facts(code: Code, region: Region, measure: Measure, unknown: list[str], thr
     waits = tuple(
         _effect(instructions[at].line, found, measure.commits) for at, found in measure.waits.items()
     )
-    drains = tuple(w.line for w in waits if region.loop is not None and w.before and not w.after)
+    drains = tuple(
+        w.line
+        for w in waits
+        if region.loop is not None and w.before and not w.after and w.queue is not Queue.MATRIX
+    )
     notes = list(unknown)
     if measure.unread:
         notes.append(f"loads whose registers nothing uses are left out: {len(measure.unread)}")

@@ -20,7 +20,7 @@ __all__ = ["Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory
 
 
 class Issue(NamedTuple):
-    """A memory operation enters a queue."""
+    """A memory operation, or an asynchronous matrix operation, enters a queue."""
 
     transfer: Transfer
     is_load: bool
@@ -79,11 +79,13 @@ _ASKED = LOADS | {
     EventKind.LOCAL_STORE,
     EventKind.COMMIT,
     EventKind.WAIT,
+    EventKind.MATRIX,
 }
 """Stores, atomics and spills take places in the queues of some targets."""
 _IN_ORDER = frozenset({Queue.LOADS, Queue.COPIES, Queue.TENSORS})
 _COMPLETES = _IN_ORDER | {Queue.GROUP, Queue.PHASE}
 """Queues whose waits loads complete at."""
+_MULTIPLY = Transfer(None, Queue.MATRIX)
 
 _UNTOLD = Transfer(None, None)
 
@@ -101,17 +103,24 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
             continue
         if kind is EventKind.WAIT:
             wait = language.wait(instruction, module)
-            if wait is not None and wait.queue in _COMPLETES:
+            grouped = wait is not None and wait.queue is Queue.MATRIX and wait.depth is not None
+            if wait is not None and (wait.queue in _COMPLETES or grouped):
                 asked[index] = WaitFor(wait)
                 if wait.queue is Queue.PHASE:
                     barriers[index] = wait.barrier
         elif kind is EventKind.COMMIT:
             queue = language.commit(instruction)
-            if queue is Queue.GROUP or queue is Queue.PHASE:
+            if queue is Queue.MATRIX:
+                asked[index] = Commit(queue)
+            elif queue is Queue.GROUP or queue is Queue.PHASE:
                 expects = language.transfer(instruction, module)
                 asked[index] = Commit(queue, expects)
                 if expects is not None:
                     barriers[index] = expects.barrier
+        elif kind is EventKind.MATRIX:
+            matrix = language.matrix(instruction, module)
+            if matrix is not None and matrix.issuer == "warpgroup":
+                asked[index] = Issue(_MULTIPLY, is_load=False)
         else:
             transfer = language.transfer(instruction, module) or _UNTOLD
             is_load = kind in LOADS
@@ -119,6 +128,9 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
                 asked[index] = Issue(transfer, is_load)
                 if transfer.queue is Queue.PHASE:
                     barriers[index] = transfer.barrier
+    if not any(isinstance(what, Issue) and what.transfer is _MULTIPLY for what in asked.values()):
+        # Commits and waits of matrix operations that are not followed.
+        asked = {index: what for index, what in asked.items() if not _of_matrix(what)}
     if any(isinstance(asked[index], Issue) for index in barriers):
         for index, array in find_arrays(code, module, language, barriers).items():
             asked[index] = asked[index]._replace(array=array)
@@ -130,6 +142,11 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     for index in sorted(events):
         blocks[code.flow.block_of[index]] += events[index]
     return [tuple(found) for found in blocks]
+
+
+def _of_matrix(what: Issue | Commit | WaitFor) -> bool:
+    queue = what.wait.queue if isinstance(what, WaitFor) else isinstance(what, Commit) and what.queue
+    return queue is Queue.MATRIX
 
 
 def _follow_registers(

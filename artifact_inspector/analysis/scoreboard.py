@@ -9,6 +9,9 @@ from artifact_inspector.model import Queue
 
 __all__ = ["Flight", "Scoreboard"]
 
+_GROUPED = (Queue.GROUP, Queue.MATRIX)
+"""Queues whose members are closed into groups by commits, and waited for by groups."""
+
 
 class Flight:
     """One issue of a memory operation; loads that an issue repeats are flights of their own."""
@@ -34,9 +37,9 @@ class Scoreboard:
         """The loads in flight."""
         self.of_thread = self.of_block = self.unknown = 0
         """Bytes of theirs that each thread moves and that the block moves, and loads of unknown width."""
-        self._open: list[Flight] = []
-        """Copies that no commit has closed into a group."""
-        self._groups: list[tuple[Flight, ...]] = []
+        self._open: dict[Queue, list[Flight]] = {queue: [] for queue in _GROUPED}
+        """Copies (matrix operations) that no commit has closed into a group."""
+        self._groups: dict[Queue, list[tuple[Flight, ...]]] = {queue: [] for queue in _GROUPED}
         self._phases: dict[int, list[tuple[Flight, ...]]] = {}
         self._fresh: dict[int | None, int | None] = {}
         """Arrays of barriers of which a new phase was opened, with the bytes it expects; None for one
@@ -52,8 +55,8 @@ class Scoreboard:
         twin = Scoreboard()
         twin.flying = self.flying.copy()
         twin.of_thread, twin.of_block, twin.unknown = self.of_thread, self.of_block, self.unknown
-        twin._open = self._open.copy()
-        twin._groups = self._groups.copy()
+        twin._open = {queue: flights.copy() for queue, flights in self._open.items()}
+        twin._groups = {queue: groups.copy() for queue, groups in self._groups.items()}
         twin._phases = {array: phases.copy() for array, phases in self._phases.items()}
         twin._fresh = self._fresh.copy()
         twin._in_order = {queue: places.copy() for queue, places in self._in_order.items()}
@@ -73,8 +76,8 @@ class Scoreboard:
             if not self.flying.isdisjoint(flights)
         )
         return (
-            indices(self._open),
-            tuple(map(indices, self._groups)),
+            tuple(map(indices, self._open.values())),
+            tuple(tuple(map(indices, groups)) for groups in self._groups.values()),
             tuple((array, tuple(map(indices, phases))) for array, phases in sorted(self._phases.items())),
             tuple((queue.name, indices(places)) for queue, places in self._in_order.items()),
             held,
@@ -97,8 +100,8 @@ class Scoreboard:
                     ended += self._let_go(name)
                     self._holders[name] = (flight,)
             self._names[flight] = len(what.registers)
-        elif queue is Queue.GROUP:
-            self._open.append(flight)
+        elif queue in _GROUPED:
+            self._open[queue].append(flight)
         elif queue is Queue.PHASE:
             if what.array is None:
                 return ended
@@ -131,10 +134,10 @@ class Scoreboard:
         return self._complete(phases.pop(0))
 
     def commit(self, what: Commit) -> None:
-        """Close a group of copies, or open the next phase of a barrier."""
-        if what.queue is Queue.GROUP:
-            self._groups.append(tuple(self._open))
-            self._open.clear()
+        """Close a group, or open the next phase of a barrier."""
+        if what.queue in _GROUPED:
+            self._groups[what.queue].append(tuple(self._open[what.queue]))
+            self._open[what.queue].clear()
         else:
             expected = None if what.expects is None else what.expects.bytes
             self._fresh[None if what.array is None else what.array.start] = expected
@@ -147,13 +150,14 @@ class Scoreboard:
             return self._complete(phases.pop(0)) if phases else []
         if depth is None:
             return []
-        if queue is Queue.GROUP:
-            leaves = max(0, len(self._groups) - depth)
-            done = [flight for group in self._groups[:leaves] for flight in group]
-            del self._groups[:leaves]
+        if queue in _GROUPED:
+            groups = self._groups[queue]
+            leaves = max(0, len(groups) - depth)
+            done = [flight for group in groups[:leaves] for flight in group]
+            del groups[:leaves]
             if what.wait.op.endswith("wait_all"):  # asks for no commit
-                done += self._open
-                self._open.clear()
+                done += self._open[queue]
+                self._open[queue].clear()
             return self._complete(done)
         places = self._in_order.get(queue, [])
         leaves = max(0, len(places) - depth)
@@ -195,10 +199,11 @@ class Scoreboard:
     # -- what waits of a queue see -------------------------------------------------------------------
 
     def pending(self, what: WaitFor) -> tuple[int, int | None]:
-        """Loads of a wait's queue in flight, and groups or phases where the queue has them."""
+        """Loads (matrix operations) of a wait's queue in flight, and its groups or phases if it has them."""
         queue = what.wait.queue
-        if queue is Queue.GROUP:
-            return len(self._open) + sum(map(len, self._groups)), len(self._groups)
+        if queue in _GROUPED:
+            groups = self._groups[queue]
+            return len(self._open[queue]) + sum(map(len, groups)), len(groups)
         if queue is Queue.PHASE:
             phases = [] if what.array is None else self._phases.get(what.array.start, [])
             return sum(map(len, phases)), len(phases)

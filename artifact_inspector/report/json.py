@@ -233,6 +233,7 @@ def _in_flight(found: InFlight) -> Document:
             for x in found.waits
         ],
         "drains_at": list(found.drains),
+        "levels": [list(level) for level in found.levels],
         "notes": list(found.notes),
     }
 

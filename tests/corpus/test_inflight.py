@@ -85,11 +85,12 @@ def test_what_is_in_flight_is_possible(kernel: Saved, stage: Stage) -> None:
         unread = any("left out" in note for note in facts.notes)
         assert facts.max_loads > 0 or unread or not any(x.kind in LOADS for x in body)
         for wait in facts.waits:
-            assert wait.after <= wait.before <= facts.max_loads
-            if wait.depth is not None and wait.queue is not Queue.GROUP:
-                assert wait.after <= wait.depth
-            if wait.depth is not None and wait.queue is Queue.GROUP:
+            assert wait.after <= wait.before
+            assert wait.before <= facts.max_loads or wait.queue is Queue.MATRIX
+            if wait.depth is not None and wait.queue in (Queue.GROUP, Queue.MATRIX):
                 assert (wait.groups or 0) <= wait.depth
+            elif wait.depth is not None:
+                assert wait.after <= wait.depth
 
 
 TRIPS = 12

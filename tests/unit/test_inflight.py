@@ -114,14 +114,11 @@ def test_copies_of_two_buffers_fly_while_the_third_is_computed_on() -> None:
     # loop ends the elder phase, wgmma runs on it, and two copies begin the next phase.
     found = saved("3.6.0/sm_90/matmul_descriptor", Stage.PTX)
     loop = loop_of(found)
-    (wait,) = loop.waits
-    assert (wait.op, wait.queue, wait.before, wait.after, wait.groups) == (
-        "mbarrier.try_wait",
-        Queue.PHASE,
-        4,
-        2,
-        1,
-    )
+    assert [(w.op, w.queue, w.before, w.after, w.groups) for w in loop.waits] == [
+        ("mbarrier.try_wait", Queue.PHASE, 4, 2, 1),
+        # two wgmma a trip in one group; that of the trip before is waited for
+        ("wgmma.wait_group", Queue.MATRIX, 4, 2, 1),
+    ]
     assert (loop.max_loads, loop.compute_covered) == (4, 1)
     assert loop.levels == ((394, 2), (454, 3), (463, 4))  # the wait, the copies of A and of B
     # 61 instructions in the body; from its bar.sync on the wait is number 2, the copies are 43 and 49.
@@ -186,6 +183,15 @@ def test_commits_of_stores_and_matrix_operations_close_no_group_of_copies() -> N
     body = (COPY, COMMIT, "wgmma.commit_group.sync.aligned", "cp.async.bulk.commit_group")
     loop = ptx_loop(*body, "cp.async.wait_group 1", "wgmma.wait_group.sync.aligned 0")
     assert [(w.op, w.before, w.after, w.iterations) for w in loop.waits] == [("cp.async.wait_group", 2, 1, 1)]
+
+
+def test_a_wait_for_matrix_operations_leaves_as_many_groups_as_it_says() -> None:
+    # Two operations and one commit a trip: in the steady state the group of the trip before and this one's
+    # are pending at the wait, 2 + 2 operations, and 1 leaves the younger group with its 2.
+    multiply = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 { %r1 }, %rd1, %rd2, 1, 1, 1, 0, 0"
+    loop = ptx_loop(multiply, multiply, "wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned 1")
+    assert [(w.queue, w.before, w.after, w.groups) for w in loop.waits] == [(Queue.MATRIX, 4, 2, 1)]
+    assert (loop.max_loads, loop.drains) == (0, ())
 
 
 def test_bytes_are_unknown_where_a_width_is() -> None:
