@@ -290,11 +290,19 @@ def _resources(kernel: KernelFacts, others: Sequence[Target]) -> Document:
         "warps_per_block": taken.warps_per_block,
         "barriers": taken.barriers,
     }
+    target = kernel.artifact.target
+    limits = None if target is None else target.limits
     return {
         **{name: figure.value for name, figure in figures.items()},
         "sources": {name: figure.source for name, figure in figures.items()},
+        "shared_limits": None
+        if limits is None
+        else {
+            "static": limits.shared_per_block_static,
+            "opt_in": limits.shared_per_block,
+        },
         "occupancy": None if kernel.occupancy is None else _occupancy(kernel.occupancy),
-        "occupancy_on": {str(target): _occupancy(kernel.occupancy_on(target)) for target in others},
+        "occupancy_on": {str(other): _occupancy(kernel.occupancy_on(other)) for other in others},
         "contradictions": [{"sentence": x.sentence, "places": list(x.places)} for x in taken.contradictions],
     }
 

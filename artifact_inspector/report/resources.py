@@ -53,7 +53,7 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
 def occupancy_text(held: Occupancy) -> str:
     """`5 blocks, 20 of 64 warps per SM: registers and shared memory allow no more (warps: 16)`."""
     if held.blocks is None:
-        return f"unknown: {', '.join(held.missing)} not known"
+        return f"unknown without {', '.join(held.missing)}"
     if held.blocks == 0:
         return f"no block fits: {' and '.join(held.limited_by)}"
     rest = ", ".join(f"{name} {most}" for name, most in held.allowed.items() if name not in held.limited_by)

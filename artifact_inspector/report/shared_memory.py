@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.analysis.shared_memory import Allocation, Bill
+from artifact_inspector.facts import KernelFacts
 from artifact_inspector.report.words import span
 
 __all__ = ["bill_block"]
@@ -19,21 +21,34 @@ _BUFFERS = "█▒"
 """Neighbouring buffers of one allocation are told apart by shade."""
 
 
-def bill_block(bill: Bill) -> RenderableType | None:
-    """Every allocation with its place; None for a kernel without shared memory."""
-    if not bill.entries and not bill.declared:
+def bill_block(kernel: KernelFacts) -> RenderableType | None:
+    """Every allocation with its place; None for a kernel without TTGIR, or without shared memory."""
+    bill = kernel.bill
+    if bill is None or (not bill.entries and not bill.declared):
         return None
     head = Text("shared memory", "bold")
     if bill.declared is not None:
         head.append(f"  {bill.declared} B per block", "dim")
     if bill.accounted:
         head.append(", all accounted for by TTGIR", "dim")
-    body: list[RenderableType] = []
+    body: list[RenderableType] = [Text("; ".join(_around(kernel)), "dim")]
     if bill.entries:
         body.append(_Entries(bill))
     if bill.note:
         body.append(Text(bill.note, "yellow"))
     return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
+
+
+def _around(kernel: KernelFacts) -> Iterator[str]:
+    """What the binary asks for by itself, and what the target has."""
+    static, target = kernel.resources.static_shared, kernel.artifact.target
+    if static.value is not None:
+        yield f"{static.value} B of it static ({static.source}), the rest asked for at launch"
+    if target is None or target.limits.shared_per_block is None:
+        return
+    most, least = target.limits.shared_per_block, target.limits.shared_per_block_static
+    without = f", {least} B without opting in" if least is not None and least != most else ""
+    yield f"a block of {target} may have {most} B{without}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,8 @@ class KernelReport:
             yield ""
             yield Pieces(legend(signatures), "dim")
         if not self.one_region:
-            bill = None if self.kernel.bill is None else bill_block(self.kernel.bill)
-            yield from _apart(partitions_block(self.kernel.partitions), bill, access_block(self.kernel))
+            kernel = self.kernel
+            yield from _apart(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
         own = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
         yield from faults([self.kernel], own)
 
