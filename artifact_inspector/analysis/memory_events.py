@@ -14,9 +14,9 @@ from typing import NamedTuple
 from artifact_inspector.analysis.barriers import BarrierArray, find_arrays
 from artifact_inspector.analysis.regions import Code
 from artifact_inspector.analysis.rounds import LOADS
-from artifact_inspector.model import EventKind, Language, Module, Queue, Transfer, Wait
+from artifact_inspector.model import EventKind, Language, Module, Queue, Stage, Transfer, Wait
 
-__all__ = ["Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
+__all__ = ["Clears", "Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
 
 
 class Issue(NamedTuple):
@@ -27,6 +27,8 @@ class Issue(NamedTuple):
     """False for a store, an atomic or a spill, which only takes a place in the queue."""
     registers: tuple[str, ...] = ()
     """What it loads into, where its first use completes it; none where nothing ever uses them."""
+    counter: int | None = None
+    """The scoreboard that counts it until its data is there (SASS)."""
     joins: bool = False
     """True for a further load of one statement: inline assembly with several gives one value."""
     array: BarrierArray | None = None
@@ -55,6 +57,12 @@ class Reads(NamedTuple):
     names: frozenset[str]
 
 
+class Clears(NamedTuple):
+    """An instruction is held until some scoreboards count nothing any more (SASS)."""
+
+    counters: frozenset[int]
+
+
 class Moves(NamedTuple):
     """Values that take other names, all at once."""
 
@@ -69,7 +77,7 @@ class Event(NamedTuple):
 
     at: int
     """Index of the instruction."""
-    what: Issue | Commit | WaitFor | Reads | Moves
+    what: Issue | Commit | WaitFor | Reads | Moves | Clears
 
 
 _ASKED = LOADS | {
@@ -97,6 +105,8 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     """The events of every block, in the order of its instructions."""
     asked: dict[int, Issue | Commit | WaitFor] = {}
     barriers: dict[int, str | None] = {}
+    # Machine code without its encoding does not say what an instruction waits for.
+    mute = module.stage is Stage.SASS and not code.function.controls
     for index, instruction in enumerate(code.function.instructions):
         kind = instruction.kind
         if kind not in _ASKED:
@@ -123,6 +133,8 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
                 asked[index] = Issue(_MULTIPLY, is_load=False)
         else:
             transfer = language.transfer(instruction, module) or _UNTOLD
+            if mute and transfer.queue is Queue.USE:
+                transfer = _UNTOLD
             is_load = kind in LOADS
             if is_load or transfer.queue in _IN_ORDER:
                 asked[index] = Issue(transfer, is_load)
@@ -134,7 +146,8 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     if any(isinstance(asked[index], Issue) for index in barriers):
         for index, array in find_arrays(code, module, language, barriers).items():
             asked[index] = asked[index]._replace(array=array)
-    followed = _follow_registers(code, asked)
+    followed: list[tuple[int, Reads | Moves | Clears]] = []
+    followed += _follow_counters(code, asked) if code.function.controls else _follow_registers(code, asked)
     events: dict[int, list[Event]] = {}
     for index, what in (*followed, *asked.items()):
         events.setdefault(index, []).append(Event(index, what))
@@ -147,6 +160,23 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
 def _of_matrix(what: Issue | Commit | WaitFor) -> bool:
     queue = what.wait.queue if isinstance(what, WaitFor) else isinstance(what, Commit) and what.queue
     return queue is Queue.MATRIX
+
+
+def _follow_counters(code: Code, asked: dict[int, Issue | Commit | WaitFor]) -> list[tuple[int, Clears]]:
+    """Which instructions wait for the scoreboards that loads into registers are counted by."""
+    controls = code.function.controls
+    used: set[int] = set()
+    for index, what in asked.items():
+        counter = controls[index].write_barrier
+        if isinstance(what, Issue) and what.transfer.queue is Queue.USE and counter is not None:
+            asked[index] = what._replace(counter=counter)
+            used.add(counter)
+    found = []
+    for index, control in enumerate(controls):
+        waited = frozenset(counter for counter in used if control.wait_mask >> counter & 1)
+        if waited:
+            found.append((index, Clears(waited)))
+    return found
 
 
 def _follow_registers(

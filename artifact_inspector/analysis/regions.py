@@ -67,6 +67,7 @@ class Code:
                 self.chains[index] = chain
         self.longest = max((len(chain) for chain in known.values() if chain is not None), default=0)
         """Frames in the longest inline chain: 0 without line information."""
+        self._has_columns = any(frame[2] for chain in known.values() if chain is not None for frame in chain)
 
     @cached_property
     def rounds(self) -> RoundsOf | None:
@@ -102,8 +103,10 @@ class Code:
         ]
 
     def visible(self, chain: Chain | None) -> Chain | None:
-        """As much of a chain as this stage writes down (PTX keeps one or two frames of it)."""
-        return None if chain is None else chain[: self.longest]
+        """As much of a chain as this stage writes down: PTX keeps one or two frames, SASS no columns."""
+        if chain is None or self._has_columns:
+            return None if chain is None else chain[: self.longest]
+        return tuple((file, line, 0) for file, line, _ in chain[: self.longest])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from artifact_inspector.analysis.memory_events import Commit, Issue, Moves, Reads, WaitFor
+from artifact_inspector.analysis.memory_events import Clears, Commit, Issue, Moves, Reads, WaitFor
 from artifact_inspector.model import Queue
 
 __all__ = ["Flight", "Scoreboard"]
@@ -47,6 +47,8 @@ class Scoreboard:
         self._in_order: dict[Queue, list[Flight | None]] = {}
         """None for a place that no load has."""
         self._holders: dict[str, tuple[Flight, ...]] = {}
+        self._counted: dict[int, list[Flight]] = {}
+        """Loads by the scoreboard that counts them."""
         self._names: dict[Flight, int] = {}
         """How many registers hold (a part of) what a load brings."""
 
@@ -61,6 +63,7 @@ class Scoreboard:
         twin._fresh = self._fresh.copy()
         twin._in_order = {queue: places.copy() for queue, places in self._in_order.items()}
         twin._holders = self._holders.copy()
+        twin._counted = {counter: flights.copy() for counter, flights in self._counted.items()}
         twin._names = self._names.copy()
         return twin
 
@@ -81,6 +84,9 @@ class Scoreboard:
             tuple((array, tuple(map(indices, phases))) for array, phases in sorted(self._phases.items())),
             tuple((queue.name, indices(places)) for queue, places in self._in_order.items()),
             held,
+            tuple(
+                (counter, indices(flights)) for counter, flights in sorted(self._counted.items()) if flights
+            ),
         )
 
     # -- what instructions do: each method returns the loads that are complete with it ---------------
@@ -90,7 +96,9 @@ class Scoreboard:
         transfer, queue = what.transfer, what.transfer.queue
         flight = Flight(index, clock, transfer.bytes, of_block=transfer.of_block)
         ended: list[Flight] = []
-        if queue is Queue.USE:
+        if queue is Queue.USE and what.counter is not None:
+            self._counted.setdefault(what.counter, []).append(flight)
+        elif queue is Queue.USE:
             if not what.registers:
                 return ended
             for name in what.registers:
@@ -164,6 +172,12 @@ class Scoreboard:
         first = [flight for flight in places[:leaves] if flight is not None]
         del places[:leaves]
         return self._complete(first)
+
+    def clear(self, what: Clears) -> list[Flight]:
+        """Complete the loads that some scoreboards count."""
+        return self._complete(
+            flight for counter in what.counters for flight in self._counted.pop(counter, ())
+        )
 
     def read(self, what: Reads) -> list[Flight]:
         """Complete the loads that fill the registers read."""

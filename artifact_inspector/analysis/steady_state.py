@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from artifact_inspector.analysis.memory_events import Commit, Event, Issue, Moves, Reads, WaitFor
+from artifact_inspector.analysis.memory_events import Clears, Commit, Event, Issue, Moves, Reads, WaitFor
 from artifact_inspector.analysis.regions import Code, Region
 from artifact_inspector.analysis.rounds import COMPUTES
 from artifact_inspector.analysis.scoreboard import Flight, Scoreboard
@@ -194,6 +194,8 @@ class Walk:
             what = event.what
             if isinstance(what, Reads):
                 done = state.read(what)
+            elif isinstance(what, Clears):
+                done = state.clear(what)
             elif isinstance(what, Issue):
                 ended = state.issue(at, what, began + at)
                 self._note_issue(measure, at, what, ended)
@@ -234,7 +236,7 @@ class Walk:
         queue = what.transfer.queue
         if queue is None:
             measure.untold.add(at)
-        elif queue is Queue.USE and not what.registers:
+        elif queue is Queue.USE and not what.registers and what.counter is None:
             measure.unread.add(at)
         elif queue is Queue.PHASE:
             measure.has_phases = True
