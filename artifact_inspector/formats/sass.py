@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats import _sass
+from artifact_inspector.formats import _sass, _sass_operands
 from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
@@ -29,7 +29,6 @@ from artifact_inspector.model import (
     Location,
     MatrixOp,
     Module,
-    Queue,
     Stage,
     Transfer,
     Wait,
@@ -165,7 +164,7 @@ def _read(lines: list[str]) -> tuple[tuple[Function, ...], list[str]]:
                 kind = _kind_by_operands(opcode, text)
             body.add(
                 int(address, 16),
-                new(Instruction, (number, opcode, kind, location, guard, text, _sass.decode)),
+                new(Instruction, (number, opcode, kind, location, guard, text, _sass_operands.decode)),
             )
             continue
         found = _SECOND_WORD.match(line)
@@ -188,7 +187,9 @@ def _read(lines: list[str]) -> tuple[tuple[Function, ...], list[str]]:
                 kind = _kind_by_operands(opcode, text)
             body.controls.append(_sass.dumped_control(*found.groups()[:5]))
             address = len(body.instructions) * _WORD_BYTES
-            body.add(address, new(Instruction, (number, opcode, kind, None, guard, text, _sass.decode)))
+            body.add(
+                address, new(Instruction, (number, opcode, kind, None, guard, text, _sass_operands.decode))
+            )
             continue
         found = _LABEL.match(line)
         if found is not None:
@@ -362,11 +363,7 @@ def _wait(instruction: Instruction, module: Module) -> Wait | None:
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
     if instruction.kind not in TRANSFERS:
         return None
-    return _sass.transfer_of(instruction.opcode, instruction.text)
-
-
-def _commit(instruction: Instruction) -> Queue | None:
-    return _sass.commit_queue(instruction.opcode, instruction.text)
+    return _sass.transfer_of(instruction.opcode)
 
 
 def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
@@ -380,7 +377,7 @@ FORMAT = Format(
     sniff=sniff,
     wait=_wait,
     transfer=_transfer,
-    commit=_commit,
+    commit=_sass.commit_queue,
     matrix=_matrix,
     types=no_types,
     cannot_read=(
