@@ -203,10 +203,12 @@ class _Reading:
         waits: list[WaitFacts] = []
         earlier = dict(self._memories)
         functions = self._functions[module.stage] = {}
-        several = len(module.functions) > 1 or len(self._references) > 1
+        alone = len(self._references or module.functions) == 1
         for function in module.functions:
             original = _original(function, module, self._references)
-            prefix = f"{original or function.name}/" if several else ""
+            # Machine code may hold functions that the program does not have (traps, divisions).
+            known = original or not self._references
+            prefix = "" if alone and known else f"{original or function.name}/"
             counts.update([x.kind for x in function.instructions])
             code = Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
             found = find_regions(code, self._references.get(original, ()), exact=exact)

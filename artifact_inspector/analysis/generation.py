@@ -75,7 +75,7 @@ class Generation:
     @property
     def is_newest(self) -> bool | None:
         """True where the newest is used; None without dots, or for a target that is not known."""
-        if self.newest is None or not (self.used or self.words):
+        if self.newest is None or not (self.used or self.words) or (self.lines and not self.used):
             return None
         return self.newest in self.used
 

@@ -18,7 +18,7 @@ from artifact_inspector.model import EventKind, Instruction
 
 __all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
 
-_FUSED = re.compile(r"fma(?!x)|fmuladd|v_mac_|v_mad_f|v_dot")
+_FUSED = re.compile(r"fma(?!x)|[DF]FMA|HFMA2|fmuladd|v_mac_|v_mad_f|v_dot")
 ORDER_VERDICTS = frozenset({"interleaved", "clustered", "grouped", "mixed"})
 """Verdicts that speak of the order of rounds; only a change between two of these is a change of order."""
 

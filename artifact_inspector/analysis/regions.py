@@ -234,6 +234,8 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
     closed_by: set[tuple[int, int]] = set()
     for natural in reversed(range(len(code.flow.loops))):  # inner loops first
         blocks = frozenset(b for b in code.flow.loops[natural].blocks if code.flow.loop_of[b] == natural)
+        if _spins(code, natural):
+            continue
         events, anywhere = _places(code, blocks)
         closing = loop_chain(code.function, code.flow, natural)
         for place, region in enumerate(loops):
@@ -249,6 +251,12 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
     chosen = _assign(code, scores)
     _give_to_unmatched(chosen, loops, scores)
     return {natural: loops[place] for natural, place in chosen.items()}
+
+
+def _spins(code: Code, loop: int) -> bool:
+    """True for a loop that only waits for a barrier, by asking again and again (SASS)."""
+    kinds = {code.function.instructions[i].kind for i in code.indices(code.flow.loops[loop].blocks)}
+    return EventKind.WAIT in kinds and kinds.isdisjoint(LOADS | COMPUTES | {EventKind.SHARED_LOAD})
 
 
 def _give_to_unmatched(

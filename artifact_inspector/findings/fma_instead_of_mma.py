@@ -20,7 +20,7 @@ from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for name, generation in kernel.generations.items():
-        if generation.used or generation.newest in (None, "none"):
+        if generation.lines is not None or generation.newest in (None, "none"):
             continue
         stage, lines, sources = dots_of(kernel, name)
         if not lines:
