@@ -1,0 +1,216 @@
+"""Running a disassembler on what nobody vouches for; the tools here are scripts that misbehave."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector import disassembly
+from artifact_inspector.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler
+from artifact_inspector.errors import CacheError, UsageError
+
+GOOD = "print('/*0000*/  NOP ;')"
+
+
+def cubin(arch: int = 90, machine: int = 190) -> bytes:
+    """The head of an ELF file: class 64, ABI 7, the machine at byte 18, the flags at byte 48."""
+    head = bytearray(64)
+    head[:9] = b"\x7fELF\x02\x01\x01\x33\x07"
+    head[18:20] = struct.pack("<H", machine)
+    head[48:52] = struct.pack("<I", arch)
+    return bytes(head)
+
+
+def program(path: Path, body: str, version: str = "V13.1.80") -> Path:
+    """A script that tells its version as nvdisasm does, and else does what it is told."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = f"nvdisasm: NVIDIA (R) CUDA disassembler\\nrelease, {version}"
+    path.write_text(
+        f"#!{sys.executable}\nimport os, sys, time\n"
+        f"if '--version' in sys.argv:\n    print('{told}'); sys.exit()\n{body}\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def tool(path: Path, body: str, version: str = "V13.1.80") -> Tool:
+    found = find_disassembler(program(path / "nvdisasm", body, version))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv(CACHE_SWITCH, raising=False)
+    disassembly._make_room.cache_clear()
+    disassembly._ask.cache_clear()
+    return tmp_path / "xdg" / "artifact-inspector" / "sass"
+
+
+def test_a_tool_tells_the_toolkit_it_is_of(tmp_path: Path) -> None:
+    found = tool(tmp_path, GOOD, "V12.8.55")
+    assert (found.version, found.release) == ("12.8.55", (12, 8))
+
+
+def test_the_path_given_comes_first_then_triton_s_then_path_then_the_toolkit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "site" / "triton"
+    places = [
+        wheel / "backends" / "nvidia" / "bin" / "nvdisasm",
+        tmp_path / "path" / "nvdisasm",
+        tmp_path / "cuda" / "bin" / "nvdisasm",
+    ]
+    for place in places:
+        program(place, GOOD)
+    (wheel / "__init__.py").write_text("raise SystemExit('imported')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    monkeypatch.setenv("PATH", str(places[1].parent))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    given = program(tmp_path / "given", GOOD)
+    assert find_disassembler(given) == Tool(given, "13.1.80")
+    for place in places:
+        assert find_disassembler() == Tool(place, "13.1.80")
+        place.unlink()
+        disassembly._ask.cache_clear()
+    monkeypatch.delenv("CUDA_HOME")
+    assert find_disassembler() is None
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\necho V1.2\n", "\x7fELF"])
+def test_a_path_to_something_else_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other"
+    path.write_text(text)
+    path.chmod(0o755)
+    with pytest.raises(UsageError, match="is no nvdisasm that runs here"):
+        find_disassembler(path)
+    with pytest.raises(UsageError, match="is no nvdisasm that runs here"):
+        find_disassembler(tmp_path / "nowhere")
+
+
+def test_with_no_tool_the_remedy_names_the_ways_to_get_one() -> None:
+    with pytest.raises(CacheError, match=r"^not disassembled: no nvdisasm was found") as caught:
+        disassemble(cubin(), None)
+    assert "--nvdisasm" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF", b"nonsense" * 20, cubin(machine=224), cubin(arch=7)], ids=range(5)
+)
+def test_what_is_no_cubin_reaches_no_tool(tmp_path: Path, content: bytes) -> None:
+    marker = tmp_path / "ran"
+    with pytest.raises(CacheError, match=r"^not disassembled: "):
+        disassemble(content, tool(tmp_path, f"open({str(marker)!r}, 'w')"))
+    assert not marker.exists()
+
+
+def test_the_tool_works_on_a_copy_in_a_directory_of_its_own(tmp_path: Path) -> None:
+    body = (
+        "import stat\npath = sys.argv[-1]\n"
+        "print('/*0000*/', open(path, 'rb').read(4), path, oct(os.stat(os.path.dirname(path)).st_mode))"
+    )
+    text = disassemble(cubin(), tool(tmp_path, body))
+    assert "b'\\x7fELF'" in text
+    assert "0o40700" in text
+    assert not Path(text.split()[2]).exists()
+
+
+def test_a_tool_that_hangs_is_stopped_with_all_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = tool(tmp_path, "import subprocess\nsubprocess.run(['sleep', '60'])")
+    monkeypatch.setattr(disassembly, "TIMEOUT", 0.5)
+    start = time.monotonic()
+    with pytest.raises(CacheError, match=r"took more than \d+ s"):
+        disassemble(cubin(), hanging)
+    assert time.monotonic() - start < 20  # far below the minute that its child sleeps
+
+
+def test_a_tool_that_prints_without_end_is_stopped(tmp_path: Path) -> None:
+    with pytest.raises(CacheError, match="printed more than any cubin gives"):
+        disassemble(cubin(), tool(tmp_path, "while True: print('/*0000*/' * 1000)"))
+
+
+@pytest.mark.parametrize("body", ["", "print('hello')", "sys.stdout.buffer.write(bytes(range(256)))"])
+def test_a_tool_that_prints_no_code_is_an_error(tmp_path: Path, body: str) -> None:
+    with pytest.raises(CacheError, match="printed no code"):
+        disassemble(cubin(), tool(tmp_path, body))
+
+
+@pytest.mark.parametrize(
+    ("arch", "version", "remedy"),
+    [
+        # Triton 3.9's refuses Volta, 3.6's does not know sm_103, 3.2's nothing after sm_90.
+        (70, "V13.1.80", "CUDA 12 reads it"),
+        (103, "V12.8.55", "CUDA 12.9 or later reads it"),
+        (100, "V12.4.127", "CUDA 12.8 or later reads it"),
+        (90, "V12.4.127", "cut off or damaged"),
+    ],
+)
+def test_a_refusal_says_which_tool_would_do(tmp_path: Path, arch: int, version: str, remedy: str) -> None:
+    refusing = tool(tmp_path, "sys.stderr.write('nvdisasm fatal : no\\n' * 999); sys.exit(1)", version)
+    with pytest.raises(
+        CacheError, match=rf"does not read this sm_{arch} cubin \(nvdisasm fatal : no"
+    ) as caught:
+        disassemble(cubin(arch), refusing)
+    assert remedy in str(caught.value.remedy)
+
+
+def test_branches_are_followed_only_where_one_is_indirect(tmp_path: Path) -> None:
+    body = "print('/*0000*/  {} ;', '-ndf' in sys.argv)"
+    assert disassemble(cubin(), tool(tmp_path, body.format("BRA"))).split()[-1] == "True"
+    disassembly._ask.cache_clear()
+    text = disassemble(cubin(80), tool(tmp_path, body.format("@P0 BRX R2 -0x10")))
+    assert text.split()[-1] == "False"
+
+
+def test_a_second_look_needs_no_tool(tmp_path: Path, kept: Path) -> None:
+    first = tool(tmp_path, GOOD)
+    text = disassemble(cubin(), first)
+    first.path.unlink()
+    assert disassemble(cubin(), first) == text
+    assert len(list(kept.iterdir())) == 1
+    with pytest.raises(CacheError):
+        disassemble(cubin(80), first)
+    with pytest.raises(CacheError):  # another version may print another text
+        disassemble(cubin(), first._replace(version="13.2"))
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", None])
+def test_a_kept_text_that_is_damaged_is_made_again(tmp_path: Path, kept: Path, content: bytes | None) -> None:
+    found = tool(tmp_path, GOOD)
+    text = disassemble(cubin(), found)
+    (only,) = kept.iterdir()
+    only.write_bytes(only.read_bytes()[:-5] if content is None else content)
+    assert disassemble(cubin(), found) == text
+
+
+def test_keeping_can_be_switched_off_and_a_place_that_cannot_be_written_is_no_fault(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tool(tmp_path, GOOD)
+    monkeypatch.setenv(CACHE_SWITCH, "off")
+    assert "NOP" in disassemble(cubin(), found)
+    assert not kept.exists()
+    monkeypatch.delenv(CACHE_SWITCH)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert "NOP" in disassemble(cubin(), found)
+
+
+def test_the_oldest_texts_go_when_there_are_too_many(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tool(tmp_path, GOOD)
+    disassemble(cubin(), found)
+    (old,) = kept.iterdir()
+    disassembly._make_room.cache_clear()
+    monkeypatch.setattr(disassembly, "MOST_KEPT", 1)
+    disassemble(cubin(80), found)
+    assert not old.exists()
+    assert len(list(kept.iterdir())) == 1
