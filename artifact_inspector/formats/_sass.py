@@ -119,7 +119,7 @@ def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
 
 # ── Waits ────────────────────────────────────────────────────────────────────────────────────────
 
-_DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d+)")
+_DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d{1,3})\b")
 _ADDRESS = re.compile(r"\[([^\]]+)\]")
 
 
@@ -191,7 +191,7 @@ _COMMITS = {
 
 # ── Matrix operations ────────────────────────────────────────────────────────────────────────────
 
-_SHAPE = re.compile(r"\.(?:(\d+)x(\d+)x(\d+)|(8|16)(8)(\d+))(?=\.|$)")
+_SHAPE = re.compile(r"\.(?:(\d{1,3})x(\d{1,3})x(\d{1,3})|(8|16)(8)(\d{1,3}))(?=\.|$)")
 _TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")
 
 

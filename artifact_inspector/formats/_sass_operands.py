@@ -21,13 +21,13 @@ __all__ = ["decode"]
 
 _STATEMENT = re.compile(r"(?:@!?(U?P\w+)\s+)?([A-Z][\w.:]*)\s*")
 _PREDICATE = re.compile(r"U?P(?:[0-9]|T)$")
-_PLAIN = re.compile(r"[-~|+!\s]*(U?R)(\d+|Z)\b((?:\.\w+)*)")
-_NAMED = re.compile(r"(?<![\w.])(U?P\d|(U?R)(\d+)((?:\.\w+)*))(?!\w)")
+_PLAIN = re.compile(r"[-~|+!\s]*(U?R)(\d{1,3}|Z)\b((?:\.\w+)*)")
+_NAMED = re.compile(r"(?<![\w.])(U?P\d|(U?R)(\d{1,3})((?:\.\w+)*))(?!\w)")
 _BRACKET = re.compile(r"(\w*)\[([^\]]*)\]")
-_COUNT = re.compile(r"\.(?:16dp(\d+)bit\w*\.)?x(\d+)(?=\.|$)")
+_COUNT = re.compile(r"\.(?:16dp(\d+)bit\w*\.)?x(\d{1,3})(?=\.|$)")
 _MATRICES = re.compile(r"88\.(\d)(?=\.|$)")
 _TYPES = re.compile(r"\.([FUS])(8|16|32|64)(?=\.|$)")
-_NUMBER = re.compile(r"0x[\da-f]+$|\d+$")
+_NUMBER = re.compile(r"0x[\da-f]+$|\d{1,3}$")
 _DIMENSIONS = re.compile(r"\.(\d)D")
 
 

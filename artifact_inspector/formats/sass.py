@@ -77,7 +77,7 @@ _BASES = {
         SYNCS.ARRIVE.TRANS64.RED.ART0 BAR.ARV UCGABAR_ARV MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT
         UCCTL UTMACCTL UTMAPF UBLKPF USETMAXREG SETMAXREG UTCATOMSWS UTCCP UTCSHIFT LDT LDTM STT STTM
         UVIRTCOUNT UGETNEXTWORKID UMEMSETS ACQBULK PREEXIT PMTRIG SETCTAID GETLMEMBASE SETLMEMBASE RPCMOV
-        TMML TXQ SETSMEMSIZE GENMETADATA SPMETADATA NEVER
+        TMML TXQ SETSMEMSIZE GENMETADATA SPMETADATA
     """,
 }
 OPCODES = OpcodeTable(
@@ -91,20 +91,23 @@ _SNIFFED = re.compile(
     r'^\t\.headerflags\t@"|^\tcode for sm_\w+$|^[ \t]*/\*0000\*/[ \t]+@?!?[A-Z]|^Function:\S+$', re.M
 )
 _STATEMENT = r"((?:@(!?U?P\w+)\s+)?([A-Z][\w.:]*)[^;]*);"
-_INSTRUCTION = re.compile(rf"\s*/\*([0-9a-f]{{4,}})\*/\s+{_STATEMENT}(?:[^/]*/\* 0x[0-9a-f]{{16}} \*/)?")
-_SECOND_WORD = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/")
+_INSTRUCTION = re.compile(rf"/\*([0-9a-f]{{4,}})\*/\s+{_STATEMENT}")
+_SECOND_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
 _DUMPED = re.compile(rf"(\d\d|--):([-\d]):([-\d]):([-Y]):([0-9a-f])\t{_STATEMENT}")
 _LABEL = re.compile(r"([.$\w][\w.$@]*):\s*$")
 _SYMBOL = re.compile(r"\s*\.type\s+(\S+),@function")
 _SIZE = re.compile(r"\s*\.size\s+(\S+),\((\S+) - \S+\)")
 _HEADING = re.compile(r"\s*Function ?: ?(\S+)\s*$")
-_MARK = re.compile(r'\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", line (\d+))?')
+_MARK = re.compile(r'\s*//## File "(.*?)", line (\d{1,9})(?: inlined at "(.*?)", line (\d{1,9}))?')
 _TARGETS = re.compile(r"`\(([^)]*)\)|(?<![\w.$])(0x[0-9a-f]+|LBB\d+)(?![\w.])")
 _TABLE = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
 
 _WORD_BYTES = 16
+_NEVER = frozenset(("!PT", "!UPT"))
 _JUMPS = frozenset(("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "RET", "KILL", "RTT"))
 _LEAVES = frozenset(("EXIT", "RET", "KILL", "RTT"))
+
+_new = tuple.__new__
 
 
 def sniff(text: str) -> bool:
@@ -147,27 +150,10 @@ def _read(lines: list[str]) -> tuple[tuple[Function, ...], list[str]]:
     marks: list[str] = []
     location: Location | None = None
     body = _Body("?", 1)
-    new, kinds = tuple.__new__, _Kinds()
 
     for number, line in enumerate(lines, 1):
-        found = _INSTRUCTION.match(line)
-        if found is not None:
-            if marks:
-                key = tuple(marks)
-                if key not in chains:
-                    chains[key] = _chain(marks)
-                location, marks = chains[key], []
-            address, text, guard, opcode = found.groups()
-            text = text.rstrip()
-            kind = kinds[opcode] if guard is None else kinds.guarded(guard, opcode)
-            if kind is None:
-                kind = _kind_by_operands(opcode, text)
-            body.add(
-                int(address, 16),
-                new(Instruction, (number, opcode, kind, location, guard, text, _sass_operands.decode)),
-            )
-            continue
-        found = _SECOND_WORD.match(line)
+        code = line.lstrip()
+        found = _SECOND_WORD.match(code)
         if found is not None:
             digits = found[1][:6]
             control = controls.get(digits)
@@ -175,21 +161,24 @@ def _read(lines: list[str]) -> tuple[tuple[Function, ...], list[str]]:
                 control = controls[digits] = _sass.control(int(found[1], 16))
             body.controls.append(control)
             continue
+        found = _INSTRUCTION.match(code)
+        if found is not None:
+            if marks:
+                key = tuple(marks)
+                if key not in chains:
+                    chains[key] = _chain(marks)
+                location, marks = chains[key], []
+            body.take(number, location, *found.groups())
+            continue
         found = _MARK.match(line)
         if found is not None:
             marks.append(line)
             continue
         found = _DUMPED.match(line)
         if found is not None:
-            text, guard, opcode = found[6].rstrip(), found[7], found[8]
-            kind = kinds[opcode] if guard is None else kinds.guarded(guard, opcode)
-            if kind is None:
-                kind = _kind_by_operands(opcode, text)
             body.controls.append(_sass.dumped_control(*found.groups()[:5]))
-            address = len(body.instructions) * _WORD_BYTES
-            body.add(
-                address, new(Instruction, (number, opcode, kind, None, guard, text, _sass_operands.decode))
-            )
+            address = f"{len(body.instructions) * _WORD_BYTES:x}"
+            body.take(number, None, address, *found.groups()[5:])
             continue
         found = _LABEL.match(line)
         if found is not None:
@@ -243,17 +232,10 @@ def _chain(marks: list[str]) -> Location:
     return tuple(frames if caller is None else [*frames, caller])
 
 
-class _Kinds(dict[str, EventKind | None]):
-    """Kinds by opcode; None for one whose operands decide."""
-
-    def __missing__(self, opcode: str) -> EventKind | None:
-        undecided = opcode.startswith(("HADD2.F32", "HFMA2", "FHADD"))
-        kind = self[opcode] = None if undecided else OPCODES.kind(f"{opcode}.")
-        return kind
-
-    def guarded(self, guard: str, opcode: str) -> EventKind | None:
-        """The kind under a guard: what never runs (Turing's `@!PT LDS RZ, [RZ]`) only fills a place."""
-        return OPCODES.kind("NEVER.") if guard in ("!PT", "!UPT") else self[opcode]
+@lru_cache(maxsize=4096)
+def _kind(opcode: str) -> EventKind | None:
+    """The kind of an opcode, None where its operands decide."""
+    return None if opcode.startswith(("HADD2.F32", "HFMA2", "FHADD")) else OPCODES.kind(f"{opcode}.")
 
 
 @lru_cache(maxsize=4096)
@@ -276,15 +258,24 @@ class _Body:
         self.instructions: list[Instruction] = []
         self.controls: list[Control] = []
         self.labels: list[tuple[int, str]] = []
-        self.places: dict[int, int] = {}
-        """Address → index of the instruction there."""
+        self.addresses: list[str] = []
         self.jumps: list[int] = []
 
-    def add(self, address: int, instruction: Instruction) -> None:
-        self.places[address] = len(self.instructions)
-        if instruction.opcode.partition(".")[0] in _JUMPS:
+    def take(
+        self, line: int, location: Location | None, address: str, text: str, guard: str | None, opcode: str
+    ) -> None:
+        """Add an instruction."""
+        text = text.rstrip()
+        # What never runs (`@!PT LDS RZ, [RZ]` on Turing) only fills a place.
+        kind = EventKind.OTHER if guard in _NEVER else _kind(opcode)
+        if kind is None:
+            kind = _kind_by_operands(opcode, text)
+        elif kind is EventKind.BRANCH and opcode.partition(".")[0] in _JUMPS:
             self.jumps.append(len(self.instructions))
-        self.instructions.append(instruction)
+        self.addresses.append(address)
+        self.instructions.append(
+            _new(Instruction, (line, opcode, kind, location, guard, text, _sass_operands.decode))
+        )
 
     @property
     def falls_off(self) -> bool:
@@ -298,12 +289,13 @@ class _Body:
         marks = [(at, name) for at, name in self.labels if at < stop]
         titles = dict(reversed(marks))
         places = {name: at for at, name in marks}
+        places |= {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}
         ends: dict[int, tuple[list[int], bool]] = {}
         for at in self.jumps:
             names, falls = _jump(instructions[at])
             goes = []
             for name in names:
-                place = self.places.get(int(name, 16)) if name.startswith("0x") else places.get(name)
+                place = places.get(name)
                 if place is None:
                     problems.append(f"line {instructions[at].line}: no label {name} in function {self.name}")
                 else:
@@ -349,8 +341,6 @@ def _jump(instruction: Instruction) -> tuple[list[str], bool]:
     else:
         table = _TABLE.search(operands)
         names = [] if table is None else table[1].split(",")
-    if guard in ("!PT", "!UPT"):
-        return [], True
     # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition beside the guard.
     conditional = base in ("BRA", "JMP") and "," in operands
     return names, conditional or guard not in (None, "PT", "UPT")

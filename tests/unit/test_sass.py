@@ -414,3 +414,18 @@ def test_a_file_without_an_instruction_is_an_error() -> None:
 def test_a_disassembly_is_recognised_by_its_head(text: str) -> None:
     assert FORMAT.sniff(text)
     assert not FORMAT.sniff(".version 8.4\n.target sm_80\n")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "HGMMA.64x99999999x16.F32 R24, gdesc[UR4], R24",
+        f"FADD R{'9' * 5000}, R1, R2",
+        "DEPBAR.LE SB0, " + "9" * 5000,
+    ],
+)
+def test_a_number_beyond_all_sense_names_nothing(statement: str) -> None:
+    odd = one(statement)
+    assert len(odd.operands.results) <= 1
+    assert FORMAT.matrix(odd, NOTHING) is None
+    assert FORMAT.wait(odd, NOTHING) is None
