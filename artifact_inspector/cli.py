@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from artifact_inspector.cache import Artifact, Cache
     from artifact_inspector.compiling import CompileResult
     from artifact_inspector.facts import KernelFacts
+    from artifact_inspector.inspection import Disassemble
 
 __all__ = ["app", "main"]
 
@@ -123,6 +124,13 @@ KernelName = Annotated[
     typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name),
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
+Sass = Annotated[
+    bool, typer.Option("--sass", metavar="", help="Disassemble cubins with nvdisasm, and read SASS too.")
+]
+Nvdisasm = Annotated[
+    Path | None,
+    typer.Option("--nvdisasm", metavar="PATH", help="This nvdisasm, rather than Triton's or that on PATH."),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
 Targets = Annotated[
     list[str] | None,
@@ -138,7 +146,9 @@ def inspect(
     target: Targets = None,
     stage: Annotated[
         list[str] | None,
-        typer.Option("--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, amdgcn."),
+        typer.Option(
+            "--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, sass, amdgcn."
+        ),
     ] = None,
     ir: Annotated[
         bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
@@ -150,10 +160,14 @@ def inspect(
         list[str] | None,
         typer.Option("--on", metavar="GPU", help="Give the occupancy on these GPUs too: sm_89, MI300X …"),
     ] = None,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
 ) -> None:
     """Say in which order each kernel of a cache loads and computes."""
     with _exit_codes(json=json):
-        _report(cache, name, target or [], stage or [], region, on or [], json=json, ir=ir)
+        _report(
+            cache, name, target or [], stage or [], region, on or [], nvdisasm, json=json, ir=ir, sass=sass
+        )
 
 
 @app.command()
@@ -166,13 +180,16 @@ def findings(
         str | None,
         typer.Option("--explain", metavar="CODE", help="Say what a finding means: AI003, narrow-loads, all."),
     ] = None,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
 ) -> None:
     """List what stands out in each kernel, or explain one finding."""
     with _exit_codes(json=json):
         if explain is not None:
             _explain(explain)
         else:
-            _list_findings(cache, name, target or [], json=json)
+            disassemble = _disassembler(nvdisasm) if sass or nvdisasm is not None else None
+            _list_findings(cache, name, target or [], disassemble, json=json)
 
 
 @app.command()
@@ -216,7 +233,7 @@ def demo(
         from artifact_inspector.report.console import show
 
         rows = _compile([], target or DEMO_TARGETS, out)
-        _report(out, name, target or [], [], None, [], json=json, ir=False)
+        _report(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)
         _found_refusals(rows)
@@ -237,9 +254,11 @@ def _report(
     stages: list[str],
     region: str | None,
     on: list[str],
+    nvdisasm: Path | None,
     *,
     json: bool,
     ir: bool,
+    sass: bool,
 ) -> None:
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.selection import choose, narrow, parse_stages, parse_targets
@@ -247,12 +266,13 @@ def _report(
     wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
     cache = _open(path)
     chosen = choose(cache, name, wanted, only)
-    kernels = _inspect(cache, chosen)
+    disassemble = _disassembler(nvdisasm) if sass or nvdisasm is not None else None
+    kernels = _inspect(cache, chosen, disassemble)
     if region is not None and len(kernels) != 1:
         raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
     kernels = [narrow(kernel, only, region) for kernel in kernels]
     if ir:
-        _list_region(kernels, json=json)
+        _list_region(kernels, disassemble, json=json)
     elif json:
         from artifact_inspector.report.json import as_text, cache_document
 
@@ -281,14 +301,21 @@ def _open(path: Path | None) -> Cache:
         raise CacheError(error.message, remedy) from None
 
 
-def _list_findings(path: Path | None, name: str | None, targets: list[str], *, json: bool) -> None:
+def _list_findings(
+    path: Path | None,
+    name: str | None,
+    targets: list[str],
+    disassemble: Disassemble | None,
+    *,
+    json: bool,
+) -> None:
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.findings import FindingsReport, findings_document
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.selection import choose, parse_targets
 
     cache = _open(path)
-    kernels = _inspect(cache, choose(cache, name, parse_targets(targets)))
+    kernels = _inspect(cache, choose(cache, name, parse_targets(targets)), disassemble)
     if json:
         write(as_text(findings_document(kernels), sys.stdout.encoding), sys.stdout)
     else:
@@ -304,17 +331,33 @@ def _explain(word: str) -> None:
     show(RulePages(pick_rules(word)), sys.stdout)
 
 
-def _inspect(cache: Cache, chosen: tuple[Artifact, ...]) -> list[KernelFacts]:
+def _disassembler(path: Path | None) -> Disassemble:
+    """What makes text of a cubin; without a tool it says, for each cubin, that there is none."""
+    from artifact_inspector.disassembly import disassemble, find_disassembler
+
+    tool = find_disassembler(path)
+    return lambda cubin: disassemble(cubin, tool)
+
+
+def _inspect(
+    cache: Cache, chosen: tuple[Artifact, ...], disassemble: Disassemble | None
+) -> list[KernelFacts]:
     from artifact_inspector.inspection import inspect_cache
     from artifact_inspector.report.progress import progress_bar
 
     with progress_bar(len(chosen), "reading") as advance:
-        return list(inspect_cache(cache, chosen, progress=lambda artifact: advance(artifact.display_name)))
+        return list(
+            inspect_cache(
+                cache,
+                chosen,
+                progress=lambda artifact: advance(artifact.display_name),
+                disassemble=disassemble,
+            )
+        )
 
 
-def _list_region(kernels: list[KernelFacts], *, json: bool) -> None:
-    from artifact_inspector.cache import read_stage
-    from artifact_inspector.inspection import read_module
+def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:
+    from artifact_inspector.inspection import read_module, read_source
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.json import as_text, listing_document
     from artifact_inspector.report.listing import Listing, list_lines
@@ -324,13 +367,14 @@ def _list_region(kernels: list[KernelFacts], *, json: bool) -> None:
         raise UsageError(f"--ir prints one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
     kernel = kernels[0]
     facts = pick_stage(kernel)
-    module = read_module(kernel.artifact, facts.stage, [])
+    source = read_source(kernel.artifact, facts.stage, [], disassemble)
+    module = read_module(kernel.artifact, facts.stage, [], disassemble)
     found = facts.region(kernel.principal or "") or next(iter(facts.regions), None)
-    if module is None or found is None:
+    if source is None or module is None or found is None:
         raise CacheError(f"{facts.file} holds no region that can be printed.")
     work = facts.work.get(found.id)
     levels = {} if work is None else dict(work.in_flight.levels)
-    lines = list_lines(read_stage(kernel.artifact, facts.stage.value).source, module, found, levels)
+    lines = list_lines(source, module, found, levels)
     if json:
         write(as_text(listing_document(kernel, facts, found.id, lines), sys.stdout.encoding), sys.stdout)
     else:

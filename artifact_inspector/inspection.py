@@ -37,8 +37,9 @@ from artifact_inspector.errors import CacheError, ParseError
 from artifact_inspector.facts import COUNTED, KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.formats import Format, format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
+from artifact_inspector.source import SourceText
 
-__all__ = ["inspect_artifact", "inspect_cache", "read_module"]
+__all__ = ["Disassemble", "inspect_artifact", "inspect_cache", "read_module", "read_source"]
 
 _PLAIN = re.compile(r"[^\w$]")
 _FAULTS = (
@@ -54,27 +55,64 @@ MOST_PROBLEMS = 20
 """Problems of one file that are named one by one; the rest is counted."""
 
 
+Disassemble = Callable[[bytes], str]
+"""Cubin → its machine code as text; raises CacheError where there is none."""
+
+
 def inspect_cache(
     cache: Cache,
     artifacts: Iterable[Artifact] | None = None,
     *,
     progress: Callable[[Artifact], None] | None = None,
+    disassemble: Disassemble | None = None,
 ) -> Iterator[KernelFacts]:
-    """The facts of a cache's kernels, one after the other; `progress` is told of each beforehand."""
+    """The facts of a cache's kernels, one after the other.
+
+    Args:
+        progress: is told of each kernel beforehand.
+        disassemble: makes SASS a stage of kernels that have a cubin; without it only a saved `.sass` is one.
+    """
     for artifact in cache.entries if artifacts is None else artifacts:
         if progress is not None:
             progress(artifact)
-        yield inspect_artifact(artifact)
+        yield inspect_artifact(artifact, disassemble)
 
 
-def inspect_artifact(artifact: Artifact) -> KernelFacts:
+def inspect_artifact(artifact: Artifact, disassemble: Disassemble | None = None) -> KernelFacts:
     """The facts of one kernel from whichever of its stages can be read."""
-    reading = _Reading(artifact)
+    reading = _Reading(artifact, disassemble)
     with _without_collection():
         for stage in Stage:
-            if stage.value in artifact.files:
-                reading.read(stage)
+            reading.read(stage)
         return reading.facts()
+
+
+def read_source(
+    artifact: Artifact, stage: Stage, problems: list[Problem], disassemble: Disassemble | None = None
+) -> SourceText | None:
+    """The text of a stage, SASS from the cubin where it was not saved; None with the reason in `problems`."""
+    if stage is Stage.SASS and stage.value not in artifact.files:
+        if disassemble is None or "cubin" not in artifact.files:
+            return None
+        path = artifact.relative("cubin")
+        try:
+            read = read_binary(artifact)
+            return None if read is None else SourceText(path, disassemble(read[1]))
+        except CacheError as error:
+            said = f"{error.message} {error.remedy or ''}".strip()
+            problems.append(Problem(path, said.removeprefix(f"{path}: ")))
+            return None
+    if stage.value not in artifact.files:
+        return None
+    try:
+        text = read_stage(artifact, stage.value)
+    except CacheError as error:
+        path = artifact.relative(stage.value)
+        problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
+        return None
+    if text.problem is not None:
+        problems.append(text.problem)
+    return text.source if text.source.text.strip() else None
 
 
 @contextmanager
@@ -89,35 +127,31 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def read_module(artifact: Artifact, stage: Stage, problems: list[Problem]) -> Module | None:
-    """The parsed file of a stage, or None with the reason added to `problems`."""
-    try:
-        text = read_stage(artifact, stage.value)
-    except CacheError as error:
-        path = artifact.relative(stage.value)
-        problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
-        return None
-    if text.problem is not None:
-        problems.append(text.problem)
-    if not text.source.text.strip():
+def read_module(
+    artifact: Artifact, stage: Stage, problems: list[Problem], disassemble: Disassemble | None = None
+) -> Module | None:
+    """The parsed text of a stage, or None with the reason added to `problems`."""
+    source = read_source(artifact, stage, problems, disassemble)
+    if source is None:
         return None
     try:
-        module = format_of(stage).parse(text.source, stage)
+        module = format_of(stage).parse(source, stage)
     except ParseError as error:
-        problems.append(Problem(artifact.relative(stage.value), error.message))
+        problems.append(Problem(source.name, error.message))
         return None
     said = list(module.problems)
     if len(said) > MOST_PROBLEMS:
         said[MOST_PROBLEMS:] = [f"… and {len(said) - MOST_PROBLEMS} more"]
-    problems += [Problem(artifact.relative(stage.value), problem) for problem in said]
+    problems += [Problem(source.name, problem) for problem in said]
     return module
 
 
 class _Reading:
     """A kernel while its stages are read: what one leaves for those after it."""
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, disassemble: Disassemble | None) -> None:
         self.artifact = artifact
+        self._disassemble = disassemble
         self.problems: list[Problem] = []
         self.stages: dict[Stage, StageFacts] = {}
         self._references: dict[str, tuple[ReferenceRegion, ...]] = {}
@@ -134,10 +168,9 @@ class _Reading:
         self._measure: StageFacts | None = None
 
     def read(self, stage: Stage) -> None:
-        """Take in one stage."""
-        path = self.artifact.relative(stage.value)
-        with self._own_faults(path):
-            module = read_module(self.artifact, stage, self.problems)
+        """Take in one stage, if it is there."""
+        with self._own_faults(f"{self.artifact.directory} ({stage.value})"):
+            module = read_module(self.artifact, stage, self.problems, self._disassemble)
             if module is None:
                 return
             language = format_of(stage)
@@ -145,7 +178,7 @@ class _Reading:
             exact = not self._references and language.access is not None and module.is_whole
             if exact:
                 self._references = _references(module, language)
-            facts = self._stage(path, module, language, exact=exact)
+            facts = self._stage(module, language, exact=exact)
             self.stages[stage] = facts
             self._measure = facts if exact or self._measure is None else self._measure
 
@@ -195,7 +228,7 @@ class _Reading:
 
     # -- one stage ---------------------------------------------------------------------
 
-    def _stage(self, path: str, module: Module, language: Format, *, exact: bool) -> StageFacts:
+    def _stage(self, module: Module, language: Format, *, exact: bool) -> StageFacts:
         counts: Counter[EventKind] = Counter()
         unknown: Counter[str] = Counter()
         regions: list[RegionFacts] = []
@@ -228,13 +261,13 @@ class _Reading:
                         waits.append(WaitFacts(instruction.line, wait.op, wait.depth, wait.queue, home))
                 elif instruction.kind is EventKind.UNKNOWN:
                     unknown[instruction.opcode] += 1
-            with self._own_faults(path):
+            with self._own_faults(module.name):
                 read = StageAccesses(code, module, language, find_accesses(code, module, language))
                 functions[original or function.name] = read
                 work |= self._work(read, found, prefix, language, exact=exact)
         return StageFacts(
             module.stage,
-            path,
+            module.name,
             counts.total(),
             dict(unknown.most_common()),
             {kind.count_name: counts[kind] for kind in COUNTED},
@@ -251,7 +284,8 @@ class _Reading:
         """What each region of a function does; what is known of its loops is kept for the end."""
         code, module = read.code, read.module
         stage, warps = module.stage, self.artifact.num_warps
-        last = not any(s.value in self.artifact.files for s in Stage if s.order > stage.order)
+        files = self.artifact.files
+        last = not any(s.value in files for s in Stage if s.order > stage.order)
         # What staying in bounds costs is told by the first and the last stages; LLIR is on the way.
         told = stage is not Stage.LLIR or last
         checks = find_bounds_checks(code, read.accesses, language) if told else ()

@@ -122,8 +122,9 @@ _NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tc
 
 
 def sniff(text: str) -> bool:
-    """True when the text names an `sm_` target, as every PTX module must (PTX ISA 11.1.2)."""
-    return _TARGET.search(text[:20_000]) is not None
+    """True when the text names its version and an `sm_` target, as every PTX module must (PTX ISA 11.1)."""
+    head = text[:20_000]
+    return _VERSION.search(head) is not None and _TARGET.search(head) is not None
 
 
 def parse(source: SourceText, stage: Stage) -> Module:

@@ -51,11 +51,41 @@ class MlirLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
     }
 
 
+class SassLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
+    """SASS as NVIDIA's disassemblers print it.
+
+    Source: CUDA Binary Utilities, Instruction Set Reference.
+    """
+
+    name = "SASS"
+    aliases: ClassVar[list[str]] = ["sass"]
+    filenames: ClassVar[list[str]] = ["*.sass"]
+    url = "https://docs.nvidia.com/cuda/cuda-binary-utilities/"
+    tokens: ClassVar[dict[str, Any]] = {
+        "root": [
+            (r"\s+", Whitespace),
+            (r"//[^\n]*|/\*.*?\*/", Comment),
+            (r'"[^"\n]*"', String.Double),
+            (r"@!?U?P(?:\d|T)\b", Keyword.Pseudo),
+            (r"!?U?P(?:\d|T)\b", Name.Variable),
+            (r"-?\|?U?R(?:\d+|Z)\b(?:\.\w+)*", Name.Variable),
+            (r"`?\(?\.L_\w+\)?:?", Name.Label),
+            (r"\.[\w.]+", Name.Attribute),
+            (r"[A-Z][A-Z0-9_]+(?:\.[A-Za-z0-9_]+)*", Name.Builtin),
+            (r"-?0x[0-9a-fA-F]+", Number.Hex),
+            (r"-?\d+(?:\.\d+)?", Number),
+            (r"[A-Za-z_$][\w$]*:?", Name),
+            (r".", Punctuation),
+        ]
+    }
+
+
 _LEXERS = {
     Stage.TTIR: MlirLexer,
     Stage.TTGIR: MlirLexer,
     Stage.LLIR: LlvmLexer,
     Stage.PTX: PtxLexer,
+    Stage.SASS: SassLexer,
     Stage.AMDGCN: AMDGPULexer,
 }
 

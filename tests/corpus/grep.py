@@ -35,6 +35,7 @@ def count(stage: str, text: str) -> dict[str, int]:
         "llir": (llvm_opcodes, LLVM),
         "ptx": (ptx_opcodes, PTX),
         "amdgcn": (amdgcn_opcodes, AMDGCN),
+        "sass": (sass_opcodes, SASS),
     }[stage]
     found: Counter[str] = Counter()
     for opcode in opcodes(text):
@@ -216,3 +217,30 @@ def amdgcn_opcodes(text: str) -> Iterator[str]:
             is_code = ".text" in line
         elif is_code and re.match(r"[a-z]+_\w+|exp |s_", line):
             yield from (part.strip() for part in line.split(" :: "))
+
+
+# -- SASS ---------------------------------------------------------------------------------------
+
+SASS = {
+    "async_copy": r"LDGSTS|UTMALDG|UBLKCP",
+    "global_load": r"LDG\b|LD\b",
+    "commit": r"LDGDEPBAR",
+    "wait": r"DEPBAR|SYNCS\.PHASECHK|WARPGROUP\.DEPBAR",
+    "shared_load": r"LDSM?\b",
+    "shared_store": r"STSM?\b",
+    "matrix": r"[HIDQO]G?MMA|UTC\w*MMA",
+    "barrier": r"BAR\.",
+    "global_store": r"STG?\b",
+    "atomic": r"RED|ATOM",
+    # `HADD2.F32 R, -RZ, R.H0_H0` converts, `HFMA2.MMA R, -RZ, RZ, 1, 1` sets a constant
+    "float": r"(?!(HADD2\.F32|HFMA2)\S* .*-RZ)"
+    r"(F(ADD|MUL|FMA|MNMX3?|SETP?|CHK|SWZADD)2?\b|MUFU|D(ADD|MUL|FMA|SETP)|H(ADD|MUL|FMA|SETP?|MNMX)2)",
+}
+
+
+def sass_opcodes(text: str) -> Iterator[str]:
+    """Instructions with their operands, without their predicate."""
+    for line in text.splitlines():
+        found = re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z].*?);", line)
+        if found is not None:
+            yield found[1].strip()

@@ -15,6 +15,7 @@ NOWHERE = {
     "llir": {"layout_conversion"},
     "ptx": {"layout_conversion"},
     "amdgcn": {"async_copy", "commit", "layout_conversion"},
+    "sass": {"async_copy", "commit", "wait", "matrix", "atomic", "layout_conversion"},
 }
 """Kinds that a stage has no instruction for, or that no fixture shows there."""
 

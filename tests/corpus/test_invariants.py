@@ -39,7 +39,7 @@ def test_a_file_is_recognised_by_its_own_format_and_no_other(stage: Stage) -> No
 def test_every_stage_of_a_fixture_is_read_without_a_problem(kernel: Saved) -> None:
     assert kernel.facts.problems == ()
     assert list(kernel.facts.stages) == kernel.stages
-    assert len(kernel.stages) == 4
+    assert len([stage for stage in kernel.stages if stage is not Stage.SASS]) == 4
 
 
 @pytest.mark.parametrize(("kernel", "stage"), FILES)

@@ -101,6 +101,7 @@ def test_tiles_and_commits_are_those_that_ttgir_spells_out(kernel: Saved) -> Non
 
 DEPTHS = {
     Stage.PTX: r"cp\.async\.wait_group\s+(\w+)",
+    Stage.SASS: r"DEPBAR\.LE SB\d, (\w+)",
     Stage.AMDGCN: r"vmcnt\((\d+)\)|s_wait_loadcnt (\w+)",
 }
 

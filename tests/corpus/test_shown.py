@@ -144,7 +144,7 @@ READ = {
         "loop@53": [*["interleaved"] * 3, "clustered"],
         "loop@57": [*["interleaved"] * 2, *["unrolled"] * 2],
     },
-    "3.6.0/sm_80/copy": {"straight": ["no-compute"] * 4},
+    "3.6.0/sm_80/copy": {"straight": ["no-compute"] * 5},
     "3.6.0/gfx942/copy": {"straight": ["no-compute"] * 4},
     # Scales go straight into tensor memory on sm_100; gfx950 prefetches them with a and b.
     "3.6.0/sm_100/dot_scaled": {"loop@25": ["serial", *["partly pipelined(1)"] * 3]},

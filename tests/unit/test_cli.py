@@ -221,7 +221,7 @@ def test_target_narrows_in_any_spelling(cache: Path, target: str) -> None:
     [
         (["--target", "sm_75"], "sm_80 (1)"),
         (["--target", "nonsense"], "names no GPU"),
-        (["--stage", "sass"], "ttir, ttgir, llir, ptx, amdgcn"),
+        (["--stage", "nvvm"], "ttir, ttgir, llir, ptx, amdgcn, sass"),
         (["twice", "--region", "loop@7"], "straight"),
         (["--no-such-option"], "No such option"),
     ],
