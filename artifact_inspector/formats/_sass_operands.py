@@ -46,7 +46,7 @@ _COMPARISONS = _words("ISETP FSETP DSETP HSETP2 PSETP PLOP3 UISETP UFSETP UPSETP
 """Two predicates and no register are written."""
 _CARRIES = _words("IADD IADD3 IADD32I UIADD3 LEA ULEA IMAD UIMAD VOTE VOTEU")
 """Predicates right behind the result are written too."""
-_GLOBAL = _words("LD LDG ST STG ATOM ATOMG RED REDG CCTL LDGSTS")
+_GLOBAL = _words("LD LDG ST STG ATOM ATOMG RED REDG CCTL LDGSTS QSPC")
 _SIZED = _words("LD LDG LDS LDL LDC LDCU ULDC ATOM ATOMG ATOMS ST STG STS STL RED REDG STAS REDAS")
 _SCALES = 5
 """Place of the operand of `UTC*MMA` that holds the addresses of both scales, where there are scales."""
@@ -164,6 +164,9 @@ def _addressed(base: str, opcode: str, operand: str, place: int) -> list[str]:
                     width = 2 if ".E" in opcode and not suffix and not is_shared else 1
                 else:
                     width = 2
+            elif base.startswith("UBLK"):
+                # An address in global memory has 64 bits; beside that in shared memory stands the barrier.
+                width = 1 if place and ".G.S" in opcode else 2
             elif base.startswith("UTMA"):
                 found = _DIMENSIONS.search(opcode)
                 # Where in shared memory, a load's barrier, the coordinates; and the tensor map.
@@ -179,7 +182,8 @@ def _widths(opcode: str) -> _Widths:
         return _matrix_widths(opcode)
     if base in _SIZED:
         width = (bytes_of(opcode) + 3) // 4
-        return _Widths(width // 2 if ".ENL2" in opcode else width, (width,))
+        width = width // 2 if ".ENL2" in opcode else width  # in two ranges
+        return _Widths(width, (width,))
     if base in ("LDSM", "STSM"):
         found = _MATRICES.search(opcode)
         width = 1 if found is None else int(found[1])
@@ -194,6 +198,8 @@ def _widths(opcode: str) -> _Widths:
         return _Widths(2, (2,))
     if base in ("F2F", "I2F", "F2I", "FRND", "I2I"):
         return _conversion_widths(base, opcode)
+    if base == "MOVM":
+        return _Widths(2 if ".U4TO8" in opcode else 1, (1,))
     if base == "CS2R":
         return _Widths(1 if ".32" in opcode else 2, (1,))
     if base in ("RET", "CALL", "BRX", "JMX", "LEPC"):

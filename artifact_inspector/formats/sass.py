@@ -86,7 +86,6 @@ OPCODES = OpcodeTable(
 """Every prefix ends in a dot, and so does the opcode that is looked up: no name stands for a longer one."""
 
 _TARGET = re.compile(r"^\t\.target\t(sm_\w+)|\bEF_CUDA_(SM\d+)\b|^\tcode for (sm_\w+)", re.M)
-_REGISTERS = re.compile(r'^\t\.sectioninfo\t@"SHI_REGISTERS=(\d+)"', re.M)
 _SNIFFED = re.compile(
     r'^\t\.headerflags\t@"|^\tcode for sm_\w+$|^[ \t]*/\*0000\*/[ \t]+@?!?[A-Z]|^Function:\S+$', re.M
 )
@@ -133,9 +132,6 @@ def parse(source: SourceText, stage: Stage) -> Module:
     target = _TARGET.search(text)
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
-    registers = _REGISTERS.search(text)
-    if registers is not None:
-        attributes["registers"] = registers[1]
     return Module(stage, source.name, functions, attributes, tuple(problems))
 
 
