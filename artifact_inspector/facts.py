@@ -13,6 +13,7 @@ from artifact_inspector.analysis.conversions import Conversion
 from artifact_inspector.analysis.generation import Generation
 from artifact_inspector.analysis.identity import Identity
 from artifact_inspector.analysis.inflight import InFlight
+from artifact_inspector.analysis.issue import Issue
 from artifact_inspector.analysis.load_widths import LoadWidth
 from artifact_inspector.analysis.matrix import MatrixWork
 from artifact_inspector.analysis.occupancy import Occupancy, find_occupancy
@@ -65,6 +66,8 @@ class RegionWork:
     """TTGIR only."""
     slots: tuple[Slot, ...]
     """Between the schedule hints of a loop; empty where it has none."""
+    issue: Issue | None
+    """SASS with its encoding only."""
 
 
 @dataclass(frozen=True, slots=True)

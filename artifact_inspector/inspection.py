@@ -21,6 +21,7 @@ from artifact_inspector.analysis.conversions import find_conversions
 from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.identity import Identity, check_identity
 from artifact_inspector.analysis.inflight import find_in_flight
+from artifact_inspector.analysis.issue import find_issue
 from artifact_inspector.analysis.load_widths import LoadWidth, explain_widths
 from artifact_inspector.analysis.matrix import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts, judge
@@ -313,6 +314,7 @@ class _Reading:
                 if stage is Stage.TTGIR
                 else (),
                 find_slots(code, region),
+                find_issue(code, region),
             )
         if stage is Stage.TTGIR:
             # of regions that only later stages have

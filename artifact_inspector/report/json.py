@@ -202,6 +202,13 @@ def _work(kernel: KernelFacts, stage: StageFacts, region: str) -> Document:
             {"kind": x.kind, "memory": x.memory, "matrix": x.matrix, "lines": [x.first, x.last]}
             for x in work.slots
         ],
+        "issue": None
+        if work is None or work.issue is None
+        else {
+            "cycles": work.issue.cycles,
+            "instructions": work.issue.instructions,
+            "waits": [{"line": line, "scoreboards": list(boards)} for line, boards in work.issue.waits],
+        },
         "matrix_generation": None
         if generation is None
         else {

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from artifact_inspector.analysis.bounds_checks import Check
 from artifact_inspector.analysis.conversions import Conversion
 from artifact_inspector.analysis.inflight import InFlight
+from artifact_inspector.analysis.issue import Issue
 from artifact_inspector.analysis.matrix import MatrixWork
 from artifact_inspector.analysis.pipeline import Pipeline
 from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts
@@ -38,6 +39,8 @@ def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterato
     slots = [f"{slot.kind} {slot.memory + slot.matrix}" for slot in work.slots]
     if slots:
         yield "slots", f"between schedule hints: {' | '.join(slots)}"
+    if work.issue is not None and is_loop:
+        yield "issue", _issue(work.issue)
     for note in work.in_flight.notes:
         yield "in flight", f"{note} ({last.stage.value})"
 
@@ -122,6 +125,14 @@ def _conversions(found: Iterable[Conversion]) -> Iterator[str]:
             f"{conversion.change}, {conversion.bytes} B {how[conversion.through_shared]} "
             f"({where}ttgir line {conversion.line})"
         )
+
+
+def _issue(found: Issue) -> str:
+    text = f"{found.instructions} instructions, at least {found.cycles} cycles a pass by their stall counts"
+    if not found.waits:
+        return text
+    lines = ", ".join(str(line) for line, _ in found.waits[:4]) + (" …" if len(found.waits) > 4 else "")
+    return f"{text}; {len(found.waits)} of them wait for scoreboards too (lines {lines})"
 
 
 def _checks(work: RegionWork, stage: Stage) -> Iterator[str]:

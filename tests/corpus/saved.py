@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.cache import Artifact, open_cache, read_stage
-from artifact_inspector.formats import format_of
 from artifact_inspector.facts import KernelFacts
+from artifact_inspector.formats import format_of
 from artifact_inspector.inspection import inspect_artifact
 from artifact_inspector.model import Module, Stage
 

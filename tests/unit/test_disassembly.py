@@ -70,6 +70,7 @@ def test_the_path_given_comes_first_then_triton_s_then_path_then_the_toolkit(
         program(place, GOOD)
     (wheel / "__init__.py").write_text("raise SystemExit('imported')")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    monkeypatch.delitem(sys.modules, "triton", raising=False)  # another test may have imported it
     monkeypatch.setenv("PATH", str(places[1].parent))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
     given = program(tmp_path / "given", GOOD)

@@ -12,8 +12,8 @@ import pytest
 
 from artifact_inspector.analysis.order import RegionFacts, signature_of
 from artifact_inspector.cache import open_cache
-from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.facts import KernelFacts
+from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.inspection import inspect_cache
 from artifact_inspector.model import Stage
 from artifact_inspector.source import SourceText
