@@ -291,7 +291,7 @@ class _Reading:
         told = stage is not Stage.LLIR or last
         checks = find_bounds_checks(code, read.accesses, language) if told else ()
         buffers = find_loop_buffers(code, regions, module, language, exact=exact)
-        in_flight = find_in_flight(code, regions, module, language, self._threads)
+        in_flight = find_in_flight(code, regions, module, language, self._threads(module.stage))
         work = {}
         for region in regions:
             name = prefix + region.id
@@ -322,10 +322,18 @@ class _Reading:
             self._warps[prefix] = warps_of(code, every, module, warps)
         return work
 
-    @property
-    def _threads(self) -> int | None:
+    def _threads(self, stage: Stage) -> int | None:
+        """Threads that share what moves for a whole block; in tensor-level IR, for a cluster of them.
+
+        None for a warp-specialised kernel: its partitions load for each other.
+        """
         warps, target = self.artifact.num_warps, self.artifact.target
-        return None if warps is None or target is None else warps * target.warp_size
+        tensor = self._functions.get(Stage.TTGIR, {})
+        if warps is None or target is None or any(read.code.function.partitions for read in tensor.values()):
+            return None
+        blocks = self.artifact.metadata.get("num_ctas")
+        together = blocks if stage.order <= Stage.TTGIR.order and isinstance(blocks, int) else 1
+        return warps * target.warp_size * max(1, together)
 
     # -- all stages together -----------------------------------------------------------
 

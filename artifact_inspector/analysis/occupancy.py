@@ -29,8 +29,8 @@ class Occupancy:
     warps_at_most: int | None
     """Warps that the unit can hold of the leanest kernel."""
     limited_by: tuple[str, ...]
-    """Resources that allow no more: `registers`, `shared memory`, `warps`, `blocks`, `barriers`,
-    `tensor memory`; several where they allow equally many."""
+    """Resources that allow no more: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several
+    where they allow equally many."""
     allowed: Mapping[str, int]
     """Resource → blocks that it alone would allow; no row for one that is not used or not known."""
     missing: tuple[str, ...]
@@ -105,8 +105,9 @@ def find_occupancy(
         allowed["tensor memory"] = holds.tensor_columns // tensor_columns
     if missing or not warps_per_block:
         return Occupancy(unit, None, None, holds.warps, (), allowed, tuple(missing))
-    blocks = min(allowed.values())
-    limited_by = tuple(name for name, most in allowed.items() if most == blocks)
+    # Blocks that find no tensor memory are resident all the same, and wait for it.
+    blocks = min(most for name, most in allowed.items() if name != "tensor memory")
+    limited_by = tuple(name for name, most in allowed.items() if most == blocks and name != "tensor memory")
     return Occupancy(unit, blocks, blocks * warps_per_block, holds.warps, limited_by, allowed, ())
 
 

@@ -162,6 +162,11 @@ def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> 
         kind = "calls a function" if cubin.calls else "computes addresses of local memory"
         return Figure(None, f"the code {kind}, so spills and local arrays cannot be told apart without PTX")
     floor = int(declared)
+    if cubin.calls and not floor:
+        # Nothing is declared, so what lies at the foot of the frame are arguments.
+        return Figure(
+            None, f"the code calls {cubin.calls[0]}, whose arguments pass through local memory as spills do"
+        )
     own = sum(access.bytes for access in accesses if access.offset is not None and access.offset >= floor)
     return Figure(own, f"cubin, {opcode} instructions above the {floor} bytes that the PTX declares")
 

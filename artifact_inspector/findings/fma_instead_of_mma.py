@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from artifact_inspector.analysis.identity import Reason
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for name, generation in kernel.generations.items():
-        if generation.lines is not None or generation.newest in (None, "none"):
+        identity = kernel.identities.get(name)
+        if identity is None or identity.reason is not Reason.SCALAR or generation.newest in (None, "none"):
             continue
         stage, lines, sources = dots_of(kernel, name)
         if not lines:

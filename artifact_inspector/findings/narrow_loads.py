@@ -36,7 +36,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         count = sum(load.widths.values())
         times = f" ({count} instructions)" if count > 1 else ""
         yield Remark(
-            f"{name}moves {load.width} bytes per thread at a time{times}: {why}",
+            f"{name}moves {load.width} B per thread at a time{times}: {why}",
             stage,
             (load.line, *(cause.line for cause in causes if cause.line != load.line)),
             () if load.source is None else (load.source,),

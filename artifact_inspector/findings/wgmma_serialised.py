@@ -26,11 +26,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         work = last.work.get(region.id)
         if work is None or region.kind != "loop" or not any("wgmma" in found.op for found in work.matrix):
             continue
-        waits = [w for w in last.waits if w.region == region.id and w.queue is Queue.MATRIX and w.depth == 0]
-        if waits:
-            count = sum(found.count for found in work.matrix)
+        waits = [w for w in last.waits if w.region == region.id and w.queue is Queue.MATRIX]
+        # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
+        if waits and all(wait.depth == 0 for wait in waits):
             yield Remark(
-                f"{region.id}: wgmma.wait_group 0 waits for all {count} wgmma in every iteration",
+                f"{region.id}: wgmma.wait_group 0 leaves no wgmma in flight behind it",
                 last.stage,
                 tuple(wait.line for wait in waits),
                 dots_of(kernel, region.id)[2],

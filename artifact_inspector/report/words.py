@@ -30,7 +30,9 @@ def span(first: int | None, last: int | None) -> str:
     """A range of lines; a dash where there is none."""
     if first is None or last is None:
         return "–"
-    return str(first) if first == last else f"{first}–{last}"
+    # Execution order may run against that of the lines.
+    low, high = min(first, last), max(first, last)
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def letter_counts(signature: str) -> Counter[str]:

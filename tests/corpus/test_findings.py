@@ -25,7 +25,7 @@ CASES = {
     # a tile of 32 rows is too small for wgmma
     "AI005": ("3.6.0/sm_90/matmul_square", r"mma\.sync, where sm_90 has wgmma.*32", "3.6.0/sm_90/matmul_grouped"),
     # fp16, nothing known of the pointer or the row length
-    "AI006": ("3.6.0/sm_80/unaligned_columns", r"moves 2 bytes.*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
+    "AI006": ("3.6.0/sm_80/unaligned_columns", r"moves 2 B.*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
     # 95 spilled registers of 4 bytes, by the metadata's own count
     "AI007": ("3.6.0/gfx942/register_spill", r"^380 bytes", "3.6.0/gfx942/softmax"),
     # 64 KiB of LDS hold two blocks of 30720 bytes: 8 of 32 wavefronts

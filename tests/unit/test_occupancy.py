@@ -164,11 +164,11 @@ def test_blocks_of_several_waves_share_the_barriers_of_a_compute_unit():
     assert (found.blocks, found.limited_by) == (16, ("barriers",))
 
 
-def test_tensor_memory_limits_the_blocks_that_can_go_on():
+def test_blocks_without_tensor_memory_are_resident_and_wait():
     ask = {"registers": 64, "shared_bytes": 0, "warps_per_block": 4}
     # 512 columns a multiprocessor (PTX ISA, Tensor Memory)
     found = find_occupancy(parse_target("B200"), **ask, tensor_columns=256)
-    assert (found.blocks, found.limited_by) == (2, ("tensor memory",))
+    assert (found.blocks, found.limited_by, found.allowed["tensor memory"]) == (8, ("registers",), 2)
     assert find_occupancy(parse_target("B200"), **ask, tensor_columns=0).blocks == 8
 
 
