@@ -284,7 +284,7 @@ def _report(
     else:
         from artifact_inspector.report.text import CacheReport
 
-        show(CacheReport(cache, kernels, narrowed=name is not None), sys.stdout)
+        show(CacheReport(cache, kernels, narrowed=name is not None, others=others), sys.stdout)
     if kernels or cache.problems:
         _refuse_unreadable(kernels)
 
@@ -382,7 +382,7 @@ def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *,
 
 
 def _refuse_unreadable(kernels: list[KernelFacts]) -> None:
-    if not any(kernel.stages or kernel.artifact.metadata for kernel in kernels):
+    if not any(k.stages or k.artifact.metadata or k.resources.registers.value for k in kernels):
         raise typer.Exit(UNREADABLE)
 
 

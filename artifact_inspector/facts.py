@@ -20,7 +20,7 @@ from artifact_inspector.analysis.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.order import RegionFacts
 from artifact_inspector.analysis.partitions import PartitionFacts, Slot
 from artifact_inspector.analysis.pipeline import Pipeline
-from artifact_inspector.analysis.resources import Resources
+from artifact_inspector.analysis.resources import Contradiction, Resources
 from artifact_inspector.analysis.shared_memory import Bill
 from artifact_inspector.cache import Artifact, Problem
 from artifact_inspector.model import EventKind, Queue, Stage
@@ -122,6 +122,8 @@ class KernelFacts:
     partitions: tuple[PartitionFacts, ...]
     """Of a warp-specialised kernel."""
     resources: Resources
+    contradictions: tuple[Contradiction, ...]
+    """Facts that two of its files tell differently."""
     problems: tuple[Problem, ...]
 
     @property

@@ -17,6 +17,7 @@ from artifact_inspector.analysis.bounds_checks import find_bounds_checks
 from artifact_inspector.analysis.buffers import LoopBuffers, find_loop_buffers
 from artifact_inspector.analysis.cache_policies import Policy, find_policies
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.contradictions import find_contradictions
 from artifact_inspector.analysis.conversions import find_conversions
 from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.identity import Identity, check_identity
@@ -30,7 +31,7 @@ from artifact_inspector.analysis.pipeline import Pipeline, explain_pipeline
 from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.regions import Code, Region, find_regions
-from artifact_inspector.analysis.resources import Resources, find_resources
+from artifact_inspector.analysis.resources import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared_memory import Bill, find_bill
 from artifact_inspector.binaries import Binary, read_cubin, read_hsaco
 from artifact_inspector.cache import Artifact, Cache, Problem, read_binary, read_stage
@@ -202,6 +203,8 @@ class _Reading:
                 generations = self._generations(last)
                 widths = self._widths(last.stage)
                 policies = self._policies(last.stage)
+        binary = self._binary()
+        resources = self._resources(binary)
         return KernelFacts(
             self.artifact,
             self.stages,
@@ -214,7 +217,8 @@ class _Reading:
             policies,
             bill,
             partitions,
-            self._resources(),
+            resources,
+            (*resources.contradictions, *self._contradictions(binary, bill)),
             tuple(self.problems),
         )
 
@@ -432,14 +436,25 @@ class _Reading:
             )
         )
 
-    def _resources(self) -> Resources:
+    def _contradictions(self, binary: Binary | None, bill: Bill | None) -> tuple[Contradiction, ...]:
+        name = self.artifact.metadata.get("name")
+        kind = next((suffix for suffix in ("cubin", "hsaco") if suffix in self.artifact.files), "")
+        return find_contradictions(
+            name if isinstance(name, str) else None,
+            self.artifact.num_warps,
+            {stage: next(iter(read.values())).module for stage, read in self._functions.items() if read},
+            None if binary is None else (kind, binary.kernel),
+            bill,
+        )
+
+    def _resources(self, binary: Binary | None) -> Resources:
         ptx, amdgcn = self.stages.get(Stage.PTX), self.stages.get(Stage.AMDGCN)
         return find_resources(
             self.artifact.target,
             self.artifact.metadata,
             ptx=None if ptx is None else ptx.attributes,
             amdgcn=None if amdgcn is None else amdgcn.attributes,
-            binary=self._binary(),
+            binary=binary,
         )
 
     def _binary(self) -> Binary | None:

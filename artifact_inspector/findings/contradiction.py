@@ -19,7 +19,7 @@ from artifact_inspector.findings._rule import Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    for found in kernel.resources.contradictions:
+    for found in kernel.contradictions:
         yield Remark(f"{found.sentence} ({found.places[0]}; {found.places[1]})", None)
 
 

@@ -34,7 +34,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         unsure = "" if all(conversion.through_shared for conversion in found) else ", as far as can be told"
         sources = dict.fromkeys(c.source for c in found if c.source is not None)
         yield Remark(
-            f"{region.id}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of {size} bytes in all "
+            f"{region.id}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of {size} B in all "
             f"in every iteration through shared memory{unsure} ({changes})",
             Stage.TTGIR,
             tuple(conversion.line for conversion in found),

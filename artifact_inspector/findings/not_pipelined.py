@@ -26,13 +26,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         region = None if last is None else last.region(name)
         if last is None or region is None or region.verdict not in UNPIPELINED:
             continue
-        if pipeline.num_stages is not None and pipeline.num_stages <= 1:
+        if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
         why = pipeline.why_not or "no cause was found in the IR"
         how = (
             "not all of its loads are pipelined" if region.verdict == "partly pipelined" else "not pipelined"
         )
-        asked = "" if pipeline.num_stages is None else f" (num_stages {pipeline.num_stages} asked for)"
+        asked = f" (num_stages {pipeline.num_stages} asked for)"
         stages = {evidence.stage for evidence in pipeline.evidence}
         stage = stages.pop() if len(stages) == 1 else last.stage
         lines = tuple(e.line for e in pipeline.evidence if e.stage is stage) or region.lines[:1]

@@ -310,7 +310,7 @@ def _resources(kernel: KernelFacts, others: Sequence[Target]) -> Document:
         },
         "occupancy": None if kernel.occupancy is None else _occupancy(kernel.occupancy),
         "occupancy_on": {str(other): _occupancy(kernel.occupancy_on(other)) for other in others},
-        "contradictions": [{"sentence": x.sentence, "places": list(x.places)} for x in taken.contradictions],
+        "contradictions": [{"sentence": x.sentence, "places": list(x.places)} for x in kernel.contradictions],
     }
 
 

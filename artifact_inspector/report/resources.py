@@ -46,7 +46,7 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
     for target in (*([] if own is None else [own]), *others):
         here = " " + str(target) if target is not own else ""
         yield f"occupancy{here}", occupancy_text(kernel.occupancy_on(target))
-    for found in taken.contradictions:
+    for found in kernel.contradictions:
         yield "contradiction", f"{found.sentence} ({found.places[0]}; {found.places[1]})"
 
 

@@ -86,7 +86,10 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
         UsageError: it has no such region.
     """
     if stages:
+        whole = kernel.last
         kernel = replace(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
+        if kernel.last is not whole:  # what is said of the last stage is said of no other
+            kernel = replace(kernel, pipelines={}, identities={}, generations={}, widths=(), policies=())
     if region is None:
         return kernel
     ids = dict.fromkeys(found.id for facts in kernel.stages.values() for found in facts.regions)

@@ -43,7 +43,7 @@ def _around(kernel: KernelFacts) -> Iterator[str]:
     """What the binary asks for by itself, and what the target has."""
     static, target = kernel.resources.static_shared, kernel.artifact.target
     if static.value is not None:
-        yield f"{static.value} B of it static ({static.source}), the rest asked for at launch"
+        yield f"{static.value} B static ({static.source}), the rest asked for at launch"
     if target is None or target.limits.shared_per_block is None:
         return
     most, least = target.limits.shared_per_block, target.limits.shared_per_block_static

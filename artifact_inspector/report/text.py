@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.analysis.occupancy import Occupancy
 from artifact_inspector.cache import Cache, Problem
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.findings import find_findings
@@ -25,6 +26,7 @@ from artifact_inspector.report.words import (
     mma_count,
     plural,
 )
+from artifact_inspector.targets import Target
 
 __all__ = ["CacheReport", "faults", "phrase_text"]
 
@@ -39,6 +41,8 @@ class CacheReport:
     kernels: Sequence[KernelFacts]
     narrowed: bool
     """True when a name was given that fits all of these."""
+    others: Sequence[Target] = ()
+    """Further targets to give the occupancy for."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not self.kernels:
@@ -67,8 +71,12 @@ class CacheReport:
             else f"{len(rows)} of {whole} kernels"
         )
         title = Text(f"{count} in {self.cache.root}", "bold", no_wrap=True, overflow="ignore")
+        further = [
+            (f"on {target}", [_blocks(kernel.occupancy_on(target)) for kernel in self.kernels])
+            for target in self.others
+        ]
         for compact in (False, True):
-            table, constants = _table(rows, compact=compact)
+            table, constants = _table(rows, further, compact=compact)
             if Measurement.get(console, options.update(width=10**4), table).maximum <= options.max_width:
                 lead = Text(f" · {constants}" if constants else "").join([title, Text()])
                 return Group(lead, "", table)
@@ -146,8 +154,14 @@ _OPTIONAL = ("hash", "regs", "blocks", "changed at", "findings AI…", "state")
 _CONSTANT = ("target", "Triton")
 
 
-def _table(rows: Sequence[_Row], *, compact: bool) -> tuple[Table, str]:
-    """The table, and what its title says in place of a column that would repeat itself."""
+def _table(
+    rows: Sequence[_Row], further: Sequence[tuple[str, list[str]]], *, compact: bool
+) -> tuple[Table, str]:
+    """The table, and what its title says in place of a column that would repeat itself.
+
+    Args:
+        further: columns of blocks on other targets, by heading.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 1 if compact else 2, 0, 0), header_style="dim")
     shown = []
     constants = []
@@ -160,8 +174,10 @@ def _table(rows: Sequence[_Row], *, compact: bool) -> tuple[Table, str]:
             continue
         shown.append(cell)
         table.add_column(short if compact else heading, justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(cell(row) for cell in shown))
+    for heading, _ in further:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for place, row in enumerate(rows):
+        table.add_row(*(cell(row) for cell in shown), *(cells[place] for _, cells in further))
     return table, " · ".join(constants)
 
 
@@ -186,8 +202,11 @@ def _card(row: _Row) -> RenderableType:
 
 
 def _occupancy(kernel: KernelFacts) -> str:
-    held = kernel.occupancy
-    return "" if held is None or held.blocks is None else str(held.blocks)
+    return "" if kernel.occupancy is None else _blocks(kernel.occupancy)
+
+
+def _blocks(held: Occupancy) -> str:
+    return "" if held.blocks is None else str(held.blocks)
 
 
 def _verdict(kernel: KernelFacts) -> Text:
@@ -266,7 +285,8 @@ def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
     grid.add_row("wait", _WAIT_KEY)
     if any(registers_text(kernel) for kernel in kernels):
         grid.add_row(
-            "regs, blocks", "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor"
+            "regs, blocks",
+            "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor",
         )
     if any(find_findings(kernel) for kernel in kernels):
         grid.add_row("AI…", "findings, as `inspect-kernel findings` lists them")

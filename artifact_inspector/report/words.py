@@ -83,7 +83,8 @@ def mma_count(kernel: KernelFacts) -> str:
     total = last.counts[EventKind.MATRIX.count_name]
     here = last.region(kernel.principal or "")
     if not total and any(facts.counts[EventKind.MATRIX.count_name] for facts in kernel.stages.values()):
-        return f"0, FMA {sum(found.fused for found in last.regions)}"
+        fused = sum(found.fused for found in last.regions)
+        return f"0, FMA {fused}" if fused else "0"
     inside = 0 if region is None else region.matrix
     return str(total) if here is None or inside == total else f"{inside} of {total}"
 
@@ -130,10 +131,17 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
     """
     before: tuple[Stage, RegionFacts] | None = None
     ordered: RegionFacts | None = None
+    lost = False
     for stage, facts in kernel.stages.items():
         region = facts.region(region_id)
         if region is None:
             continue
+        if region.verdict == "unknown":  # nobody's doing; the next is compared with what was known last
+            if not lost:
+                yield "unknown", f"at {stage.value}"
+            lost = True
+            continue
+        lost = False
         if before is not None and before[1].verdict != region.verdict:
             next_to = stage.order == before[0].order + 1
             where = f"at {stage.value}, by {stage.made_by}"

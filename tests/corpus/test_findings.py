@@ -63,12 +63,33 @@ def test_metadata_that_contradicts_the_code_is_said_and_both_places_named() -> N
     artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
     metadata = {**artifact.metadata, "num_warps": 8}
     facts = inspect_artifact(dataclasses.replace(artifact, metadata=metadata, num_warps=8))
-    (found,) = [finding for finding in find_findings(facts) if finding.code == "AI012"]
-    # .reqntid 128 is 4 warps of 32
-    assert "4" in found.remark.message
-    assert "8" in found.remark.message
-    assert "metadata" in found.remark.message
-    assert "ptx" in found.remark.message
+    found = [finding.remark.message for finding in find_findings(facts) if finding.code == "AI012"]
+    # .reqntid 128 is 4 warps of 32; "ttg.num-warps" is 4 too
+    assert found == [
+        "warps per block: 4 against 8 (ptx, .reqntid 128: 128 threads; metadata, num_warps)",
+        "warps per block: 8 against 4 (metadata, num_warps; ttgir, num-warps)",
+    ]
+
+
+def test_a_file_of_another_kernel_is_said() -> None:
+    own, other = (saved(f"3.6.0/sm_80/{name}").artifact for name in ("matmul_grouped", "fused_linear"))
+    facts = inspect_artifact(dataclasses.replace(own, files={**own.files, "ptx": other.files["ptx"]}))
+    assert [found.sentence for found in facts.contradictions] == [
+        "kernel: matmul_kernel against _fused_linear_kernel_fwd"
+    ]
+
+
+def test_less_shared_memory_than_the_allocations_need_is_said() -> None:
+    artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
+    metadata = {**artifact.metadata, "shared": 1024}
+    facts = inspect_artifact(dataclasses.replace(artifact, metadata=metadata, shared_bytes=1024))
+    assert [found.sentence for found in facts.contradictions] == [
+        "shared memory: 1024 bytes against 30720 that the allocations need"
+    ]
+
+
+def test_no_saved_kernel_contradicts_itself() -> None:
+    assert [kernel.path for kernel in saved_kernels() if kernel.facts.contradictions] == []
 
 
 def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:

@@ -120,7 +120,8 @@ def test_every_saved_file_has_the_functions_blocks_and_instructions_that_llvm_fi
     try:
         module = binding.parse_assembly(kernel.text(Stage.LLIR))
     except RuntimeError as refusal:
-        assert binding.llvm_version_info[0] < READS_ALL, refusal
+        if binding.llvm_version_info[0] >= READS_ALL:
+            raise
         pytest.skip(f"LLVM {binding.llvm_version_info[0]} does not read it: {refusal}")
     ours = kernel.module(Stage.LLIR).functions
     judged = [function for function in module.functions if not function.is_declaration]
