@@ -56,10 +56,10 @@ def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts
         for depth in depths if depths else (None,):
             at = [wait for wait in same if wait.depth == depth]
             text = op if depth is None else _written(op, str(depth))
-            yield f"{text} {_lines(at)}: {_explain(kernel, regions[0], at[0])}"
+            yield f"{text} {_lines(at)}: {_explain(kernel, stage, regions[0], at[0])}"
 
 
-def _explain(kernel: KernelFacts, region: RegionFacts, wait: WaitFacts) -> str:
+def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: WaitFacts) -> str:
     if wait.depth is None:
         if wait.queue is Queue.PHASE:
             return "waits until all that a barrier expects has come: copies that land, warps that arrive"
@@ -70,8 +70,10 @@ def _explain(kernel: KernelFacts, region: RegionFacts, wait: WaitFacts) -> str:
         )
     if wait.depth == 0:
         told = f"every {_unit(wait, 1)} issued before must be complete"
+        work = stage.work.get(region.id)
+        drains = work is None or wait.line in work.in_flight.drains
         ahead = wait.is_for_loads and region.distance is not None
-        return told + (": it drains the pipeline in every iteration" if ahead else "")
+        return told + (": it drains the pipeline in every iteration" if ahead and drains else "")
     told = f"lets {wait.depth} younger {_unit(wait, wait.depth)} stay in flight"
     commits = _commits(kernel, region) if wait.queue is Queue.GROUP else None
     if commits is None:
