@@ -188,8 +188,7 @@ def findings(
         if explain is not None:
             _explain(explain)
         else:
-            disassemble = _disassembler(nvdisasm) if sass or nvdisasm is not None else None
-            _list_findings(cache, name, target or [], disassemble, json=json)
+            _list_findings(cache, name, target or [], nvdisasm, json=json, sass=sass)
 
 
 @app.command()
@@ -266,7 +265,7 @@ def _report(
     wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
     cache = _open(path)
     chosen = choose(cache, name, wanted, only)
-    disassemble = _disassembler(nvdisasm) if sass or nvdisasm is not None else None
+    disassemble = _disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
     kernels = _inspect(cache, chosen, disassemble)
     if region is not None and len(kernels) != 1:
         raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
@@ -305,9 +304,10 @@ def _list_findings(
     path: Path | None,
     name: str | None,
     targets: list[str],
-    disassemble: Disassemble | None,
+    nvdisasm: Path | None,
     *,
     json: bool,
+    sass: bool,
 ) -> None:
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.findings import FindingsReport, findings_document
@@ -315,7 +315,9 @@ def _list_findings(
     from artifact_inspector.report.selection import choose, parse_targets
 
     cache = _open(path)
-    kernels = _inspect(cache, choose(cache, name, parse_targets(targets)), disassemble)
+    chosen = choose(cache, name, parse_targets(targets))
+    disassemble = _disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+    kernels = _inspect(cache, chosen, disassemble)
     if json:
         write(as_text(findings_document(kernels), sys.stdout.encoding), sys.stdout)
     else:
@@ -331,11 +333,16 @@ def _explain(word: str) -> None:
     show(RulePages(pick_rules(word)), sys.stdout)
 
 
-def _disassembler(path: Path | None) -> Disassemble:
+def _disassembler(chosen: Sequence[Artifact], path: Path | None) -> Disassemble:
     """What makes text of a cubin; without a tool it says, for each cubin, that there is none."""
-    from artifact_inspector.disassembly import disassemble, find_disassembler
+    from artifact_inspector.disassembly import disassemble, find_disassembler, keep_all
+    from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
+    cubins = [artifact.files["cubin"] for artifact in chosen if "cubin" in artifact.files]
+    if tool is not None and len(cubins) > 1:
+        with progress_bar(len(cubins), "disassembling") as advance:
+            keep_all(cubins, tool, progress=lambda cubin: advance(cubin.stem))
     return lambda cubin: disassemble(cubin, tool)
 
 

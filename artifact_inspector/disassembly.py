@@ -18,6 +18,8 @@ import subprocess
 import tempfile
 import threading
 import zlib
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +27,7 @@ from typing import NamedTuple
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.targets import parse_stage_target
 
-__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_disassembler"]
+__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_disassembler", "keep_all"]
 
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
 """Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
@@ -120,6 +122,24 @@ def disassemble(cubin: bytes, tool: Tool | None) -> str:
         if kept is not None:
             _store(kept, text)
     return text
+
+
+def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None]) -> None:
+    """Disassemble some cubins on all cores, for `disassemble` to find them kept; `progress` is told of each.
+
+    What cannot be read is told when it is asked for. Nothing happens where nothing is kept.
+    """
+    if os.environ.get(CACHE_SWITCH) == "off":
+        return
+
+    def keep(cubin: Path) -> Path:
+        with contextlib.suppress(OSError, CacheError):
+            disassemble(cubin.read_bytes(), tool)
+        return cubin
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in as_completed([pool.submit(keep, cubin) for cubin in cubins]):
+            progress(done.result())
 
 
 def _arch(cubin: bytes) -> str:

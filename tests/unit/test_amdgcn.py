@@ -214,6 +214,53 @@ def test_a_call_returns_and_a_return_does_not() -> None:
     assert [(b.start, b.stop, b.successors) for b in function(body).blocks] == [(0, 3, ()), (3, 4, ())]
 
 
+@pytest.mark.parametrize(
+    ("far", "length"),
+    [  # as LLVM prints a branch out of range: gfx9 to gfx11, gfx12, gfx1250, and older ones backwards
+        (
+            "s_getpc_b64 s[4:5]\n.Lpost_getpc0:\n\ts_add_u32 s4, s4, (.LBB0_1-.Lpost_getpc0)&4294967295\n"
+            "\ts_addc_u32 s5, s5, (.LBB0_1-.Lpost_getpc0)>>32\n\ts_setpc_b64 s[4:5]",
+            4,
+        ),
+        (
+            "s_getpc_b64 vcc\n.Lpost_getpc0:\n\ts_wait_alu 0xfffe\n"
+            "\ts_add_co_u32 vcc_lo, vcc_lo, (.LBB0_1-.Lpost_getpc0)&4294967295\n"
+            "\ts_add_co_ci_u32 vcc_hi, vcc_hi, (.LBB0_1-.Lpost_getpc0)>>32\n"
+            "\ts_wait_alu 0xfffe\n\ts_setpc_b64 vcc",
+            6,
+        ),
+        (
+            "s_get_pc_i64 s[4:5]\n.Lpost_getpc0:\n\ts_add_nc_u64 s[4:5], s[4:5], .LBB0_1-.Lpost_getpc0\n"
+            "\ts_set_pc_i64 s[4:5]",
+            3,
+        ),
+        ("s_add_pc_i64 .LBB0_1-.Lpost_addpc0\n.Lpost_addpc0:", 1),
+        (
+            "s_getpc_b64 s[4:5]\n.Lpost_getpc0:\n\ts_sub_u32 s4, s4, (.Lpost_getpc0-.LBB0_1)&4294967295\n"
+            "\ts_subb_u32 s5, s5, (.Lpost_getpc0-.LBB0_1)>>32\n\ts_setpc_b64 s[4:5]",
+            4,
+        ),
+    ],
+)
+def test_a_branch_out_of_range_goes_to_its_label(far: str, length: int) -> None:
+    body = f"\tv_nop\n.LBB0_1:\n\ts_cbranch_scc0 .LBB0_2\n; %bb.3:\n\t{far}\n.LBB0_2:\n\ts_endpgm"
+    # 0: v_nop, 1: the loop's head and its way out, 2: the way back, 3: s_endpgm
+    assert [(b.start, b.stop, b.successors) for b in function(body).blocks] == [
+        (0, 1, (1,)),
+        (1, 2, (3, 2)),
+        (2, 2 + length, (1,)),
+        (2 + length, 3 + length, ()),
+    ]
+
+
+def test_a_jump_to_registers_that_another_sum_fills_goes_nowhere_known() -> None:
+    body = (
+        "\ts_getpc_b64 s[4:5]\n.Lpost_getpc0:\n\ts_add_u32 s4, s4, (.LBB0_1-.Lpost_getpc0)&4294967295\n"
+        "\ts_setpc_b64 s[30:31]\n.LBB0_1:\n\ts_endpgm"
+    )
+    assert [b.successors for b in function(body).blocks] == [(), ()]
+
+
 def test_labels_of_inline_asm_cut_no_block() -> None:
     body = "\t;;#ASMSTART\nspin:\n.Lspin:\n\ts_cbranch_scc1 .Lspin\n\t;;#ASMEND\n\ts_endpgm"
     assert len(function(body).blocks) == 1

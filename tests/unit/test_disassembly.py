@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector import disassembly
-from artifact_inspector.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler
+from artifact_inspector.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler, keep_all
 from artifact_inspector.errors import CacheError, UsageError
 
 GOOD = "print('/*0000*/  NOP ;')"
@@ -215,3 +215,17 @@ def test_the_oldest_texts_go_when_there_are_too_many(
     disassemble(cubin(80), found)
     assert not old.exists()
     assert len(list(kept.iterdir())) == 1
+
+
+def test_all_that_can_be_read_is_kept_and_the_rest_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(CACHE_SWITCH, raising=False)
+    good, bad = tmp_path / "good.cubin", tmp_path / "bad.cubin"
+    good.write_bytes(cubin())
+    bad.write_bytes(b"no cubin")
+    told: list[Path] = []
+    keep_all([good, bad, tmp_path / "missing.cubin"], tool(tmp_path, GOOD), told.append)
+    assert {path.stem for path in told} == {"good", "bad", "missing"}
+    assert sum(path.is_file() for path in (tmp_path / "cache").rglob("*")) == 1

@@ -20,6 +20,7 @@ from artifact_inspector.source import SourceText
 T, P = "tensor<64xf32>", "tensor<64x!tt.ptr<f32>>"
 LOAD_A, LOAD_B = f"%a = tt.load %p : {P} @1", f"%b = tt.load %q : {P} @3"
 DOT_A, DOT_B = f"%x = tt.dot %a, %a, %z : {T} @2", f"%y = tt.dot %b, %b, %z : {T} @4"
+COPY = f"ttg.async_copy_global_to_local %p, %z : {P} @1"
 TWO_ROUNDS = (LOAD_A, DOT_A, LOAD_B, DOT_B)
 
 
@@ -31,6 +32,16 @@ def module(lines: tuple[str, ...], stage: Stage) -> Function:
 
 def looped(*lines: str, before: tuple[str, ...] = (), after: tuple[str, ...] = ()) -> tuple[str, ...]:
     return (*before, "scf.for %i = %n to %n step %n : i32 {", *lines, "scf.yield @9", "} @9", *after)
+
+
+def partitions(*bodies: tuple[str, ...]) -> tuple[str, ...]:
+    """A warp-specialised kernel of these partitions, the default one first."""
+    first, *others = bodies
+    lines = ["ttg.warp_specialize(%p)", "default {", *first, "ttg.warp_yield", "}"]
+    for number, body in enumerate(others):
+        end = "}" if number < len(others) - 1 else "} : (i32) -> ()"
+        lines += [f"partition{number}(%p: i32) num_warps(1) {{", *body, "ttg.warp_return", end]
+    return tuple(lines)
 
 
 def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dict[str, RegionFacts]:
@@ -139,22 +150,46 @@ def test_a_region_without_computes_left_is_gone() -> None:
 
 
 def test_loads_in_one_partition_and_computes_in_another_are_warp_specialised() -> None:
-    copy = f"ttg.async_copy_global_to_local %p, %z : {P} @1"
-    split = (
-        "ttg.warp_specialize(%p)",
-        "default {",
-        *looped(DOT_A),
-        "ttg.warp_yield",
-        "}",
-        "partition0(%p: i32) num_warps(1) {",
-        *looped(copy),
-        "ttg.warp_return",
-        "} : (i32) -> ()",
-    )
-    found = facts(looped(LOAD_A, DOT_A), split)
+    found = facts(looped(LOAD_A, DOT_A), partitions(looped(DOT_A), looped(COPY)))
     assert found["loop@9"].verdict == found["loop@9/loads"].verdict == "warp-specialised"
     assert found["loop@9"].matrix == 1
     assert found["loop@9/loads"].signature == "A1"
+
+
+def test_the_loops_of_partitions_have_the_same_names_in_whatever_order_they_stand() -> None:
+    scale = f"%m = arith.mulf %a, %a : {T} @2"
+    shift = f"%s = arith.addf %a, %m : {T} @3"
+    dot = f"%x = tt.dot %s, %a, %z : {T} @4"
+    program = looped(LOAD_A, scale, shift, dot)
+    parts = [looped(scale), looped(COPY), looped(dot), looped(shift)]
+    for order in ((0, 1, 2, 3), (2, 3, 1, 0), (3, 0, 2, 1)):
+        later = partitions(*(parts[place] for place in order))
+        found = facts(program, later)
+        signatures = {name: region.signature for name, region in found.items() if region.kind == "loop"}
+        assert signatures == {"loop@9": "M1", "loop@9/2": "F1", "loop@9/3": "F1", "loop@9/loads": "A1"}
+        # In the order of the lines that they compute on: the multiply at 2 before the add at 3.
+        first, last = found["loop@9/2"].lines
+        assert first <= later.index(scale) + 3 <= last  # the body begins at the third line of the text
+
+
+def test_a_flattened_loop_is_specialised_where_its_loads_and_computes_stand_in_different_partitions() -> None:
+    # The inner loop at 8 is flattened into the one at 9, and all that is left closes at 9.
+    program = looped(
+        "scf.for %j = %n to %n step %n : i32 {",
+        LOAD_A,
+        DOT_A,
+        "scf.yield @8",
+        "} @8",
+        f"tt.store %q, %z : {P} @5",
+    )
+    store = f"tt.store %q, %z : {P} @5"
+    wait = f"ttng.wait_barrier %p, %n : {P} @5"
+    apart = facts(program, partitions(looped(wait, store), looped(DOT_A), looped(COPY)))
+    assert apart["loop@8"].verdict == apart["loop@8/loads"].verdict == "warp-specialised"
+    assert (apart["loop@8"].signature, apart["loop@9"].signature) == ("M1", "W1 S1")
+    with_store = facts(program, partitions(looped(DOT_A, store), looped(COPY)))
+    assert with_store["loop@8"].verdict == with_store["loop@8/loads"].verdict == "warp-specialised"
+    assert with_store["loop@8"].matrix == 1
 
 
 def test_copies_and_code_without_loads_have_no_order() -> None:

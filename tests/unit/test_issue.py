@@ -1,0 +1,39 @@
+"""What issuing a loop takes, on control codes written by hand."""
+
+from __future__ import annotations
+
+from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.issue import find_issue
+from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.model import BasicBlock, Control, EventKind, Function, Instruction, Operands
+
+
+def a_function(*controls: Control) -> Function:
+    def decode(_text: str) -> Operands:
+        return Operands((), ())
+
+    instructions = tuple(
+        Instruction(10 + n, "FADD", EventKind.FLOAT, None, None, "", decode) for n in range(4)
+    )
+    return Function("k", 1, None, (), instructions, (BasicBlock(0, "", 0, 4, ()),), controls=controls)
+
+
+def an_issue(*controls: Control) -> object:
+    function = a_function(*controls)
+    code = Code(function, find_control_flow(function), None)
+    blocks = frozenset({0})
+    return find_issue(code, Region("straight", "straight", None, None, 0, blocks, blocks, blocks, None))
+
+
+def test_cycles_are_the_sum_of_the_stall_counts_and_masks_name_their_scoreboards() -> None:
+    plain = Control(4, True, None, None, 0, 0)
+    found = an_issue(
+        plain, Control(1, False, 2, None, 0, 0), Control(2, False, None, None, 0b100101, 0), plain
+    )
+    # 4 + 1 + 2 + 4; bits 0, 2 and 5 are set on the third instruction, of line 12
+    assert found is not None
+    assert (found.cycles, found.instructions, found.waits) == (11, 4, ((12, (0, 2, 5)),))  # type: ignore[attr-defined]
+
+
+def test_code_without_control_codes_has_no_estimate() -> None:
+    assert an_issue() is None
