@@ -93,7 +93,9 @@ OPCODES = OpcodeTable(
         EventKind.LOCAL_LOAD: "scratch_load",
         EventKind.LOCAL_STORE: "scratch_store",
         EventKind.SHUFFLE: "ds_bpermute ds_permute ds_swizzle v_permlane",
-        EventKind.BRANCH: "s_branch s_cbranch s_setpc s_set_pc s_swappc s_swap_pc s_call s_endpgm s_rfe",
+        EventKind.BRANCH: """
+            s_branch s_cbranch s_setpc s_set_pc s_add_pc s_swappc s_swap_pc s_call s_endpgm s_rfe
+        """,
         EventKind.INTEGER: """
             v_add_u v_add_i v_add_co v_add_nc v_add3 v_add_lshl v_addc v_sub_u v_sub_i v_sub_co v_sub_nc
             v_subb v_subbrev v_subrev_u v_subrev_i v_subrev_co v_subrev_nc v_subrevb v_mul_i v_mul_u
@@ -143,9 +145,12 @@ _REGISTER = re.compile(
 )
 
 _SCRATCH = (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
-_LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec")
-_ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc")
+_LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec", ".Lpost_")
+_ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc", "s_add_pc")
 _ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
+_DISTANCE = re.compile(r"([\w.$]+)-\.Lpost_(?:getpc|addpc)\d*\b|\.Lpost_getpc\d*-([\w.$]+)")
+_FAR = 6
+"""Instructions of a long branch in front of its `s_setpc`, at most: LLVM keeps them together."""
 _NO_RESULT = re.compile(
     r".*_store_|.*_to_lds|.*_from_lds|global_load_lds|buffer_load_lds|.*prefetch|ds_write|ds_store(?!xchg)"
     r"|s_(?:cmpk?_|bitcmp|wait|barrier|branch|cbranch|endpgm|setpc|setprio|setreg|set_|nop|sleep|trap|clause"
@@ -330,7 +335,7 @@ class _Body:
         for text in code.split(" :: "):
             opcode = text.split(None, 1)[0]
             if opcode.startswith(_ENDS) and cuts:
-                goes = text.split()[-1] if "branch" in opcode else None
+                goes = text.split()[-1] if "branch" in opcode else self._goes_far(text)
                 self.ends[len(self.instructions)] = (goes, opcode.startswith("s_cbranch"))
             if opcode == "s_clause":
                 # The operand is one less than the length; only the first load gets a `.loc`.
@@ -338,6 +343,23 @@ class _Body:
                 self.followers.update(range(first, first + min(63, integer(text.split()[-1]))))
             kind = _kind_in_place(opcode, text, comment, target)
             self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
+
+    def _goes_far(self, text: str) -> str | None:
+        """The label of a branch further than 16 bits of words, which adds a distance to the program counter.
+
+        It is `s_getpc`, sums of its halves and the label's distance, `s_setpc`; gfx1250 has `s_add_pc`.
+        **Source**: SIInstrInfo::insertIndirectBranch in LLVM's lib/Target/AMDGPU.
+        """
+        if (found := _DISTANCE.search(text)) is not None:
+            return found[1]
+        low = _decode(text).reads[:1]  # of the pair of registers
+        for earlier in reversed(self.instructions[-_FAR:]):
+            found = _DISTANCE.search(earlier.text)
+            if found is not None and low and earlier.operands.results[:1] == low:
+                return found[1] or found[2]
+            if earlier.opcode.startswith(("s_getpc", "s_get_pc")):
+                break
+        return None
 
     def close(self, problems: list[str]) -> Function:
         """The function, cut into blocks."""
