@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from artifact_inspector.analysis.cfg import ControlFlow
 from artifact_inspector.analysis.reference import Chain, ReferenceRegion, chain_of, loop_chain, loop_names
-from artifact_inspector.analysis.rounds import COMPUTES, LOADS, RoundsOf, find_rounds
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS, SINKS, RoundsOf, find_rounds
 from artifact_inspector.model import Access, EventKind, Function, Instruction
 
 __all__ = ["Code", "Region", "find_regions"]
+
+
+_WORK = LOADS | COMPUTES | SINKS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE}
 
 
 class Code:
@@ -173,26 +177,14 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     for name, inside in partitions:
         blocks = frozenset(own[None]) & inside
         regions.append(Region(name, "partition", None, "straight", 0, blocks, blocks, inside, None))
-    names: dict[int, str] = {}
-    taken: set[str] = set()
-    spare = loop_names(function, flow)
+    names = _name_loops(code, by_id, matched, split)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
-        base = spare[loop] if region is None else region.id
-        if split.get(loop) == "loads":
-            base += "/loads"  # the computes keep the loop's name
-        if region is None and base in by_id:
-            base = f"{base}'"  # a loop that the compiler made on a line that has one of its own
-        name, copy = base, 2
-        while name in taken:
-            name, copy = f"{base}/{copy}", copy + 1
-        taken.add(name)
-        names[loop] = name
         home = next((n for n, inside in partitions if natural.header in inside), "straight")
         parent = home if natural.parent is None else names[natural.parent]
         regions.append(
             Region(
-                name,
+                names[loop],
                 "loop",
                 loop,
                 parent,
@@ -212,6 +204,52 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
             if region.loop is not None and region.id not in found
         ]
     return tuple(regions)
+
+
+def _name_loops(
+    code: Code,
+    by_id: dict[str, ReferenceRegion],
+    matched: dict[int, ReferenceRegion],
+    split: dict[int, str],
+) -> dict[int, str]:
+    """A name for every loop, which means the same at every stage where one of the program became several.
+
+    They stand in any order in the text: the one with matrix operations keeps the name, the others are
+    numbered in the order of the program's lines that they compute on.
+    """
+    flow = code.flow
+    spare = loop_names(code.function, flow)
+    bases: dict[str, list[int]] = {}
+    for loop in range(len(flow.loops)):
+        region = matched.get(loop)
+        base = spare[loop] if region is None else region.id
+        if split.get(loop) == "loads":
+            base += "/loads"  # the computes keep the loop's name
+        if region is None and base in by_id:
+            base = f"{base}'"  # a loop that the compiler made on a line that has one of its own
+        bases.setdefault(base, []).append(loop)
+    names: dict[int, str] = {}
+    for base, loops in bases.items():
+        if split.get(loops[0]) == "computes":
+            loops.sort(key=lambda loop: _held_first(code, loop))
+        for copy, loop in enumerate(loops, 1):
+            names[loop] = base if copy == 1 else f"{base}/{copy}"
+    return names
+
+
+def _held_first(code: Code, loop: int) -> tuple[bool, float]:
+    """Whether a loop holds no matrix operation, and the first line of the kernel that it computes on."""
+    home = chain_of(code.function.location)
+    has_matrix = False
+    first = inf
+    for index in code.indices(code.flow.loops[loop].blocks):
+        kind, chain = code.function.instructions[index].kind, code.chains.get(index)
+        has_matrix = has_matrix or kind is EventKind.MATRIX
+        if kind not in COMPUTES or chain is None or is_homeless(code, chain):
+            continue
+        if home is None or chain[-1][0] == home[-1][0]:
+            first = min(first, chain[-1][1])
+    return not has_matrix, first
 
 
 def _remains(code: Code, region: ReferenceRegion) -> Region:
@@ -250,13 +288,14 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
                 scores[natural, place] = score
     chosen = _assign(code, scores)
     _give_to_unmatched(chosen, loops, scores)
+    _give_to_partitions(code, chosen, loops)
     return {natural: loops[place] for natural, place in chosen.items()}
 
 
 def _spins(code: Code, loop: int) -> bool:
     """True for a loop that only waits for a barrier, by asking again and again (SASS)."""
     kinds = {code.function.instructions[i].kind for i in code.indices(code.flow.loops[loop].blocks)}
-    return EventKind.WAIT in kinds and kinds.isdisjoint(LOADS | COMPUTES | {EventKind.SHARED_LOAD})
+    return EventKind.WAIT in kinds and kinds.isdisjoint(_WORK)
 
 
 def _give_to_unmatched(
@@ -273,6 +312,31 @@ def _give_to_unmatched(
         ]
         if held:
             chosen[max(held)[1]] = place
+
+
+def _give_to_partitions(code: Code, chosen: dict[int, int], loops: list[ReferenceRegion]) -> None:
+    """A flattened loop that was specialised stands in several: one with its loads, one with its computes.
+
+    They close on the line of the loop around it, of which a loop of neither may be left.
+    """
+    for place, region in enumerate(loops):
+        if not region.rounds or not region.statements:
+            continue
+        loads = {code.visible(s.chain) for s in region.statements} - {None}
+        computes = {code.visible(chain) for chain in _compute_chains(region)} - {None}
+        candidates = [n for n, p in chosen.items() if p == place or not loops[p].rounds]
+        holds = {}
+        for natural in candidates:
+            own = frozenset(b for b in code.flow.loops[natural].blocks if code.flow.loop_of[b] == natural)
+            events, _ = _places(code, own)
+            holds[natural] = (not events.isdisjoint(loads), not events.isdisjoint(computes))
+        if (True, True) in holds.values():
+            continue
+        apart = [natural for natural, held in holds.items() if any(held)]
+        if {holds[n] for n in apart} == {(True, False), (False, True)} and not any(
+            outer in apart for natural in apart for outer in _ancestors(code, natural)
+        ):
+            chosen.update(dict.fromkeys(apart, place))
 
 
 def _assign(code: Code, scores: dict[tuple[int, int], float]) -> dict[int, int]:
@@ -325,11 +389,13 @@ def _places(code: Code, blocks: frozenset[int]) -> tuple[set[Chain], set[Chain]]
 
 def _strong_chains(region: ReferenceRegion) -> set[Chain]:
     found = {s.chain for s in (*region.statements, *region.other) if s.chain is not None}
-    for item in region.rounds:
-        for compute in item.computes:
-            for chains in compute.chains[:1]:
-                found |= chains
-    return found
+    return found | _compute_chains(region)
+
+
+def _compute_chains(region: ReferenceRegion) -> set[Chain]:
+    """Places of the direct computes themselves."""
+    computes = (compute for item in region.rounds for compute in item.computes)
+    return {chain for compute in computes for chains in compute.chains[:1] for chain in chains}
 
 
 def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, ReferenceRegion]:
