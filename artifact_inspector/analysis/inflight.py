@@ -50,7 +50,7 @@ class InFlight:
     """Instructions between issue and completion of its loads, least and most."""
     waits: tuple[WaitEffect, ...]
     drains: tuple[int, ...]
-    """Lines of the waits inside a loop that leave nothing of their queue in flight."""
+    """Lines of the waits inside a loop behind which no load is in flight, in any queue."""
     levels: tuple[tuple[int, int], ...]
     """(line, loads in flight after it), in execution order, where the number changes."""
     notes: tuple[str, ...]
@@ -106,8 +106,8 @@ def _facts(code: Code, region: Region, measure: Measure, unknown: list[str], thr
     )
     drains = tuple(
         w.line
-        for w in waits
-        if region.loop is not None and w.before and not w.after and w.queue is not Queue.MATRIX
+        for at, w in zip(measure.waits, waits, strict=True)
+        if region.loop is not None and w.queue is not Queue.MATRIX and w.before and _empties(measure, at)
     )
     notes = list(unknown)
     if measure.unread:
@@ -126,6 +126,11 @@ def _facts(code: Code, region: Region, measure: Measure, unknown: list[str], thr
         _levels((instructions[at].line, *change) for at, change in measure.levels.items()),
         tuple(notes),
     )
+
+
+def _empties(measure: Measure, at: int) -> bool:
+    """True where an instruction ends all that is in flight."""
+    return at in measure.levels and measure.levels[at][1] == 0
 
 
 def _effect(line: int, found: tuple[WaitFor, int, int, int | None], commits: int) -> WaitEffect:

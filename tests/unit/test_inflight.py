@@ -160,6 +160,26 @@ def test_a_wait_of_zero_drains_the_pipeline() -> None:
     assert (loop.waits[0].after, loop.drains, loop.compute_covered) == (0, (loop.waits[0].line,), 0)
 
 
+def test_a_wait_that_empties_one_counter_drains_no_pipeline_of_another() -> None:
+    # gfx1250 counts copies to LDS and loads to registers apart: behind s_wait_loadcnt 0 the copy flies on.
+    body = (
+        ".LBB0_1:",
+        "global_load_b32 v1, v[2:3], off",
+        "global_load_async_to_lds_b128 v4, v[6:7], off",
+        "s_wait_loadcnt 0x0",
+        "v_add_f32_e32 v9, v9, v1",
+        "s_wait_asynccnt 0x0",
+        "s_cbranch_scc0 .LBB0_1",
+    )
+    loop = loop_of(in_flight(amdgcn(*body, target="gfx1250"), Stage.AMDGCN))
+    loads, copies = loop.waits
+    assert [(w.op, w.before, w.after) for w in loop.waits] == [
+        ("s_wait_loadcnt", 1, 0),
+        ("s_wait_asynccnt", 1, 0),
+    ]
+    assert loop.drains == (copies.line,) != (loads.line,)
+
+
 def test_a_wait_outside_loops_drains_no_pipeline() -> None:
     facts = in_flight(ptx(COPY, COMMIT, "cp.async.wait_group 0"), Stage.PTX)["straight"]
     assert (facts.waits[0].before, facts.waits[0].after, facts.drains) == (1, 0, ())
