@@ -125,7 +125,12 @@ KernelName = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
 Sass = Annotated[
-    bool, typer.Option("--sass", metavar="", help="Disassemble cubins with nvdisasm, and read SASS too.")
+    bool,
+    typer.Option(
+        "--sass",
+        metavar="",
+        help="Disassemble binaries too: SASS with nvdisasm, an hsaco without its text with llvm-objdump.",
+    ),
 ]
 Nvdisasm = Annotated[
     Path | None,
@@ -334,8 +339,9 @@ def _explain(word: str) -> None:
 
 
 def _disassembler(chosen: Sequence[Artifact], path: Path | None) -> Disassemble:
-    """What makes text of a cubin; without a tool it says, for each cubin, that there is none."""
+    """What makes text of a binary; without a tool it says, for each binary, that there is none."""
     from artifact_inspector.disassembly import disassemble, find_disassembler, keep_all
+    from artifact_inspector.objdump import disassemble_hsaco, find_objdump
     from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
@@ -343,7 +349,10 @@ def _disassembler(chosen: Sequence[Artifact], path: Path | None) -> Disassemble:
     if tool is not None and len(cubins) > 1:
         with progress_bar(len(cubins), "disassembling") as advance:
             keep_all(cubins, tool, progress=lambda cubin: advance(cubin.stem))
-    return lambda cubin: disassemble(cubin, tool)
+    objdump = find_objdump()
+    return lambda suffix, binary: (
+        disassemble(binary, tool) if suffix == "cubin" else disassemble_hsaco(binary, objdump)
+    )
 
 
 def _inspect(

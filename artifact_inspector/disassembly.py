@@ -27,7 +27,7 @@ from typing import NamedTuple
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.targets import parse_stage_target
 
-__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_disassembler", "keep_all"]
+__all__ = ["CACHE_SWITCH", "MOST_BYTES", "Tool", "disassemble", "find_disassembler", "keep_all", "run_tool"]
 
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
 """Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
@@ -99,7 +99,7 @@ def _ask(path: Path) -> Tool | None:
     if not path.is_file():
         return None
     try:
-        _, said = _run([str(path), "--version"], 4096)
+        _, said = run_tool([str(path), "--version"], 4096)
     except (OSError, CacheError):
         return None
     found = _VERSION.search(said.decode(errors="replace")) if b"disassembler" in said else None
@@ -166,15 +166,15 @@ def _disassemble(cubin: bytes, tool: Tool, arch: str) -> str:
         # An instruction has 16 bytes and two lines of about 150 characters, and up to a dozen of line marks.
         limit = 64 * len(cubin) + (1 << 20)
         try:
-            status, said = _run(command, limit)
+            status, said = run_tool(command, limit)
             text = said.decode(errors="replace")
             if status == 0 and _INDIRECT.search(text) is not None:
                 command.remove("-ndf")
-                followed, more = _run(command, limit)
+                followed, more = run_tool(command, limit)
                 if followed == 0:
                     text = more.decode(errors="replace")
             if status:
-                _, said = _run(command, 4096, errors=True)
+                _, said = run_tool(command, 4096, errors=True)
         except OSError as error:
             raise CacheError(f"not disassembled: {tool.path} did not start ({error}).", _REMEDY) from error
     if status:
@@ -211,8 +211,8 @@ def _who_reads(arch: str, tool: Tool) -> str:
     return "Compile the kernel again: the file is cut off or damaged."
 
 
-def _run(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
-    """The exit status and what was printed, on standard output or on standard error alone.
+def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
+    """The exit status of a tool and what it printed, on standard output or on standard error alone.
 
     Raises:
         CacheError: the tool took too long or printed too much, and was stopped.

@@ -57,8 +57,9 @@ MOST_PROBLEMS = 20
 """Problems of one file that are named one by one; the rest is counted."""
 
 
-Disassemble = Callable[[bytes], str]
-"""Cubin → its machine code as text; raises CacheError where there is none."""
+Disassemble = Callable[[str, bytes], str]
+"""Suffix (`cubin`, `hsaco`) and content of a binary → its code as text, or CacheError."""
+_BINARY_OF = {Stage.SASS: "cubin", Stage.AMDGCN: "hsaco"}
 
 
 def inspect_cache(
@@ -72,7 +73,8 @@ def inspect_cache(
 
     Args:
         progress: is told of each kernel beforehand.
-        disassemble: makes SASS a stage of kernels that have a cubin; without it only a saved `.sass` is one.
+        disassemble: makes SASS a stage of kernels that have a cubin, and AMDGCN of those that have an hsaco
+            alone; without it only saved text is a stage.
     """
     for artifact in cache.entries if artifacts is None else artifacts:
         if progress is not None:
@@ -92,14 +94,13 @@ def inspect_artifact(artifact: Artifact, disassemble: Disassemble | None = None)
 def read_source(
     artifact: Artifact, stage: Stage, problems: list[Problem], disassemble: Disassemble | None = None
 ) -> SourceText | None:
-    """The text of a stage, SASS from the cubin where it was not saved; None with the reason in `problems`."""
-    if stage is Stage.SASS and stage.value not in artifact.files:
-        if disassemble is None or "cubin" not in artifact.files:
-            return None
-        path = artifact.relative("cubin")
+    """The text of a stage, machine code from the binary if need be; None with the reason in `problems`."""
+    binary = _BINARY_OF.get(stage, "")
+    if stage.value not in artifact.files and disassemble is not None and binary in artifact.files:
+        path = artifact.relative(binary)
         try:
             read = read_binary(artifact)
-            return None if read is None else SourceText(path, disassemble(read[1]))
+            return None if read is None else SourceText(path, disassemble(*read))
         except CacheError as error:
             said = f"{error.message} {error.remedy or ''}".strip()
             problems.append(Problem(path, said.removeprefix(f"{path}: ")))

@@ -19,7 +19,7 @@ needs_tool = pytest.mark.skipif(TOOL is None, reason="no nvdisasm")
 
 @cache
 def facts(path: str) -> KernelFacts:
-    return inspect_artifact(saved(path).artifact, text)
+    return inspect_artifact(saved(path).artifact, lambda _, cubin: text(cubin))
 
 
 @cache
@@ -93,7 +93,7 @@ def test_issuing_a_loop_takes_the_sum_of_its_stall_counts() -> None:
 
 def test_without_a_tool_the_stage_is_named_and_the_rest_is_reported() -> None:
     kernel = inspect_artifact(
-        saved("3.6.0/sm_80/matmul_grouped").artifact, lambda cubin: disassemble(cubin, None)
+        saved("3.6.0/sm_80/matmul_grouped").artifact, lambda _, cubin: disassemble(cubin, None)
     )
     (problem,) = kernel.problems
     assert problem.path.endswith(".cubin")
