@@ -126,7 +126,7 @@ def _stage(kernel: KernelFacts, stage: StageFacts) -> Document:
         "load_widths": {str(width): count for width, count in stage.accesses.load_widths.items()},
         "accesses": _accesses(stage.accesses),
         "waits": [{"line": x.line, "op": x.op, "depth": x.depth, "region": x.region} for x in stage.waits],
-        "regions": [_region(region) | _work(kernel, stage, region.id) for region in stage.regions],
+        "regions": [_region(region) | _work(kernel, stage, region) for region in stage.regions],
     }
 
 
@@ -171,9 +171,12 @@ def _round(item: RoundFacts) -> Document:
     }
 
 
-def _work(kernel: KernelFacts, stage: StageFacts, region: str) -> Document:
+def _work(kernel: KernelFacts, stage: StageFacts, facts: RegionFacts) -> Document:
     """What a region does; what is said of all stages together stands with the last."""
+    region = facts.id
     work = stage.work.get(region)
+    # What is left of a loop that is none here stands in another region, and is counted there.
+    is_left_over = facts.kind == "straight" and not region.endswith("straight")
     is_last = stage is kernel.last
     identity = kernel.identities.get(region) if is_last else None
     generation = kernel.generations.get(region) if is_last else None
@@ -181,7 +184,7 @@ def _work(kernel: KernelFacts, stage: StageFacts, region: str) -> Document:
     return {
         "in_flight": None if work is None else _in_flight(work.in_flight),
         "pipeline": None if pipeline is None else _pipeline(pipeline),
-        "matrix_ops": [] if work is None else [_matrix(found) for found in work.matrix],
+        "matrix_ops": [] if work is None or is_left_over else [_matrix(found) for found in work.matrix],
         "matrix_identity": None
         if identity is None
         else {
@@ -272,6 +275,7 @@ def _matrix(work: MatrixWork) -> Document:
         "shape": None if op is None else op.shape,
         "types": None if op is None else op.types,
         "count": work.count,
+        "count_along_path": work.along_path,
         "flop": None if op is None else op.flop,
         "issuer": None if op is None else op.issuer,
         "issuers": work.issuers,
