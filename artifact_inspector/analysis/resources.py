@@ -157,11 +157,12 @@ def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> 
     accesses = [access for access in cubin.stack if access.is_store == is_store]
     if not cubin.stack or (not cubin.calls and all(access.offset is not None for access in cubin.stack)):
         return Figure(sum(access.bytes for access in accesses), f"cubin, {opcode} instructions")
-    declared = None if ptx is None else ptx.get("local")
-    if declared is None:
+    if ptx is None:
         kind = "calls a function" if cubin.calls else "computes addresses of local memory"
         return Figure(None, f"the code {kind}, so spills and local arrays cannot be told apart without PTX")
-    floor = int(declared)
+    if "local" not in ptx:
+        return Figure(None, "functions of the PTX have local arrays too, which may lie in the kernel's frame")
+    floor = int(ptx["local"])
     if cubin.calls and not floor:
         # Nothing is declared, so what lies at the foot of the frame are arguments.
         return Figure(

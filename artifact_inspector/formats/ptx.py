@@ -9,7 +9,7 @@ Not read: see `FORMAT.cannot_read`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -104,6 +104,7 @@ _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.M)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
 _SECTION = re.compile(r"^[ \t]*\.section\b[^{}]*(?:\{[^}]*\}?|\Z)", re.M)
 _LOCAL = re.compile(r"\.local[ \t]+\.align[ \t]+\d+[ \t]+\.b8[ \t]+[\w$.]+\[(\d+)\]")
+_ENTRY = re.compile(r"\.entry\s+([\w$.%]+)")
 _FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
 _HEADER = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$.%]+)\s*(?:\(([^)]*)\))?")
@@ -148,10 +149,37 @@ def parse(source: SourceText, stage: Stage) -> Module:
         found = pattern.search(text)
         if found is not None:
             attributes[key] = found[1]
-    local = _LOCAL.findall(text)
-    if len(local) < 2:  # arrays of several functions lie in frames of their own
-        attributes["local"] = local[0] if local else "0"
+    local = _local_bytes(text, functions)
+    if local is not None:
+        attributes["local"] = str(local)
     return Module(stage, source.name, tuple(functions), attributes, tuple(problems))
+
+
+def _local_bytes(text: str, functions: Sequence[Function]) -> int | None:
+    """Bytes of the array that the kernel declares in local memory (LLVM makes one of all that it needs).
+
+    None where another function has one and is used: ptxas may put it into the kernel's frame.
+    """
+    own: list[int] = []
+    kernels = set(_ENTRY.findall(text))
+    for found in _LOCAL.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        owner = next((function for function in reversed(functions) if function.line <= line), None)
+        if owner is None or (owner.name not in kernels and _is_used(owner.name, functions)):
+            return None
+        if owner.name in kernels:
+            own.append(int(found[1]))
+    return None if len(own) > 1 else sum(own)
+
+
+def _is_used(name: str, functions: Sequence[Function]) -> bool:
+    """Whether a function may be called: it is named in a call, or its address is taken."""
+    return any(
+        name in instruction.text
+        for function in functions
+        for instruction in function.instructions
+        if instruction.opcode.startswith(("call", "mov"))
+    )
 
 
 def _read(lines: list[str], files: Mapping[int, str]) -> tuple[list[Function], dict[str, str], list[str]]:

@@ -608,15 +608,32 @@ def test_a_commit_closes_a_group_of_its_queue(statement: str, queue: Queue | Non
     assert FORMAT.commit(one(statement)) == queue
 
 
-@pytest.mark.parametrize(
-    ("arrays", "bytes_"),
-    [
-        ("", "0"),
-        ("\t.local .align 16 .b8 \t__local_depot0[40];\n", "40"),
-        # of two functions: each frame holds its own
-        ("\t.local .align 16 .b8 \t__local_depot0[40];\n\t.local .align 4 .b8 \t__local_depot1[8];\n", None),
-    ],
-)
-def test_the_local_array_is_told_where_there_is_one_at_most(arrays: str, bytes_: str | None) -> None:
-    text = f".version 8.4\n.target sm_80\n.visible .entry k()\n{{\n{arrays}\tret;\n}}\n"
-    assert parse(SourceText("k.ptx", text), Stage.PTX).attributes.get("local") == bytes_
+def local_bytes(kernel: str, body: str = "", helper: str | None = None) -> str | None:
+    text = f".version 8.4\n.target sm_80\n.visible .entry k()\n{{\n{kernel}{body}\tret;\n}}\n"
+    if helper is not None:
+        text += (
+            f".visible .func  (.param .b32 func_retval0) sine(\n\t.param .b32 x\n)\n{{\n{helper}\tret;\n}}\n"
+        )
+    return parse(SourceText("k.ptx", text), Stage.PTX).attributes.get("local")
+
+
+ARRAY = "\t.local .align 16 .b8 \t__local_depot0[40];\n"
+ANOTHER = "\t.local .align 4 .b8 \t__local_depot1[28];\n"
+CALL = "\tcall.uni (retval0), sine, (param0);\n"
+
+
+def test_the_local_array_of_the_kernel_is_told_where_it_has_one_at_most() -> None:
+    assert (local_bytes(""), local_bytes(ARRAY), local_bytes(ARRAY + ANOTHER)) == ("0", "40", None)
+
+
+def test_the_local_array_of_a_function_that_nothing_uses_is_no_part_of_the_frame() -> None:
+    # Triton 2.1 leaves libdevice functions in the file that it has inlined everywhere.
+    assert local_bytes(ARRAY, helper=ANOTHER) == "40"
+    assert local_bytes("", helper=ANOTHER) == "0"
+
+
+def test_the_local_array_of_a_called_function_may_be_part_of_the_frame() -> None:
+    assert local_bytes(ARRAY, CALL, ANOTHER) is None
+    assert local_bytes("", CALL, ANOTHER) is None
+    assert local_bytes(ARRAY, "\tmov.u64 %rd1, sine;\n", ANOTHER) is None
+    assert local_bytes(ARRAY, CALL, "") == "40"

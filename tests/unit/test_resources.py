@@ -82,6 +82,12 @@ def test_spills_and_arrays_cannot_be_told_apart_without_ptx(binary, reason):
     assert reason in found.spill_bytes.source
 
 
+def test_spills_are_unknown_where_a_function_of_the_ptx_has_an_array_too():
+    found = find_resources(A100, METADATA, ptx={}, binary=cubin(*SINE))
+    reason = "functions of the PTX have local arrays too, which may lie in the kernel's frame"
+    assert found.spill_bytes == (None, reason)
+
+
 def test_a_kernel_that_prints_and_has_no_local_memory_spills_nothing():
     assert find_resources(A100, METADATA, binary=cubin(calls=("vprintf",))).spill_bytes.value == 0
 
