@@ -28,6 +28,8 @@ class Part:
     tiling: Tiling | None
     precision: str | None
     sources: tuple[str, ...]
+    instead_of: tuple[str, ...] = ()
+    """Lines of dots that never run in the same pass."""
 
     @property
     def flop(self) -> int:
@@ -73,8 +75,17 @@ class Side:
 
     @property
     def covered_along_path(self) -> int:
-        """Of that, the most that stands on one path."""
-        return sum(covered_by(dot, self.works) * dot.along_path for dot in self.dots)
+        """Of that, what stands on one path: of dots that exclude each other, the first."""
+        return sum(covered_by(dot, self.works) * dot.along_path for dot in self.on_one_path)
+
+    @property
+    def on_one_path(self) -> tuple[Part, ...]:
+        """The dots without those that never run in the same pass as one before them."""
+        kept: list[Part] = []
+        for dot in self.dots:
+            if not any(set(dot.instead_of).intersection(other.sources) for other in kept):
+                kept.append(dot)
+        return tuple(kept)
 
     @property
     def found(self) -> int:

@@ -47,7 +47,10 @@ class Reason(Enum):
     ELSEWHERE = "elsewhere"
     """The work of the dots stands in another region."""
     REMOVED = "removed"
-    """A dot's source line has no matrix instruction anywhere: LLVM found its result unused."""
+    """LLVM found that a dot's result is unused, or that it is never reached.
+
+    Its source line has no matrix instruction anywhere, or has what a loop that is gone left of it.
+    """
     SCALAR = "scalar"
     """The dots became multiply-adds of single lanes."""
     UNKNOWN = "unknown"
@@ -165,6 +168,7 @@ def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[Part, ...]:
             work.tiling,
             work.precision,
             work.sources,
+            work.instead_of,
         )
         for work in works
         if work.matrix is not None and work.issuers is not None
@@ -243,7 +247,7 @@ def _explain(side: Side, sides: list[Side]) -> _Why:
     if side.dots and (
         sum(work.flop_along_path for work in side.works) == side.covered_along_path * side.unrolled_by
     ):
-        return why(Reason.ALTERNATIVES, "copies stand on paths of which only one is taken")
+        return why(Reason.ALTERNATIVES, _alternatives(side))
     others = [other for other in sides if other is not side and _same_lines(side, other)]
     others.sort(key=lambda other: len(side.sources ^ other.sources))
     elsewhere = _elsewhere(side, others)
@@ -261,9 +265,40 @@ def _explain(side: Side, sides: list[Side]) -> _Why:
         for other in others:
             if other.expected and found - covered == other.iteration:
                 return why(Reason.COPIED, f"here too: the work of {other.name}")
+    folded = _folded_away(side, others)
+    if folded:
+        return why(Reason.REMOVED, folded)
     if not side.expected:
         return why(Reason.UNEXPLAINED, "matrix instructions, and no dot in this region")
     return why(Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}")
+
+
+def _alternatives(side: Side) -> str:
+    if side.found == side.covered_along_path * side.unrolled_by:
+        lines = dict.fromkeys(source for dot in side.dots if dot.instead_of for source in dot.sources)
+        if lines:
+            return f"one of the dots of {', '.join(lines)} runs in a pass, and they share their instructions"
+    return "copies stand on paths of which only one is taken"
+
+
+def _folded_away(side: Side, others: list[Side]) -> str:
+    """Which loop that is gone has less left than was peeled off it here; empty for none.
+
+    A loop that is known to run once leaves one iteration: what was fetched ahead for the next is gone.
+    """
+    for other in others:
+        copies, rest = divmod(other.found, other.covered) if other.covered else (0, 0)
+        peeled = sum(
+            covered_by(dot, side.works) * dot.count
+            for dot in side.dots
+            if other.sources.intersection(dot.sources)
+        )
+        if not other.is_left_over or not copies or rest or peeled <= other.found:
+            continue
+        if side.found - other.found == side.covered - peeled:
+            left = f"{copies} iteration{'s' if copies > 1 else ''}"
+            return f"of {other.name}, which is no loop any more, only {left} can be reached"
+    return ""
 
 
 def _elsewhere(side: Side, others: list[Side]) -> str:

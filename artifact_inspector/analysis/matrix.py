@@ -69,6 +69,8 @@ class MatrixWork:
     """Tensor-level IR only."""
     precision: str | None = None
     """Tensor-level IR only, where it says: `tf32`, `tf32x3`, `ieee` …"""
+    instead_of: tuple[str, ...] = ()
+    """Tensor-level IR only: source lines of the region's other dots that share no path with these."""
 
     @property
     def flop(self) -> int | None:
@@ -95,6 +97,7 @@ def find_matrix_work(
         instruction = instructions[index]
         if instruction.kind is EventKind.MATRIX:
             found.setdefault(_kind(instruction, module, language), []).append(index)
+    instead_of = _exclusions(code, found)
     works = [
         MatrixWork(
             kind.op,
@@ -106,6 +109,7 @@ def find_matrix_work(
             _sources(instructions[i] for i in places),
             kind.tiling,
             kind.precision,
+            instead_of.get(kind, ()),
         )
         for kind, places in found.items()
     ]
@@ -252,3 +256,38 @@ def _along_path(code: Code, places: list[int]) -> int:
             if rank[successor] > rank[block]:
                 most[successor] = max(most[successor], most[block])
     return max(most)
+
+
+def _exclusions(code: Code, found: dict[_Kind, list[int]]) -> dict[_Kind, tuple[str, ...]]:
+    """For dots of tensor-level IR, the lines of others that stand on none of their paths: arms of an if."""
+    blocks = {
+        kind: frozenset(code.flow.block_of[index] for index in places)
+        for kind, places in found.items()
+        if kind.source is not None
+    }
+    if len(frozenset().union(*blocks.values())) < 2:
+        return {}
+    onward = {kind: _behind(code, held) for kind, held in blocks.items()}
+    return {
+        kind: tuple(
+            dict.fromkeys(
+                other.source
+                for other in blocks
+                if other.source is not None
+                and onward[kind].isdisjoint(blocks[other])
+                and onward[other].isdisjoint(blocks[kind])
+            )
+        )
+        for kind in blocks
+    }
+
+
+def _behind(code: Code, blocks: frozenset[int]) -> set[int]:
+    """Some blocks, and all that can be reached from them over no back edge."""
+    rank = {block: place for place, block in enumerate(code.flow.order)}
+    reached = set(blocks)
+    for block in code.flow.order:
+        if block in reached:
+            successors = code.function.blocks[block].successors
+            reached.update(to for to in successors if rank[to] > rank[block])
+    return reached

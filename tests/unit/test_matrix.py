@@ -290,6 +290,55 @@ def test_copies_on_alternative_paths_are_one_copy_for_each_warp() -> None:
     assert found.reason is Reason.ALTERNATIVES
 
 
+ARMS = """
+module {
+  tt.func public @k(%p: i1) {
+    %r = scf.if %p -> (tensor<64x16xf32>) {
+      %d = tt.dot %a, %b, %c : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32> loc("k.py":7:1)
+      scf.yield %d : tensor<64x16xf32>
+    } else {
+      %e = tt.dot %a, %f, %c : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32> loc("k.py":8:1)
+      scf.yield %e : tensor<64x16xf32>
+    }
+    %g = tt.dot %a, %b, %r : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32> loc("k.py":9:1)
+    tt.return
+  }
+}
+"""
+
+
+def test_dots_in_the_arms_of_an_if_are_told_from_those_on_every_path() -> None:
+    dots = {work.sources: work.instead_of for work in works_of(ARMS, Stage.TTGIR, 4)}
+    assert dots == {("k.py:7",): ("k.py:8",), ("k.py:8",): ("k.py:7",), ("k.py:9",): ()}
+
+
+def test_arms_that_were_merged_into_one_run_of_instructions_are_alternatives() -> None:
+    arms = (
+        dot(128, 32, 32, instead_of=("k.py:7",)),
+        dot(128, 32, 32, sources=("k.py:7",), instead_of=("k.py:1",)),
+    )
+    for sources in (("k.py:1",), ()):  # whichever line was kept, or none
+        found = check_identity({"r": arms}, {"r": (mma(16, sources=sources),)})["r"]
+        assert found.reason is Reason.ALTERNATIVES
+        assert (
+            found.words
+            == "one of the dots of k.py:1, k.py:7 runs in a pass, and they share their instructions"
+        )
+    # A third dot, on every path, has no instruction: that is no alternative.
+    more = {"r": (*arms, dot(128, 32, 32, sources=("k.py:9",)))}
+    assert check_identity(more, {"r": (mma(16),)})["r"].reason is not Reason.ALTERNATIVES
+
+
+def test_what_a_loop_of_one_iteration_had_fetched_ahead_is_never_reached() -> None:
+    # A pipelined loop that runs once: two of its dots stand in front of it, and one iteration is left.
+    dots = {"straight": (dot(128, 32, 32, 2),), "loop": (dot(128, 32, 32),)}
+    left = {"straight": (mma(16),), "loop": (mma(16),)}
+    found = check_identity(dots, left, left_over={"loop"}, parents={"straight": None, "loop": "straight"})
+    assert found["loop"].holds is True
+    assert found["straight"].reason is Reason.REMOVED
+    assert found["straight"].words == "of loop, which is no loop any more, only 1 iteration can be reached"
+
+
 def test_a_peeled_iteration_belongs_to_a_loop_inside_the_region() -> None:
     dots = {"straight": (), "loop": (dot(128, 32, 32),)}
     works = {"straight": (mma(16),), "loop": (mma(16),)}
