@@ -14,6 +14,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.loop_form import LoopForm, find_loop_form
 from artifact_inspector.analysis.reference import Chain
 from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.values import number_values
 from artifact_inspector.model import (
     BasicBlock,
     EventKind,
@@ -87,7 +88,7 @@ class LoopBuffers:
     phases: tuple[int, ...]
     """Lines of the waits in the loop for the barriers that its copies arrive at; TTGIR only."""
     front: tuple[int, ...]
-    """Lines of the asynchronous copies into its buffers in front of the loop."""
+    """Lines of the asynchronous copies into its buffers in front of the loop, or of the loop around it."""
     drain: int | None
     """Line of the wait behind the loop that leaves nothing in flight."""
     widths: dict[Chain, tuple[int, int]]
@@ -291,7 +292,9 @@ class _Memory:
         """The allocations that a copy, a matrix operation or a load or store of shared memory uses."""
         self.signals: dict[int, int] = {}
         """The allocation of the barrier that a copy arrives at or a wait waits for."""
-        self._root: dict[str, int] = {}
+        self._values = number_values(code.function)
+        self._root: dict[int, int] = {}
+        """Value → the allocation that it names or is a part of."""
         self._read()
 
     def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
@@ -323,49 +326,55 @@ class _Memory:
         barriers = {self.signals[index] for index in copies if index in self.signals}
         return (index for index in waits if self.signals.get(index) in barriers)
 
-    def copies_in_front(self, loop: int, roots: Set[int]) -> Iterator[int]:
-        """Asynchronous copies into some allocations that stand right in front of a loop."""
+    def copies_in_front(self, loop: int, roots: Set[int]) -> list[int]:
+        """Asynchronous copies into some allocations that stand right in front of a loop.
+
+        Where there are none, those in front of the loop around it: its last part fills the buffers for
+        the next time (a persistent kernel's tile loop).
+        """
         instructions, flow = self.code.function.instructions, self.code.flow
-        start = self.code.function.blocks[flow.loops[loop].header].start
-        for index, touched in self.touched.items():
-            if (
-                index < start
-                and instructions[index].kind is EventKind.ASYNC_COPY
-                and not roots.isdisjoint(touched)
-                and flow.loop_at(index) == flow.loops[loop].parent
-            ):
-                yield index
+        copies = [
+            index
+            for index, touched in self.touched.items()
+            if instructions[index].kind is EventKind.ASYNC_COPY and not roots.isdisjoint(touched)
+        ]
+        inner: int | None = loop
+        while inner is not None:
+            start, parent = (
+                self.code.function.blocks[flow.loops[inner].header].start,
+                flow.loops[inner].parent,
+            )
+            front = [index for index in copies if index < start and flow.loop_at(index) == parent]
+            if front:
+                return front
+            inner = parent
+        return []
 
     def _read(self) -> None:
-        # One pass in text order: a name that a sibling region uses again is simply overwritten.
-        function = self.code.function
-        flows = iter(function.flows)
-        flow = next(flows, None)
-        for index, instruction in enumerate(function.instructions):
+        for index, instruction in enumerate(self.code.function.instructions):
             if instruction.opcode.endswith(("local_alloc", "alloc_tensor")):
                 self._allocate(index, instruction)
             elif instruction.kind in _TOUCHING:
                 self._touch(index, instruction)
             elif instruction.kind is EventKind.MOVE and _VIEW.search(instruction.text) is not None:
-                self._view(instruction)
-            while flow is not None and flow.at <= index:
-                if flow.source in self._root and not flow.back:
-                    self._root[flow.target] = self._root[flow.source]
-                flow = next(flows, None)
+                self._view(index, instruction)
+            for source, target, _, back in self._values.flows[index]:
+                if source in self._root and not back:
+                    self._root[target] = self._root[source]
 
     def _allocate(self, index: int, instruction: Instruction) -> None:
         types = self.language.types(instruction, self.module)
-        results = instruction.operands.results
+        results = self._values.results[index]
         if not results or not types:
             return
         self._root[results[0]] = index
         if types[-1].bits != 64 or types[-1].shape[-1] != 1:  # else barriers
             self.tiles[index] = types[-1]
-            self.names[index] = results[0]
+            self.names[index] = instruction.operands.results[0]
 
     def _touch(self, index: int, instruction: Instruction) -> None:
-        operands = instruction.operands
-        found = dict.fromkeys(self._root[name] for name in operands.reads if name in self._root)
+        reads, results = self._values.reads[index].values(), self._values.results[index]
+        found = dict.fromkeys(self._root[value] for value in reads if value in self._root)
         roots = tuple(root for root in found if root in self.tiles)
         if instruction.kind in (EventKind.ASYNC_COPY, EventKind.WAIT):
             self.signals.update((index, root) for root in found if root not in self.tiles)
@@ -373,13 +382,13 @@ class _Memory:
             return
         # Only a matrix operation uses several.
         self.touched[index] = roots if instruction.kind is EventKind.MATRIX else roots[:1]
-        if "insert_slice" in instruction.opcode and operands.results:
-            self._root[operands.results[0]] = roots[0]  # until 2.3 the buffer is a value
+        if "insert_slice" in instruction.opcode and results:
+            self._root[results[0]] = roots[0]  # until 2.3 the buffer is a value
             self.indexed.add(roots[0])
 
-    def _view(self, instruction: Instruction) -> None:
-        results, reads = instruction.operands
-        root = next((self._root[name] for name in reads if name in self._root), None)
+    def _view(self, index: int, instruction: Instruction) -> None:
+        reads, results = self._values.reads[index].values(), self._values.results[index]
+        root = next((self._root[value] for value in reads if value in self._root), None)
         if root is None or not results:
             return
         self._root[results[0]] = root

@@ -147,6 +147,34 @@ def test_a_wait_depth_divided_by_the_groups_of_an_iteration_is_its_iterations_in
     assert (found.why_not, found.notes) == (None, ())
 
 
+def test_copies_into_the_buffers_of_another_loop_are_no_prologue() -> None:
+    # As the printer does, the second loop uses the names of the first again: %gs is a slot of %bu in the
+    # first, and the address that the second copies from.
+    second = PIPELINED[PIPELINED.index("    %bu =") : PIPELINED.index("    %z =")]
+    for name in ("bu", "bv", "ac", "bc", "ec", "fc", "r"):
+        second = second.replace(f"%{name} ", f"%{name}2 ").replace(f"%{name}[", f"%{name}2[")
+    second = second.replace("%x, %gs", "%gs, %gt").replace("%gs = ttg", "%gt = ttg")
+    second = second.replace(
+        "      %gt =", "      %gs = arith.addi %x, %row : tensor<64x64x!tt.ptr<f16>>\n      %gt ="
+    )
+    ttgir = PIPELINED.replace("    %z =", second + "    %z =")
+    ttir = MATMUL.replace(TAIL, "    }\n" + (FOR + LOADS + DOT).replace("%r =", "%r2 =") + TAIL)
+    assert [explained(loop).prologue for loop in read(ttir, ttgir).values()] == [2, 2]
+
+
+def test_what_fills_a_loop_for_the_next_time_around_is_counted_where_it_was_filled_first() -> None:
+    front = PIPELINED.index(FOR)
+    behind = PIPELINED.index("    %z =")
+    outer = "    scf.for %o = %c0 to %n step %c1  : i32 {\n"
+    refill = copied("%x", "%bu", "%c0", "p") + copied("%y", "%bv", "%c0", "q")
+    refill += copied("%x", "%bu", "%c1", "s") + copied("%y", "%bv", "%c1", "t")
+    ttgir = PIPELINED[:front] + outer + PIPELINED[front:behind] + refill + "    }\n" + PIPELINED[behind:]
+    ttir = HEAD + outer + FOR + LOADS + DOT + "    }\n" + TAIL
+    inner = max(read(ttir, ttgir).values(), key=lambda loop: loop[0][Stage.TTGIR].depth)
+    # Four copies in front of the outer loop, two in an iteration of the inner one.
+    assert explained(inner).prologue == 2
+
+
 def test_a_wait_of_zero_drains_the_pipeline_at_its_line() -> None:
     drained = PIPELINED.replace("num = 2", "num = 0", 1)
     found = explained(only(MATMUL, drained), num_stages=2)
