@@ -1,6 +1,7 @@
 """Under which names, and for how long, a function's shared memory is in use.
 
-Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp, Alias.cpp).
+Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp, Alias.cpp);
+getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
 """
 
 from __future__ import annotations
@@ -114,9 +115,13 @@ class MemoryUse:
     def _until(self, birth: int, user: int) -> int:
         """Last instruction at which a value must be kept for a use.
 
-        A loop around the use alone needs it in every iteration.
+        A loop around the use alone needs it in every iteration; an operation with partitions is one
+        operation to what was there before.
         """
         flow = self.code.flow
+        operation, _ = self.partition.get(flow.block_of[user], (None, None))
+        if operation is not None and birth <= operation:
+            user = operation
         outside = set()
         loop = flow.loop_at(birth)
         while loop is not None:

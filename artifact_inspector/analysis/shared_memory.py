@@ -366,8 +366,13 @@ def _indexes(instruction: Instruction) -> bool:
 
 
 def _allocated(memory: TensorType) -> int:
-    """Bytes of an allocation, with the padding of its layout."""
+    """Bytes of an allocation, with the padding of its layout.
+
+    **Source**: getAllocationShapePerCTA in Triton's lib/Dialect/TritonGPU/IR/Dialect.cpp.
+    """
     elements = memory.elements
+    if "fp4Padded = true" in memory.layout:
+        elements *= 2  # eight bytes of nothing behind every eight of packed fp4, as TMA writes them
     found = _PADDED.search(memory.layout)
     if found is not None:
         plain = elements
