@@ -368,7 +368,10 @@ class _Judgement:
         return round(len(item.front_computes) / (len(item.computes) / self.unrolled_by))
 
     def _copies_place(self, rounds: list[LocatedRound]) -> str | None:
-        loads = [self.position[i] for item in rounds for i in item.loads]
+        """Where the loads that run ahead stand; what an iteration loads for itself is in front anyway."""
+        statements = [found for item in rounds for found in item.statements]
+        ahead = [found for found in statements if self.distances.get(id(found), 0) > 0]
+        loads = [self.position[i] for found in ahead for i in found.loads]
         computes = [self.position[i] for item in rounds for i in item.computes]
         if not loads or not computes:
             return None

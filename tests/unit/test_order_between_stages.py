@@ -113,6 +113,12 @@ def test_copies_in_front_of_a_loop_are_iterations_ahead() -> None:
     assert (found.phrase, found.copies_stand) == ("pipelined(2)", "after")
 
 
+def test_what_an_iteration_loads_for_itself_does_not_say_where_copies_stand() -> None:
+    both = f"%x = tt.dot %a, %b, %z : {T} @2"
+    found = loop(looped(LOAD_A, LOAD_B, both), looped(LOAD_B, both, LOAD_A, before=(LOAD_A,)))
+    assert (found.phrase, found.copies_stand) == ("partly pipelined(1)", "after")
+
+
 def test_a_compute_peeled_in_front_takes_one_iteration_off() -> None:
     found = loop(looped(LOAD_A, DOT_A), looped(DOT_A, LOAD_A, before=(LOAD_A, LOAD_A, DOT_A)))
     assert found.phrase == "pipelined(1)"
