@@ -43,6 +43,8 @@ _SCALAR = re.compile(r"-> (?:b?f|i)(\d+)|, (?:b?f|i)(\d+)(?:, i1)?\)?$")
 _TYPES = re.compile(r" : \((.*)\) -> \(")
 _CAPTURED = re.compile(r"(?:b?f|i)(\d+)$")
 _EXTENT = re.compile(r"\d+x")
+_SLICED = re.compile(r"slice<\{dim = (\d+)")
+_FASTEST = re.compile(r"order = \[(\d+)")
 _WARPS = re.compile(r"\bpartition\d+ num_warps\((\d+)\)")
 _TENSORMAP = 128
 """Bytes of a tensor map, which is put together in shared memory."""
@@ -88,7 +90,8 @@ def find_rules(module: Module, triton: str | None) -> Rules:
     elif not new:
         # 3.2 is the first to name the memory space of a buffer.
         spaces = "#triton_gpu.shared_memory" in module.layouts.values()
-        release = (3, 2) if spaces else (3, 0) if target else (2, 1)
+        clusters = f"{prefix}num-ctas" in attributes  # from 2.2 on
+        release = (3, 2) if spaces else (3, 0) if target else (2, 2) if clusters else (2, 1)
     threads = attributes.get(f"{prefix}threads-per-warp", "32")
     arch = target.removeprefix("cuda:")
     return Rules(
@@ -171,9 +174,12 @@ def _reduction(instruction: Instruction, module: Module, language: Language, rul
     layout = read_layout(inputs[0], rules.threads_per_warp)
     if layout is None or axis >= len(layout.shape):
         return None
+    bits = [max(8, element_bits(tensor)) for tensor in inputs]
+    if rules.since((2, 2)) is False:
+        elements = _by_threads(inputs[0], layout, axis, rules)
+        return None if elements is None else elements * sum(width // 8 for width in bits)
     if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0
-    bits = [max(8, element_bits(tensor)) for tensor in inputs]
     old = _gathered(layout, axis) * sum(width // 8 for width in bits)
     by_conversion = rules.since((3, 8))
     if by_conversion is False:
@@ -182,8 +188,38 @@ def _reduction(instruction: Instruction, module: Module, language: Language, rul
     return new if by_conversion or new == old else None
 
 
+def _by_threads(tensor: TensorType, layout: Layout, axis: int, rules: Rules) -> int | None:
+    """Elements of a reduction in 2.1, where mostly every thread has a place of its own.
+
+    Along the fastest axis every warp reduces its own first; along another each thread writes. Lanes count as
+    the layout names them, however small the tensor is.
+    """
+    named = read_layout(tensor._replace(shape=layout.tile), rules.threads_per_warp)
+    is_slice = layout.kind == "slice"
+    if named is None or (is_slice and len(layout.shape) > 1):
+        return None
+    lanes, warps = (extent_along(bases, named.shape, axis) for bases in (named.lane, named.warp))
+    extent = layout.shape[axis]
+    others = tensor.elements // extent
+    if not _is_fastest(tensor, layout, axis):
+        return others * min(extent, lanes * extent_along(layout.warp, layout.shape, axis))
+    if warps == 1 and not (is_slice and layout.warp):  # those along the axis that is sliced away count too
+        return 0
+    threads = 1 << len(layout.lane) + len(layout.warp)
+    return max(others * min(extent // min(extent, lanes), warps), threads)
+
+
+def _is_fastest(tensor: TensorType, layout: Layout, axis: int) -> bool:
+    """Whether an axis is the fastest of the layout, or of the one that it is sliced from."""
+    sliced = _SLICED.findall(tensor.layout)
+    for dim in sliced:
+        axis += axis >= int(dim)
+    found = _FASTEST.search(tensor.layout)  # a matrix layout names none: rows are the last axis
+    return axis == (int(found[1]) if found is not None else len(layout.shape) + len(sliced) - 1)
+
+
 def _gathered(layout: Layout, axis: int) -> int:
-    """Elements of a reduction until 3.7: what each warp has reduced on its own, side by side."""
+    """Elements of a reduction from 2.2 until 3.7: what each warp has reduced on its own, side by side."""
     elements = extent_along(layout.warp, layout.shape, axis)
     for place, extent in enumerate(layout.shape):
         elements *= 1 if place == axis else extent

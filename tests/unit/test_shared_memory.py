@@ -205,6 +205,52 @@ def test_a_reduction_inside_a_warp_takes_nothing() -> None:
     assert bill(reduction("128x32", "#blocked", result, axis=1)).entries == ()
 
 
+OF_2_1 = """
+#row = #triton_gpu.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#wide = #triton_gpu.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [1, 0]}>
+#tall = #triton_gpu.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
+#mma = #triton_gpu.mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1]}>
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "axis", "expected"),
+    # `shared` of Triton 2.1 for these modules, on sm_80
+    [
+        ("1024", "#row", 0, 128 * 4),  # a place for each of 128 threads
+        ("256x128", "#wide", 1, 256 * 4 * 4),  # 256 rows by 4 warps are more
+        ("8x32", "#wide", 1, 128 * 4),  # one warp's lanes reach the end; four warps are named
+        ("64x128", "#tall", 1, 0),  # one warp along the fastest axis
+        ("64x128", "#wide", 0, 8 * 128 * 4),  # 8 lanes along the slow axis, of one warp
+        ("64x128", "#tall", 0, 8 * 4 * 128 * 4),  # by 4 warps
+        ("4x128", "#tall", 0, 4 * 128 * 4),  # no more than there is
+        ("64x64", "#mma", 0, 8 * 4 * 64 * 4),  # 8 lanes by 4 warps
+        ("64x64", "#mma", 1, 0),
+        ("64", "#triton_gpu.slice<{dim = 1, parent = #tall}>", 0, 8 * 4 * 4),
+        ("128", "#triton_gpu.slice<{dim = 0, parent = #tall}>", 0, 128 * 4),  # warps along the other axis
+    ],
+)
+def test_a_reduction_of_triton_2_1_has_a_place_for_each_thread(
+    shape: str, layout: str, axis: int, expected: int
+) -> None:
+    kept = shape.split("x")[1 - axis :][:1] if "x" in shape else []
+    result = (
+        f"tensor<{kept[0]}xf32, #triton_gpu.slice<{{dim = {axis}, parent = {layout}}}>>" if kept else "f32"
+    )
+    assert _bill(_of_2(reduction(shape, layout, result, axis)), None, None).peak == expected
+
+
+def test_a_reduction_of_triton_2_2_keeps_one_value_for_each_warp() -> None:
+    # What tells 2.2 and 2.3 from 2.1 is the number of CTAs in a cluster.
+    text = _of_2(reduction("1024", "#row", "f32"), ', "triton_gpu.num-ctas" = 1 : i32')
+    assert _bill(text, None, None).peak == 4 * 4
+
+
+def _of_2(body: str, more: str = "") -> str:
+    header = f'"triton_gpu.num-warps" = 4 : i32, "triton_gpu.threads-per-warp" = 32 : i32{more}'
+    return f"{OF_2_1}module attributes {{{header}}} {{\n  tt.func public @k() {{\n{body}\n    tt.return\n  }}\n}}\n"
+
+
 @pytest.mark.parametrize(("triton", "expected"), [("3.7.1", 4096), ("3.9.0", 2048)])
 def test_a_reduction_is_a_conversion_from_triton_3_8_on(triton: str, expected: int) -> None:
     # 4096 = 4 warps · 256 columns · 4 bytes; 2048 is the allocation.size of Triton 3.9.
