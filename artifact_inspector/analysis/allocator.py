@@ -1,7 +1,8 @@
 """Where Triton places buffers of shared memory: buffers that are never live together may share.
 
 Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for
-Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9.
+Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9 but for the order
+in which buffers come.
 """
 
 from __future__ import annotations
@@ -37,9 +38,15 @@ class Placed(NamedTuple):
 _END = 1 << 62
 
 
-def place(requests: Sequence[Request]) -> Placed:
-    """The places of buffers, as Triton finds them."""
-    order = sorted(range(len(requests)), key=lambda index: -requests[index].bytes)
+def place(requests: Sequence[Request], *, by_size: bool = True) -> Placed:
+    """The places of buffers, as Triton finds them.
+
+    Args:
+        by_size: the largest first, as Triton does from 3.3 on; else as they come.
+    """
+    order = list(range(len(requests)))
+    if by_size:
+        order.sort(key=lambda index: -requests[index].bytes)
     offsets = _starts(requests, order)
     conflicts = _conflicts(requests, order, offsets)
     while True:

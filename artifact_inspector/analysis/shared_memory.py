@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from artifact_inspector.analysis.allocator import Request, place
+from artifact_inspector.analysis.allocator import Placed, Request, place
 from artifact_inspector.analysis.memory_use import MemoryUse
 from artifact_inspector.analysis.reference import source_of
 from artifact_inspector.analysis.regions import Code
@@ -188,7 +188,7 @@ class _Reader:
             scratch += self._scratch(index, instruction)
         scratch += self._states()
         found = [*explicit, *scratch]
-        placed = place([one.request for one in found])
+        placed = self._place([one.request for one in found])
         unknown = [one for one in found if one.entry.bytes is None]
         if unknown and not self._is_hidden(found, placed.size):
             return [one.entry for one in found], None
@@ -211,7 +211,10 @@ class _Reader:
                 requests.append(one.request._replace(bytes=most))
             else:
                 requests.append(one.request)
-        return place(requests).size == size
+        return self._place(requests).size == size
+
+    def _place(self, requests: list[Request]) -> Placed:
+        return place(requests, by_size=self.rules.since((3, 3)) is not False)
 
     def _explicit(self, index: int, instruction: Instruction, memory: TensorType) -> _Found:
         aliases, users = self.memory.aliases(index)

@@ -364,6 +364,13 @@ def test_small_buffers_fill_the_gap_beside_a_big_one() -> None:
     assert (placed.offsets, placed.size) == ((0, 100, 100), 150)
 
 
+@pytest.mark.parametrize(("triton", "expected"), [("3.2.0", [0, 4096]), ("3.3.1", [8192, 0])])
+def test_the_largest_buffer_is_placed_first_from_triton_3_3_on(triton: str, expected: list[int]) -> None:
+    # Triton 3.2.0 and 3.3.1: their `allocation.offset` of these two.
+    body = [alloc("a", "64x32"), alloc("b", "128x32"), dealloc("a", "64x32"), dealloc("b", "128x32")]
+    assert [entry.offset for entry in bill("\n".join(body), triton=triton).entries] == expected
+
+
 def test_partitions_never_share_although_their_lines_do_not_meet() -> None:
     apart = [Request(64, 16, 0, 2, group=1, partition=0), Request(64, 16, 4, 6, group=1, partition=1)]
     assert place(apart).size == 128
