@@ -7,6 +7,8 @@ noted, because a verdict that rests on it must say so.
 
 from __future__ import annotations
 
+import re
+
 from artifact_inspector.analysis.lineless import locate_by_dataflow, locate_by_runs, locate_by_structure
 from artifact_inspector.analysis.placement import (
     LocatedRound,
@@ -19,8 +21,11 @@ from artifact_inspector.analysis.reference import Chain, ReferenceRegion, Refere
 from artifact_inspector.analysis.regions import Code, Region, is_homeless
 from artifact_inspector.analysis.rounds import LOADS, bits_of
 from artifact_inspector.analysis.taint import find_computes_taking
+from artifact_inspector.model import EventKind
 
 __all__ = ["locate"]
+
+_IN_SHARED = re.compile(r"addrspace\(3\)|\.shared\b|^ds_|^ATOMS\b")
 
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
@@ -275,6 +280,27 @@ class _Locator:
         for number, item in enumerate(located):
             self._complete(number, item, levels[number], located)
             item.computes = sorted(set(item.computes), key=lambda index: self.position[index])
+        lacking = [item for item in located if item.loads and not item.computes]
+        tallies = self._tallies() if lacking else []
+        if tallies:
+            for item, share in zip(lacking, equal_runs(tallies, len(lacking)), strict=True):
+                item.computes = share
+            self.notes.append(
+                "a histogram is made by atomics in shared memory: they are taken for its computes"
+            )
+
+    def _tallies(self) -> list[int]:
+        """Atomics in shared memory, in execution order: what Triton makes of a histogram.
+
+        Source: Triton, HistogramOpToLLVM.cpp. A program's own atomics go to global memory.
+        """
+        instructions = self.code.function.instructions
+        return [
+            index
+            for index in self.code.indices(self.region.whole)
+            if instructions[index].kind is EventKind.ATOMIC
+            and _IN_SHARED.search(f"{instructions[index].opcode} {instructions[index].text}") is not None
+        ]
 
     def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
         """Add computes that were contracted into a consumer, or that bear another operation's line."""

@@ -222,6 +222,11 @@ class _Judgement:
         if not self.code.is_whole:
             self.notes.append("the file is cut off, and no loop in what is there is this one")
             return "unknown"
+        if self._is_apart():
+            self.notes.append(
+                "no loop here is this one alone: its loads stand in one, its computes in another"
+            )
+            return "unknown"
         if kinds & (LOADS | COMPUTES) or not (self.code.flow.loops or self.code.longest):
             return "unrolled"
         if not self.code.longest:
@@ -230,6 +235,31 @@ class _Judgement:
             )
             return "unknown"
         return "gone"
+
+    def _is_apart(self) -> bool:
+        """True where what is left of a loop stands in loops of which none encloses another."""
+        flow, instructions = self.code.flow, self.code.function.instructions
+        loads = {flow.loop_at(i) for i in self.indices if instructions[i].kind in LOADS}
+        computes = {flow.loop_at(i) for i in self.indices if instructions[i].kind in COMPUTES}
+        return bool(loads and computes) and all(
+            a is not None and b is not None and flow.loops[a].blocks.isdisjoint(flow.loops[b].blocks)
+            for a in loads
+            for b in computes
+        )
+
+    def _computes_in_another_loop(self) -> bool:
+        """True where computes of this loop stand in a loop that is not inside it."""
+        reference, flow = self.region.reference, self.code.flow
+        if reference is None or self.region.loop is None:
+            return False
+        computes = (compute for item in reference.rounds for compute in item.computes)
+        chains = {self.code.visible(chain) for compute in computes for chain in compute.chains[0]}
+        return any(
+            flow.loop_at(index) is not None and flow.block_of[index] not in self.region.whole
+            for chain in chains
+            if chain is not None
+            for index in self.code.computes_at.get(chain, ())
+        )
 
     def _without_rounds(self) -> str:
         if self.placement.other:
@@ -243,7 +273,9 @@ class _Judgement:
         kinds = {self.code.function.instructions[i].kind for i in whole}
         by_place = self.placement.basis == "source" and self.code.is_whole
         if by_place and len(rounds) == len(self.placement.rounds) and not kinds & COMPUTES:
-            return "gone"
+            if not self._computes_in_another_loop():
+                return "gone"
+            self.notes.append("its computes stand in another loop")
         for item in rounds:
             number = self.placement.rounds.index(item) + 1
             lacks = "load" if not item.loads else "compute"

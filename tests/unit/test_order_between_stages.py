@@ -13,6 +13,7 @@ from artifact_inspector.analysis.order import RegionFacts, judge, signature_of
 from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.reference import find_reference
 from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.formats import format_of
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.source import SourceText
@@ -21,6 +22,7 @@ T, P = "tensor<64xf32>", "tensor<64x!tt.ptr<f32>>"
 LOAD_A, LOAD_B = f"%a = tt.load %p : {P} @1", f"%b = tt.load %q : {P} @3"
 DOT_A, DOT_B = f"%x = tt.dot %a, %a, %z : {T} @2", f"%y = tt.dot %b, %b, %z : {T} @4"
 COPY = f"ttg.async_copy_global_to_local %p, %z : {P} @1"
+INNER = ("scf.for %j = %n to %n step %n : i32 {", LOAD_A, DOT_A, "scf.yield @8", "} @8")
 TWO_ROUNDS = (LOAD_A, DOT_A, LOAD_B, DOT_B)
 
 
@@ -180,14 +182,7 @@ def test_the_loops_of_partitions_have_the_same_names_in_whatever_order_they_stan
 
 def test_a_flattened_loop_is_specialised_where_its_loads_and_computes_stand_in_different_partitions() -> None:
     # The inner loop at 8 is flattened into the one at 9, and all that is left closes at 9.
-    program = looped(
-        "scf.for %j = %n to %n step %n : i32 {",
-        LOAD_A,
-        DOT_A,
-        "scf.yield @8",
-        "} @8",
-        f"tt.store %q, %z : {P} @5",
-    )
+    program = looped(*INNER, f"tt.store %q, %z : {P} @5")
     store = f"tt.store %q, %z : {P} @5"
     wait = f"ttng.wait_barrier %p, %n : {P} @5"
     apart = facts(program, partitions(looped(wait, store), looped(DOT_A), looped(COPY)))
@@ -196,6 +191,53 @@ def test_a_flattened_loop_is_specialised_where_its_loads_and_computes_stand_in_d
     with_store = facts(program, partitions(looped(DOT_A, store), looped(COPY)))
     assert with_store["loop@8"].verdict == with_store["loop@8/loads"].verdict == "warp-specialised"
     assert with_store["loop@8"].matrix == 1
+
+
+def test_a_loop_dissolved_into_loops_apart_is_not_called_unrolled() -> None:
+    # The loop around it has a round of its own, so that nothing tells which of the two loops was whose.
+    program = looped(LOAD_B, DOT_B, *INNER)
+    copy_b = COPY.replace("@1", "@3")
+    apart = facts(program, partitions(looped(DOT_A, DOT_B), looped(COPY, copy_b)))
+    assert apart["loop@8"].verdict == "unknown"
+    assert any("its loads stand in one, its computes in another" in note for note in apart["loop@8"].notes)
+    together = facts(program, looped(LOAD_B, DOT_B, LOAD_A, DOT_A))
+    assert together["loop@8"].verdict == "unrolled"
+
+
+PTX_OF_A_HISTOGRAM = """
+.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k()
+.reqntid 128
+{
+.loc 1 1 1
+ld.global.b32 %r1, [%rd1];
+.loc 1 3 1
+atom.shared.add.u32 %r2, [%r3], %r1;
+bar.sync 0;
+ld.shared.b32 %r4, [%r5];
+st.global.b32 [%rd2], %r4;
+ret;
+}
+.file 1 "k.py"
+"""
+
+
+def test_a_histogram_made_by_atomics_in_shared_memory_is_not_gone() -> None:
+    assert FORMAT.access is not None
+    program = (LOAD_A, f"%h = tt.histogram %a : {T} -> {T} @2", f"tt.store %q, %h : {P} @3")
+    first = module(program, Stage.TTIR)
+    reference = find_reference(first, find_control_flow(first), FORMAT.access)
+    for text, verdict in (
+        (PTX_OF_A_HISTOGRAM, "single"),
+        (PTX_OF_A_HISTOGRAM.replace("atom.shared", "atom.global"), "gone"),
+    ):
+        (later,) = format_of(Stage.PTX).parse(SourceText("k", text), Stage.PTX).functions
+        code = Code(later, find_control_flow(later), None)
+        (region,) = find_regions(code, reference, exact=False)
+        found, _ = judge(code, region, None, exact=False)
+        assert found.verdict == verdict
 
 
 def test_copies_and_code_without_loads_have_no_order() -> None:
