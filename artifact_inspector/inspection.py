@@ -456,6 +456,7 @@ class _Reading:
             ptx=None if ptx is None else ptx.attributes,
             amdgcn=None if amdgcn is None else amdgcn.attributes,
             binary=binary,
+            unreadable=binary is None and any(kind in self.artifact.files for kind in ("cubin", "hsaco")),
         )
 
     def _binary(self) -> Binary | None:

@@ -14,7 +14,7 @@ from artifact_inspector.model import Language, Module, Queue
 __all__ = ["InFlight", "WaitEffect", "find_in_flight"]
 
 _UNSETTLED = "what is in flight does not settle from trip to trip"
-_UNROLLED = "unrolled here: its loads are counted where they stand"
+_UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
 _BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"
 
 

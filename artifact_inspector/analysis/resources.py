@@ -76,6 +76,7 @@ def find_resources(
     ptx: Mapping[str, str] | None = None,
     amdgcn: Mapping[str, str] | None = None,
     binary: Binary | None = None,
+    unreadable: bool = False,
 ) -> Resources:
     """The resources of a kernel, by whichever of its files are there.
 
@@ -85,23 +86,38 @@ def find_resources(
         ptx: what the PTX says of itself (`Module.attributes`), None where there is none.
         amdgcn: likewise of the AMDGCN text.
         binary: the cubin or hsaco.
+        unreadable: there is a binary, but it could not be read.
     """
     if amdgcn is not None or isinstance(binary, Hsaco) or (target is not None and target.backend == "hip"):
-        return _amd(target, metadata, amdgcn, binary if isinstance(binary, Hsaco) else None)
-    return _nvidia(target, metadata, ptx, binary if isinstance(binary, Cubin) else None)
+        hsaco = binary if isinstance(binary, Hsaco) else None
+        return _amd(target, metadata, amdgcn, hsaco, _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN)
+    if isinstance(binary, Cubin):
+        return _nvidia(target, metadata, ptx, binary, "")
+    if unreadable:
+        missing = _BAD_BINARY
+    else:
+        missing = _NO_CUBIN if target is not None or ptx is not None else _NO_TARGET
+    return _nvidia(target, metadata, ptx, None, missing)
 
 
 # ── NVIDIA ───────────────────────────────────────────────────────────────────────────────────────
 
-_NO_CUBIN = "no cubin in the cache; {} decided by ptxas"
+_NO_CUBIN = "no cubin in the cache; ptxas decides it"
+_BAD_BINARY = "the binary in the cache could not be read"
+_NO_TARGET = "no binary in the cache, and nothing says which GPU this is for"
 _AMD_ONLY = Figure(None, "AMD only")
 _NVIDIA_ONLY = Figure(None, "NVIDIA only")
 _THREADS = re.compile(r"\d+")
 
 
 def _nvidia(
-    target: Target | None, metadata: Mapping[str, object], ptx: Mapping[str, str] | None, cubin: Cubin | None
+    target: Target | None,
+    metadata: Mapping[str, object],
+    ptx: Mapping[str, str] | None,
+    cubin: Cubin | None,
+    missing: str,
 ) -> Resources:
+    """missing: why there is no cubin to read."""
     found: list[Contradiction] = []
     warps = [_metadata(metadata, "num_warps")]
     if cubin is not None and cubin.threads is not None:
@@ -112,10 +128,7 @@ def _nvidia(
             warps.insert(0, _warps(threads, 32, f"ptx, .{key} {ptx[key]}"))
     shared = _metadata(metadata, "shared")
     if cubin is None:
-        registers = Figure(None, _NO_CUBIN.format("registers are"))
-        spills = reloads = Figure(None, _NO_CUBIN.format("spills are"))
-        frame = Figure(None, _NO_CUBIN.format("the stack frame is"))
-        static = barriers = Figure(None, "no cubin in the cache")
+        registers = spills = reloads = frame = static = barriers = Figure(None, missing)
     else:
         registers = Figure(cubin.registers, _said(cubin.registers, "cubin, EIATTR_REGCOUNT"))
         frame = Figure(cubin.frame_bytes, _said(cubin.frame_bytes, "cubin, EIATTR_FRAME_SIZE"))
@@ -175,6 +188,7 @@ def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> 
 # ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
 
 _NO_AMDGCN = "neither AMDGCN text nor hsaco in the cache; LLVM's back end decides it"
+_NO_AMDGCN_AND_BAD_HSACO = "no AMDGCN text in the cache, and the hsaco could not be read"
 _COMPARED = (
     "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count", "wavefront_size",
     "private_segment_fixed_size", "group_segment_fixed_size", "max_flat_workgroup_size",
@@ -188,7 +202,9 @@ def _amd(
     metadata: Mapping[str, object],
     amdgcn: Mapping[str, str] | None,
     hsaco: Hsaco | None,
+    missing: str,
 ) -> Resources:
+    """missing: why there is neither text nor hsaco to read."""
     texts = amdgcn or {}
     noted = {} if hsaco is None else hsaco.figures
 
@@ -197,7 +213,7 @@ def _amd(
             return Figure(int(texts[key]), f"amdgcn, .{key}")
         if key in noted:
             return Figure(noted[key], f"hsaco, .{key}")
-        return Figure(None, _NO_AMDGCN if amdgcn is None and hsaco is None else f"no .{key} in the file")
+        return Figure(None, missing if amdgcn is None and hsaco is None else f"no .{key} in the file")
 
     found: list[Contradiction] = []
     for key in _COMPARED:

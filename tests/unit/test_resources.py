@@ -39,10 +39,27 @@ def load(offset, size):
 
 def test_without_a_cubin_the_reason_is_given():
     found = find_resources(A100, METADATA, ptx={"reqntid": "128"})
-    assert found.registers == (None, "no cubin in the cache; registers are decided by ptxas")
+    assert found.registers == (None, "no cubin in the cache; ptxas decides it")
     assert found.spill_bytes.value is None
     assert (found.shared.value, found.warps_per_block.value) == (8192, 4)
     assert found.contradictions == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "unreadable", "reason"),
+    [
+        (A100, True, "the binary in the cache could not be read"),
+        (None, False, "no binary in the cache, and nothing says which GPU this is for"),
+        (
+            MI300X,
+            True,
+            "no AMDGCN text in the cache, and the hsaco could not be read",
+        ),
+    ],
+)
+def test_the_reason_is_true_of_the_cache(target, unreadable, reason):
+    found = find_resources(target, {}, unreadable=unreadable)
+    assert found.spill_bytes == (None, reason)
 
 
 def test_a_cubin_gives_registers_stack_and_barriers_with_their_place():
