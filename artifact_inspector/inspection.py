@@ -115,7 +115,8 @@ def read_source(
         return None
     if text.problem is not None:
         problems.append(text.problem)
-    return text.source if text.source.text.strip() else None
+    source = SourceText(text.source.name, format_of(stage).listing(text.source.text))
+    return source if source.text.strip() else None
 
 
 @contextmanager

@@ -107,6 +107,8 @@ class Format:
     """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
     access: Callable[[Instruction], Access] | None = None
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
+    listing: Callable[[str], str] = str
+    """The text as lines of code, where it may be saved in another form; lines are counted in these."""
 
 
 def frames_of_callers(comment: str, files: Mapping[int, str]) -> Iterator[Frame]:

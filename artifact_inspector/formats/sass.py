@@ -1,7 +1,7 @@
 """SASS, the machine code of NVIDIA's GPUs from Volta on, as NVIDIA's disassemblers print it.
 
-Read are the text of `nvdisasm` (with line marks and encodings or without) and of `cuobjdump -sass`, and
-the `.sass` of Triton's dump directory (triton/tools/disasm.py).
+Read are the text of `nvdisasm` (with line marks and encodings or without) and its JSON, the text of
+`cuobjdump -sass`, and the `.sass` of Triton's dump directory (triton/tools/disasm.py).
 
 **Source** CUDA Binary Utilities, "Instruction Set Reference", names the opcodes; what they do is NVIDIA's
 own knowledge, so each row below was checked against the PTX that it was made from.
@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats import _sass, _sass_operands
+from artifact_inspector.formats import _sass, _sass_json, _sass_operands
 from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
@@ -366,13 +366,15 @@ FORMAT = Format(
     commit=_sass.commit_queue,
     matrix=_matrix,
     types=no_types,
+    listing=_sass_json.as_listing,
     cannot_read=(
         "Code for GPUs before Volta (sm_70), whose instructions have another length and form.",
         "Line tables name no column; where the PTX lets lines run on inside inline assembly (Triton 3.8 and "
         "3.9), so do they.",
         "Where an indirect branch goes, unless nvdisasm has followed it; a call makes no edge.",
         "The shape and types of `UTC*MMA`, which stand in a descriptor that is made at run time.",
-        "Encodings that give no control codes: nvdisasm prints them with `-hex`, cuobjdump always.",
+        "Text without encodings gives no control codes: nvdisasm prints them with `-hex`, in JSON never, "
+        "cuobjdump always.",
         "`WARPSYNC` and the convergence barriers of a warp (`BSSY`, `BSYNC`) are no barriers here.",
     ),
 )

@@ -54,6 +54,25 @@ def test_as_many_instructions_as_cuobjdump_prints(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CUBINS)
+def test_json_reads_as_the_text_does(path: Path) -> None:
+    assert TOOL is not None
+    command = [str(TOOL.path), "-json", str(path)]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if "Unknown option" in printed.stderr:
+        pytest.skip("an nvdisasm without -json")
+    found = parse(SourceText("k", FORMAT.listing(printed.stdout)), Stage.SASS)
+    for one, other in zip(module(path).functions, found.functions, strict=True):
+        assert one.name == other.name
+        for x, y in zip(one.instructions, other.instructions, strict=True):
+            assert (x.opcode, x.kind, x.guard) == (y.opcode, y.kind, y.guard), x.text
+            assert x.operands.results == y.operands.results, x.text
+            # The text leaves out a descriptor (`desc[UR6]`) that says nothing, JSON does not.
+            unsaid = set() if "desc[" in x.text else set(re.findall(r"desc\[(UR\d+)\]", y.text))
+            unsaid |= {f"UR{int(name[2:]) + 1}" for name in unsaid}
+            assert set(x.operands.reads) | unsaid == set(y.operands.reads) | unsaid, x.text
+
+
+@pytest.mark.parametrize("path", CUBINS)
 def test_the_text_of_cuobjdump_reads_as_that_of_nvdisasm(path: Path) -> None:
     (one,), (other,) = module(path).functions, parse(SourceText("k", cuobjdump(path)), Stage.SASS).functions
     assert one.controls == other.controls

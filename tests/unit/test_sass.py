@@ -396,6 +396,33 @@ def test_a_commit_closes_a_group_of_its_queue(statement: str, queue: Queue | Non
     assert FORMAT.commit(one(statement)) is queue
 
 
+def test_json_is_read_as_the_listing_that_it_stands_for() -> None:
+    # Cut from what nvdisasm 13.1 printed for a copy loop on sm_90.
+    said = """[{"ELF":{},"SM":{"version":{"major":9,"minor":0}}},[{"function-name":"k","start":0,"length":80,
+      "sass-instructions":[{"opcode":"LDG.E.128","operands":"R8desc[UR8][R8.64]"},
+      {"predicate":"@!P0","opcode":"BRA","operands":"0x0","other-attributes":{"control-flow":"True"}},
+      {"opcode":"LDGSTS.E.64","operands":"desc[UR8][R2.64],!P1[R38+0x800]"},
+      {"opcode":"LDGSTS.E.BYPASS.128","operands":"P5[R85][R8.64]"},
+      {"opcode":"EXIT","other-attributes":{"control-flow":"True"}}]}]]"""
+    listing = FORMAT.listing(said)
+    assert "/*0010*/                   @!P0 BRA 0x0 ;" in listing
+    found = parse(SourceText("k.sass", listing), Stage.SASS)
+    (function,) = found.functions
+    assert found.attributes == {"target": "sm_90"}
+    assert function.name == "k"
+    assert [x.text for x in function.instructions] == [
+        "LDG.E.128 R8, desc[UR8][R8.64]", "@!P0 BRA 0x0", "LDGSTS.E.64 [R38+0x800], desc[UR8][R2.64], !P1",
+        "LDGSTS.E.BYPASS.128 [R85], [R8.64], P5", "EXIT",
+    ]  # fmt: skip
+    assert [block.successors for block in function.blocks] == [(0, 1), ()]
+    assert function.controls == ()
+
+
+@pytest.mark.parametrize("text", ["[1, {}]", '[[{"sass-instructions": 3}]]', "[" * 100_000, "[{", "  .text"])
+def test_what_is_no_json_of_a_disassembly_is_left_as_it_is(text: str) -> None:
+    assert FORMAT.listing(text) == text
+
+
 def test_a_file_that_is_cut_off_is_not_whole() -> None:
     text = f"{HEAD}{written('NOP', *END, 'NOP', 'FADD R0, R1, R2')}"
     assert not parse(SourceText("k", text), Stage.SASS).is_whole

@@ -1,0 +1,76 @@
+"""The JSON of `nvdisasm -json`, as the text that the same tool prints.
+
+Its instructions have neither addresses, nor lines, nor encodings: they follow each other from the `start`
+of their function, 16 bytes each, and a branch names the address that it goes to.
+
+**Source** CUDA Binary Utilities, "nvdisasm: JSON output", and the output of CUDA 12.8 and 13.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+__all__ = ["as_listing"]
+
+_WORD_BYTES = 16
+_JOINED = re.compile(r"(?<![\w.])(U?(?:R(?:\d+|Z)|P[\dT])(?:\.\w+)*)(?=(?:g?desc)?\[)")
+"""`R12[R0+0x10]`, `R8desc[UR8][R8.64]`, `P4[UR20]`: the comma in front of an address may be left out."""
+_OF_COPY = re.compile(r"(?:g?desc\[\w+\])?\[[^]]*\]|!?U?P[\dT]")
+"""An operand of LDGSTS, whose order is lost: `P5[R85][R8.64]`, `desc[UR8][R2.64],!P1[R38+0x800]`."""
+
+
+def as_listing(text: str) -> str:
+    """The listing that a JSON disassembly stands for; any other text as it is."""
+    if not text.lstrip().startswith("["):
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    lines = list(_lines(found))
+    return "\n".join([*lines, ""]) if lines else text
+
+
+def _lines(found: object) -> Iterator[str]:
+    if not isinstance(found, list):
+        return
+    for part in found:
+        if isinstance(part, dict) and isinstance(part.get("SM"), dict):
+            version = part["SM"].get("version")
+            if isinstance(version, dict):
+                yield f"\tcode for sm_{version.get('major')}{version.get('minor')}"
+        elif isinstance(part, list):
+            for function in part:
+                if isinstance(function, dict):
+                    yield from _function(function)
+
+
+def _function(function: dict[str, object]) -> Iterator[str]:
+    instructions, start = function.get("sass-instructions"), function.get("start")
+    if not isinstance(instructions, list):
+        return
+    yield f"\t\tFunction : {function.get('function-name')}"
+    address = start if isinstance(start, int) else 0
+    for found in instructions:
+        said = found if isinstance(found, dict) else {}
+        guard, opcode, operands = (_string(said, key) for key in ("predicate", "opcode", "operands"))
+        if opcode.startswith("LDGSTS."):
+            operands = ", ".join(sorted(_OF_COPY.findall(operands), key=_place_in_copy))
+        operands = _JOINED.sub(r"\1, ", operands)
+        statement = f"{guard} {opcode} {operands}".strip()
+        yield f"        /*{address:04x}*/                   {statement} ;"
+        address += _WORD_BYTES
+
+
+def _string(found: dict[str, object], key: str) -> str:
+    said = found.get(key)
+    return said.replace("\n", " ") if isinstance(said, str) else ""
+
+
+def _place_in_copy(operand: str) -> int:
+    """Where an operand stands in a listing: the shared address, the global one (64 bits), the predicate."""
+    if not operand.endswith("]"):
+        return 2
+    return 1 if "desc[" in operand or ".64" in operand else 0
