@@ -16,19 +16,22 @@ DEFAULTS = frozenset({"ca", "wb", "evict_normal"})
 _STANDS_FOR: dict[str, tuple[frozenset[str], ...]] = {
     word: tuple(frozenset(words.split()) for words in several)
     for word, several in {
-        "cg": ("cg", "nt", "slc", "glc", "th:TH_LOAD_NT", "scope:SCOPE_DEV"),
-        "cs": ("cs", "nt", "slc", "th:TH_LOAD_NT", "th:TH_STORE_NT"),
-        "cv": ("cv", "volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS"),
-        "wt": ("wt", "sc0 sc1", "dlc", "scope:SCOPE_SYS"),
-        "volatile": ("volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS"),
+        "cg": ("cg", "nt", "slc", "glc", "th:TH_LOAD_NT", "scope:SCOPE_DEV", "STRONG.GPU", "BYPASS"),
+        "cs": ("cs", "nt", "slc", "th:TH_LOAD_NT", "th:TH_STORE_NT", "EF"),
+        "cv": ("cv", "volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS", "STRONG.SYS"),
+        "wt": ("wt", "sc0 sc1", "dlc", "scope:SCOPE_SYS", "STRONG.SYS"),
+        "volatile": ("volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS", "STRONG.SYS"),
+        "evict_first": ("evict_first", "EF"),
+        "evict_last": ("evict_last", "EL"),
     }.items()
 }
 """What was asked for → the words of an instruction that say it, on any target.
 
 Triton makes of a modifier a non-temporal or a volatile access on AMD, or the bits of a buffer access; the
-back end makes of these the bits of its generation.
+back end makes of these the bits of its generation. ptxas makes of them the words in capitals.
 **Source**: `getCtrlBitsForCacheModifierOnTarget` in Triton's third_party/amd/lib/TritonAMDGPUToLLVM/
-Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton 3.6 and 3.9 for gfx908 to gfx1250.
+Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton 3.6 and 3.9 for gfx908 to gfx1250,
+and with ptxas of CUDA 12 and 13 for sm_75 to sm_120.
 """
 
 

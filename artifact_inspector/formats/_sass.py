@@ -58,24 +58,10 @@ def dumped_control(wait: str, read: str, write: str, yields: str, stall: str) ->
 # ── Memory ───────────────────────────────────────────────────────────────────────────────────────
 
 _WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x2|B?F(16)_V2)(?=\.|$)")
-_POLICIES = frozenset(
-    (
-        "CONSTANT",
-        "STRONG",
-        "WEAK",
-        "MMIO",
-        "EF",
-        "EL",
-        "LU",
-        "EU",
-        "NA",
-        "BYPASS",
-        "ACCESS",
-        "LTC64B",
-        "LTC128B",
-        "LTC256B",
-    )
+_POLICY = re.compile(
+    r"\.(STRONG\.\w+|CONSTANT|STRONG|WEAK|MMIO|EF|EL|LU|EU|NA|BYPASS|ACCESS|LTC(?:64|128|256)B)(?=\.|$)"
 )
+"""How strong an access is goes with its scope: `STRONG.GPU`."""
 
 
 _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED"))
@@ -114,7 +100,7 @@ def bytes_of(opcode: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
-    return bytes_of(opcode), tuple(word for word in opcode.split(".")[1:] if word in _POLICIES)
+    return bytes_of(opcode), tuple(_POLICY.findall(opcode))
 
 
 # ── Waits ────────────────────────────────────────────────────────────────────────────────────────

@@ -59,6 +59,8 @@ def test_ptxas_keeps_the_rounds_of_the_gemv_apart_and_computes_under_its_loads(t
     assert after is not None
     assert after > 0.4
     assert Stage.SASS not in kernel.changed.values()
+    # `evict_first` of b is the `EF` of `LDG.E.EF.128`
+    assert [(found.asked, found.lost) for found in kernel.policies] == [(("evict_first",), ())] * 2
 
 
 @needs_tool
