@@ -27,7 +27,7 @@ from typing import NamedTuple
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.targets import parse_stage_target
 
-__all__ = ["CACHE_SWITCH", "MOST_BYTES", "Tool", "disassemble", "find_disassembler", "keep_all", "run_tool"]
+__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_arch", "find_disassembler", "keep_all", "run_tool"]
 
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
 """Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
@@ -35,10 +35,11 @@ CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
 TIMEOUT = 60.0
 """Seconds for one cubin; ptxas' largest here take under ten."""
 MOST_BYTES = 64 << 20
-"""Of a cubin."""
+"""Of a cubin or an hsaco."""
 MOST_KEPT = 256 << 20
 """Bytes of all texts kept, compressed."""
 
+_BACKEND = {"cubin": "cuda", "hsaco": "hip"}
 _NAME = "nvdisasm"
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
@@ -114,7 +115,7 @@ def disassemble(cubin: bytes, tool: Tool | None) -> str:
     """
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
-    arch = _arch(cubin)
+    arch = find_arch("cubin", cubin)
     kept = _kept(cubin, tool)
     text = None if kept is None else _load(kept)
     if text is None:
@@ -142,17 +143,21 @@ def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None
             progress(done.result())
 
 
-def _arch(cubin: bytes) -> str:
-    """The architecture that the head of the file names."""
-    if len(cubin) > MOST_BYTES:
-        raise CacheError(f"not disassembled: the cubin has more than {MOST_BYTES >> 20} MiB.")
+def find_arch(suffix: str, binary: bytes) -> str:
+    """The architecture that the head of a `cubin` or `hsaco` names.
+
+    Raises:
+        CacheError: the file is too large, or another thing than its suffix says.
+    """
+    if len(binary) > MOST_BYTES:
+        raise CacheError(f"not disassembled: the {suffix} has more than {MOST_BYTES >> 20} MiB.")
     try:
-        target = parse_stage_target("cubin", cubin[:64])
+        target = parse_stage_target(suffix, binary[:64])
     except UsageError as error:
         raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
-    if target is None or target.backend != "cuda":
+    if target is None or target.backend != _BACKEND[suffix]:
         raise CacheError(
-            "not disassembled: the file is no cubin.", "Compile the kernel again: it is something else."
+            f"not disassembled: the file is no {suffix}.", "Compile the kernel again: it is something else."
         )
     return target.arch
 

@@ -15,9 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from artifact_inspector.disassembly import MOST_BYTES, run_tool
-from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.targets import parse_stage_target
+from artifact_inspector.disassembly import find_arch, run_tool
+from artifact_inspector.errors import CacheError
 
 __all__ = ["disassemble_hsaco", "find_objdump"]
 
@@ -49,7 +48,7 @@ def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
     """
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
-    arch = _arch(hsaco)
+    arch = find_arch("hsaco", hsaco)
     with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
         path = Path(directory, "kernel.hsaco")
         path.write_bytes(hsaco)
@@ -62,20 +61,6 @@ def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
     if status or "\n\ts_endpgm" not in text:
         raise CacheError(f"not disassembled: {tool} does not read this {arch} hsaco.", _REMEDY)
     return text
-
-
-def _arch(hsaco: bytes) -> str:
-    if len(hsaco) > MOST_BYTES:
-        raise CacheError(f"not disassembled: the hsaco has more than {MOST_BYTES >> 20} MiB.")
-    try:
-        target = parse_stage_target("hsaco", hsaco[:64])
-    except UsageError as error:
-        raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
-    if target is None or target.backend != "hip":
-        raise CacheError(
-            "not disassembled: the file is no hsaco.", "Compile the kernel again: it is something else."
-        )
-    return target.arch
 
 
 def _assembly(lines: list[str], arch: str) -> Iterator[str]:

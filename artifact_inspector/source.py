@@ -1,4 +1,4 @@
-"""Text with a name: lines, columns and the caret under a fault."""
+"""Text with a name: lines, columns and the caret under a fault; the parts of a list in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["SourceText", "Span"]
+__all__ = ["SourceText", "Span", "split_list"]
 
 EXCERPT_WIDTH = 160
 
@@ -67,3 +67,23 @@ class Span:
         column = self.column - 1
         first = max(0, column - EXCERPT_WIDTH // 2)
         return f"  {text[first : first + EXCERPT_WIDTH]}\n  {' ' * (column - first)}^"
+
+
+def split_list(text: str, brackets: str = "()[]{}") -> list[str]:
+    """The parts between the commas outside brackets, stripped, without the empty ones.
+
+    Args:
+        brackets: what opens and what closes, in turns.
+    """
+    opening, closing = brackets[::2], brackets[1::2]
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        if character in opening:
+            depth += 1
+        elif character in closing:
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]

@@ -24,6 +24,7 @@ from artifact_inspector.analysis.swizzling import (
     swizzled_elements,
 )
 from artifact_inspector.model import Instruction, Language, Module, TensorType
+from artifact_inspector.source import split_list
 
 __all__ = [
     "Release",
@@ -345,7 +346,7 @@ def captured_bytes(instruction: Instruction) -> int | None:
     if found is None:
         return None
     size = 0
-    for kind in _split(found[1]):
+    for kind in split_list(found[1], "<>[](){}"):
         scalar = _CAPTURED.match(kind)
         if scalar is not None:
             size += -(-int(scalar[1]) // 8)
@@ -362,17 +363,3 @@ def partition_warps(instruction: Instruction) -> int | None:
     """Warps of all partitions but the default one; None where the text does not tell."""
     found = _WARPS.findall(instruction.text)
     return sum(int(warps) for warps in found) if found else None
-
-
-def _split(text: str) -> list[str]:
-    """The parts between commas outside brackets."""
-    parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
-        if char in "<[({":
-            depth += 1
-        elif char in ">])}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [part for part in (*parts, text[start:].strip()) if part]

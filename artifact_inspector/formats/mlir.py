@@ -31,7 +31,7 @@ from artifact_inspector.model import (
     Partition,
     Stage,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.source import SourceText, split_list
 
 __all__ = ["FORMAT", "OPCODES"]
 
@@ -223,7 +223,7 @@ class _Locations:
             return None if inner is None or outer is None else inner + outer
         if text.startswith("fused"):
             # Several places made one operation; the first that is known stands for them.
-            for part in _split_list(text[text.find("[") + 1 : text.rfind("]")]):
+            for part in split_list(text[text.find("[") + 1 : text.rfind("]")], "()[]"):
                 found = self.resolve(part)
                 if found is not None:
                     return found
@@ -572,20 +572,6 @@ def _split_callsite(text: str) -> tuple[str, str]:
         elif depth == 0 and text.startswith(" at ", at):
             return text[:at], text[at + 4 :]
     return text, "unknown"
-
-
-def _split_list(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(text):
-        if character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    parts.append(text[start:].strip())
-    return parts
 
 
 FORMAT = Format(

@@ -39,7 +39,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.source import SourceText, split_list
 
 _BY_SPACE = frozenset(("ld", "ldu", "st", "wmma", "multimem"))
 _BY_TYPE = frozenset(
@@ -423,7 +423,7 @@ def _decode(text: str) -> Operands:
     guard, opcode = found[1], found[2]
     base = opcode.partition(".")[0]
     guards = [] if guard is None else _NAME.findall(guard)
-    operands = _split(text[found.end() :])
+    operands = split_list(text[found.end() :])
     first: list[str] = []
     if base in ("bra", "brx"):
         operands = operands[:1] if base == "brx" else []
@@ -436,21 +436,6 @@ def _decode(text: str) -> Operands:
     if opcode.startswith("wgmma.mma_async"):
         reads += first  # accumulates in place
     return Operands(tuple(first), tuple(reads))
-
-
-def _split(operands: str) -> list[str]:
-    """Operands at their commas, those inside brackets left alone."""
-    parts, depth, start = [], 0, 0
-    for at, char in enumerate(operands):
-        if char in "[{(":
-            depth += 1
-        elif char in "]})":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(operands[start:at].strip())
-            start = at + 1
-    parts.append(operands[start:].strip())
-    return [part for part in parts if part]
 
 
 def _names(operand: str) -> list[str]:
@@ -478,7 +463,7 @@ def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
         return None
     opcode, descriptor = instruction.opcode, None
     if opcode.startswith("tcgen05"):
-        operands = _split(instruction.text[instruction.text.find(opcode) + len(opcode) :])
+        operands = split_list(instruction.text[instruction.text.find(opcode) + len(opcode) :])
         place = _nvidia.descriptor_operand(opcode)
         descriptor = _IMMEDIATES.value(operands[place], module) if place < len(operands) else None
     return _nvidia.matrix_of(opcode, descriptor)
