@@ -440,12 +440,11 @@ class _Reading:
 
     def _contradictions(self, binary: Binary | None, bill: Bill | None) -> tuple[Contradiction, ...]:
         name = self.artifact.metadata.get("name")
-        kind = next((suffix for suffix in ("cubin", "hsaco") if suffix in self.artifact.files), "")
         return find_contradictions(
             name if isinstance(name, str) else None,
             self.artifact.num_warps,
             {stage: next(iter(read.values())).module for stage, read in self._functions.items() if read},
-            None if binary is None else (kind, binary.kernel),
+            None if binary is None else (self._binary_suffix, binary.kernel),
             bill,
         )
 
@@ -457,8 +456,13 @@ class _Reading:
             ptx=None if ptx is None else ptx.attributes,
             amdgcn=None if amdgcn is None else amdgcn.attributes,
             binary=binary,
-            unreadable=binary is None and any(kind in self.artifact.files for kind in ("cubin", "hsaco")),
+            unreadable=binary is None and self._binary_suffix != "",
         )
+
+    @property
+    def _binary_suffix(self) -> str:
+        """`cubin` or `hsaco`, whichever is there; empty without either."""
+        return next((suffix for suffix in _BINARY_OF.values() if suffix in self.artifact.files), "")
 
     def _binary(self) -> Binary | None:
         try:
@@ -468,7 +472,7 @@ class _Reading:
             suffix, content = read
             return (read_cubin if suffix == "cubin" else read_hsaco)(content, self.artifact.name)
         except CacheError as error:
-            path = next(self.artifact.relative(s) for s in ("cubin", "hsaco") if s in self.artifact.files)
+            path = self.artifact.relative(self._binary_suffix)
             self.problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
             return None
 
