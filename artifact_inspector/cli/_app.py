@@ -1,0 +1,76 @@
+"""The application that the commands hang on: its help, its version, its default command."""
+
+from __future__ import annotations
+
+import copy
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from artifact_inspector import __version__
+
+__all__ = ["DEFAULT_COMMAND", "app"]
+
+DEFAULT_COMMAND = "inspect"
+
+
+class _Group(TyperGroup):
+    """Commands, and a default one for whatever is none of them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self._with_command(args))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        shown = copy.copy(self)
+        default = self.commands[DEFAULT_COMMAND]
+        shown.params = [*default.params, *self.params]
+        TyperGroup.format_help(shown, ctx, formatter)
+
+    def _with_command(self, args: list[str]) -> list[str]:
+        """The arguments with the command in front of its options, the default one if there is none."""
+        own = {name for param in self.params for name in param.opts} | {"--help"}
+        if args and args[0] in own:
+            return args
+        takes_value = {
+            name
+            for param in self.commands[DEFAULT_COMMAND].params
+            if not getattr(param, "is_flag", False)
+            for name in param.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            at += 2 if args[at] in takes_value else 1
+        if at < len(args) and args[at] in self.commands:
+            return [args[at], *args[:at], *args[at + 1 :]]
+        return [DEFAULT_COMMAND, *args]
+
+
+app = typer.Typer(
+    cls=_Group,
+    subcommand_metavar="| COMMAND …",
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"inspect-kernel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Say in which order Triton kernels load and compute, from any Triton cache, with no GPU.
+
+    One row per kernel of a cache; with a NAME that fits one kernel, its whole story, stage by stage.
+    """

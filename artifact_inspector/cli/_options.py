@@ -1,0 +1,78 @@
+"""Options and arguments that several commands share, and what completes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from artifact_inspector.cli._app import DEFAULT_COMMAND, app
+from artifact_inspector.errors import InspectorError
+
+__all__ = [
+    "DEMO_TARGETS",
+    "OUT",
+    "CacheDirectory",
+    "Json",
+    "KernelName",
+    "Nvdisasm",
+    "Out",
+    "Sass",
+    "Targets",
+]
+
+DEMO_TARGETS = ["sm_75", "gfx90a"]
+OUT = Path("triton-cache")
+
+
+def _complete_cache(incomplete: str) -> list[str]:
+    # no answer leaves it to the shell, which completes directories
+    return [name for name in _commands() if incomplete and name.startswith(incomplete)]
+
+
+def _commands() -> list[str]:
+    names = [getattr(command.callback, "__name__", "") for command in app.registered_commands]
+    return [name for name in names if name != DEFAULT_COMMAND]
+
+
+def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    from artifact_inspector.cache import open_cache
+
+    try:
+        entries = open_cache(ctx.params.get("cache")).entries
+    except InspectorError:
+        return []
+    return sorted({entry.display_name for entry in entries if entry.display_name.startswith(incomplete)})
+
+
+CacheDirectory = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="CACHE",
+        help="A cache directory; without it, the one that Triton uses.",
+        autocompletion=_complete_cache,
+    ),
+]
+KernelName = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name),
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
+Sass = Annotated[
+    bool,
+    typer.Option(
+        "--sass",
+        metavar="",
+        help="Disassemble binaries too: SASS with nvdisasm, an hsaco without its text with llvm-objdump.",
+    ),
+]
+Nvdisasm = Annotated[
+    Path | None,
+    typer.Option("--nvdisasm", metavar="PATH", help="This nvdisasm, rather than Triton's or that on PATH."),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
+]

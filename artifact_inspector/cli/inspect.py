@@ -1,0 +1,121 @@
+"""`inspect-kernel CACHE [NAME]`: what each kernel of a cache does, and the story of one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from artifact_inspector.cli._app import DEFAULT_COMMAND, app
+from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.errors import CacheError, UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts import KernelFacts
+    from artifact_inspector.inspection import Disassemble
+
+__all__ = ["report"]
+
+
+@app.command(DEFAULT_COMMAND, hidden=True)
+def inspect(
+    cache: CacheDirectory = None,
+    name: KernelName = None,
+    json: Json = False,
+    target: Targets = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, sass, amdgcn."
+        ),
+    ] = None,
+    ir: Annotated[
+        bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
+    ] = False,
+    region: Annotated[
+        str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
+    ] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", metavar="GPU", help="Give the occupancy on these GPUs too: sm_89, MI300X …"),
+    ] = None,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
+) -> None:
+    """Say in which order each kernel of a cache loads and computes."""
+    with exit_codes(json=json):
+        report(
+            cache, name, target or [], stage or [], region, on or [], nvdisasm, json=json, ir=ir, sass=sass
+        )
+
+
+def report(
+    path: Path | None,
+    name: str | None,
+    targets: list[str],
+    stages: list[str],
+    region: str | None,
+    on: list[str],
+    nvdisasm: Path | None,
+    *,
+    json: bool,
+    ir: bool,
+    sass: bool,
+) -> None:
+    """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.selection import choose, narrow, parse_stages, parse_targets
+
+    wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
+    cache = open_or_advise(path)
+    chosen = choose(cache, name, wanted, only)
+    disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+    kernels = inspect_kernels(cache, chosen, disassemble)
+    if region is not None and len(kernels) != 1:
+        raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
+    kernels = [narrow(kernel, only, region) for kernel in kernels]
+    if ir:
+        _list_region(kernels, disassemble, json=json)
+    elif json:
+        from artifact_inspector.report.json import as_text, cache_document
+
+        write(as_text(cache_document(cache, kernels, others=others), sys.stdout.encoding), sys.stdout)
+    elif len(kernels) == 1 and (name is not None or region is not None):
+        from artifact_inspector.report.story import KernelReport
+
+        show(KernelReport(cache, kernels[0], others, one_region=region is not None), sys.stdout)
+    else:
+        from artifact_inspector.report.text import CacheReport
+
+        show(CacheReport(cache, kernels, narrowed=name is not None, others=others), sys.stdout)
+    if kernels or cache.problems:
+        refuse_unreadable(kernels)
+
+
+def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:
+    from artifact_inspector.inspection import read_module, read_source
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.json import as_text, listing_document
+    from artifact_inspector.report.listing import Listing, list_lines
+    from artifact_inspector.report.selection import pick_stage
+
+    if len(kernels) != 1:
+        raise UsageError(f"--ir prints one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
+    kernel = kernels[0]
+    facts = pick_stage(kernel)
+    source = read_source(kernel.artifact, facts.stage, [], disassemble)
+    module = read_module(kernel.artifact, facts.stage, [], disassemble)
+    found = facts.region(kernel.principal or "") or next(iter(facts.regions), None)
+    if source is None or module is None or found is None:
+        raise CacheError(f"{facts.file} holds no region that can be printed.")
+    work = facts.work.get(found.id)
+    levels = {} if work is None else dict(work.in_flight.levels)
+    lines = list_lines(source, module, found, levels)
+    if json:
+        write(as_text(listing_document(kernel, facts, found.id, lines), sys.stdout.encoding), sys.stdout)
+    else:
+        show(Listing(facts, found, lines), sys.stdout)
