@@ -20,6 +20,7 @@ from artifact_inspector.analysis.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.order import RegionFacts
 from artifact_inspector.analysis.partitions import PartitionFacts, Slot
 from artifact_inspector.analysis.pipeline import Pipeline
+from artifact_inspector.analysis.program import Program
 from artifact_inspector.analysis.resources import Contradiction, Resources
 from artifact_inspector.analysis.shared_memory import Bill
 from artifact_inspector.cache import Artifact, Problem
@@ -102,6 +103,8 @@ class KernelFacts:
     artifact: Artifact
     stages: dict[Stage, StageFacts]
     """Text stages that could be read, in compilation order."""
+    program: Program | None
+    """Arguments and tiles; None without tensor-level IR."""
     principal: str | None
     """The region that the kernel is known by: its deepest loop of matrix operations, else its
     deepest loop that computes on loads, else its straight-line code."""

@@ -29,6 +29,7 @@ from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts, judge
 from artifact_inspector.analysis.partitions import PartitionFacts, find_partitions, find_slots
 from artifact_inspector.analysis.pipeline import Pipeline, explain_pipeline
 from artifact_inspector.analysis.placement import Memory
+from artifact_inspector.analysis.program import Program, find_program
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.regions import Code, Region, find_regions
 from artifact_inspector.analysis.resources import Contradiction, Resources, find_resources
@@ -170,6 +171,7 @@ class _Reading:
         self._functions: dict[Stage, dict[str, StageAccesses]] = {}
         """By stage and by the name that the first stage has for a function."""
         self._measure: StageFacts | None = None
+        self._program: Program | None = None
 
     def read(self, stage: Stage) -> None:
         """Take in one stage, if it is there."""
@@ -182,6 +184,7 @@ class _Reading:
             exact = not self._references and language.access is not None and module.is_whole
             if exact:
                 self._references = _references(module, language)
+                self._program = find_program(module, language, self.artifact.name)
             facts = self._stage(module, language, exact=exact)
             self.stages[stage] = facts
             self._measure = facts if exact or self._measure is None else self._measure
@@ -210,6 +213,7 @@ class _Reading:
         return KernelFacts(
             self.artifact,
             self.stages,
+            self._program,
             None if self._measure is None else _principal(self._measure),
             _changes(self.stages),
             pipelines,

@@ -51,14 +51,26 @@ class Stage(Enum):
 
     @property
     def made_by(self) -> str:
-        """The compiler component whose output this stage is."""
+        """The compiler component whose output this stage is, in a sentence."""
         return _STAGE_MAKER[self]
+
+    @property
+    def component(self) -> str:
+        """The same by one name for both vendors."""
+        return _COMPONENTS[self.order]
 
 
 UNCLOSED = "is not closed"
 """How every format says of a function that the file ends, or another begins, inside it."""
 
 _STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3, Stage.SASS: 4}
+_COMPONENTS = (
+    "front end",
+    "Triton GPU passes",
+    "Triton lowering + LLVM middle end",
+    "LLVM back end",
+    "ptxas",
+)
 _STAGE_MAKER = {
     Stage.TTIR: "Triton's front end",
     Stage.TTGIR: "Triton's GPU passes",
@@ -348,6 +360,9 @@ class Function:
     partitions: tuple[Partition, ...] = ()
     divisibility: Mapping[str, int] = field(default_factory=dict)
     """Argument → a number that divides it, as the compile was told; tensor-level IR only."""
+    signature: tuple[str, ...] = ()
+    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer that 16 divides; tensor-level
+    IR only."""
     followers: frozenset[int] = frozenset()
     """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
     controls: tuple[Control, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from artifact_inspector.model import TensorType
 
-__all__ = ["element_bits", "parse_layouts", "parse_types"]
+__all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
 
 _ALIAS = re.compile(r"^(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
 # The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.
@@ -20,6 +20,16 @@ _START = re.compile(
 )
 _USED = re.compile(r"#\w+(?![\w.])")
 _BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d+)|(index|!tt\.ptr)")
+_POINTER = re.compile(r"!tt\.ptr<([^,]+)(?:, \d+)?>")
+_DIVISOR = re.compile(r"\btt\.divisibility = (\d+)")
+_FLOAT = re.compile(r"\bf(?=\d+\b)")
+# Triton, python/src/ir.cc: get_fp8e4nv_ty and its like.
+_FLOAT8 = {
+    "f8E4M3FN": "fp8e4nv",
+    "f8E4M3FNUZ": "fp8e4b8",
+    "f8E5M2": "fp8e5",
+    "f8E5M2FNUZ": "fp8e5b16",
+}
 _OPEN, _CLOSE = "<[({", ">])}"
 
 
@@ -62,6 +72,36 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
             )
         )
     return tuple(types)
+
+
+def read_signature(text: str) -> tuple[str, ...]:
+    """The types of a function's arguments in Triton's own notation, with what divides them.
+
+    Memory spaces and what only one vendor's launcher says of a pointer are left out: a kernel has one
+    signature on all targets and versions.
+
+    Args:
+        text: of the function's line, behind the opening bracket.
+
+    Example:
+        >>> read_signature("%a: !tt.ptr<f16, 1> {tt.divisibility = 16 : i32}, %n: i32 loc(#loc)) {")
+        ('*fp16:16', 'i32')
+    """
+    signature = []
+    for argument in _parameters(text, 0):
+        written = argument.partition(": ")[2].partition(" loc(")[0]
+        kind, _, attributes = written.partition(" {")
+        divisor = _DIVISOR.search(attributes)
+        hint = "" if divisor is None or divisor[1] == "1" else f":{divisor[1]}"
+        pointer = _POINTER.fullmatch(kind)
+        name = _scalar(kind) if pointer is None else f"*{_scalar(pointer[1])}"
+        signature.append(name + hint)
+    return tuple(signature)
+
+
+def _scalar(kind: str) -> str:
+    """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton names the other types as MLIR does."""
+    return _FLOAT8.get(kind) or _FLOAT.sub("fp", kind)
 
 
 def _parameters(text: str, at: int) -> list[str]:

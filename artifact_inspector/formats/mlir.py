@@ -16,7 +16,7 @@ from functools import lru_cache
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._dialects import VALUE, access, commit, matrix, modern, transfer, types, wait
 from artifact_inspector.formats._scan import DECODED, Format, OpcodeTable
-from artifact_inspector.formats._types import parse_layouts
+from artifact_inspector.formats._types import parse_layouts, read_signature
 from artifact_inspector.model import (
     UNCLOSED,
     BasicBlock,
@@ -259,6 +259,7 @@ class _Reader:
     def _clear(self, name: str, line: int, arguments: tuple[str, ...]) -> None:
         self._name, self._line, self._arguments = name, line, arguments
         self._divisibility: dict[str, int] = {}
+        self._signature: tuple[str, ...] = ()
         self._instructions: list[Instruction] = []
         self._starts: list[int] = [0]
         self._labels: list[str] = ["entry"]
@@ -307,6 +308,7 @@ class _Reader:
         arguments = tuple(_ARGUMENT.findall(line, found.end()))
         self._clear(found[1].strip('"'), number, arguments)
         self._divisibility = {name: int(number) for name, number in _DIVISOR.findall(line, found.end())}
+        self._signature = read_signature(line[found.end() :])
         self._open.append(_Region("func", -1, 0))
 
     def _operation(self, line: str, number: int) -> None:
@@ -517,6 +519,7 @@ class _Reader:
                 tuple(sorted(self._flows, key=lambda flow: flow.at)),
                 tuple(self._partitions),
                 self._divisibility,
+                self._signature,
             )
         )
 

@@ -1,0 +1,397 @@
+"""A kernel's facts as flat rows that two kernels can be compared by, with names that do not shift.
+
+The rows are the shared vocabulary of both vendors: each bears its unit, loops go by their order in the
+program instead of their line, PTX and AMDGCN are both `assembly`. A row that does not apply is absent; a
+value that is not known is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from artifact_inspector.analysis.bounds_checks import Check
+from artifact_inspector.analysis.matrix import MatrixWork
+from artifact_inspector.analysis.order import RegionFacts
+from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts, WaitFacts
+from artifact_inspector.findings import find_findings
+from artifact_inspector.model import EventKind, Stage
+
+__all__ = [
+    "CATEGORIES",
+    "OPTIONS",
+    "STEPS",
+    "Row",
+    "Summary",
+    "Value",
+    "name_regions",
+    "step_of",
+    "summarise",
+    "verdict_words",
+]
+
+Value = bool | int | float | str | tuple[str, ...] | None
+"""What a row says; a tuple is a set of words, in a fixed order."""
+
+CATEGORIES = (
+    "verdict",
+    "spills",
+    "waits",
+    "mma",
+    "shared",
+    "registers",
+    "occupancy",
+    "loads",
+    "stores",
+    "in-flight",
+    "bounds",
+    "conversions",
+    "barriers",
+    "float",
+    "findings",
+    "instructions",
+)
+"""What rows are about, most telling first."""
+
+STEPS = ("ttir", "ttgir", "llir", "assembly", "sass")
+"""Compilation stages by one name for both vendors; `assembly` is PTX or AMDGCN."""
+
+OPTIONS = (
+    "num_warps",
+    "num_ctas",
+    "num_stages",
+    "cluster_dims",
+    "maxnreg",
+    "waves_per_eu",
+    "matrix_instr_nonkdim",
+    "kpack",
+    "schedule_hint",
+    "instruction_sched_variant",
+    "num_buffers_warp_spec",
+    "num_consumer_groups",
+    "reg_dec_producer",
+    "reg_inc_consumer",
+    "enable_fp_fusion",
+    "allow_flush_denorm",
+    "enable_warp_specialization",
+    "enable_persistent",
+    "launch_pdl",
+    "launch_cooperative_grid",
+    "ptx_options",
+    "ir_override",
+    "instrumentation_mode",
+    "debug",
+)
+"""Keys of the metadata that the one who compiles chooses, in any version of Triton."""
+
+_PLACE = re.compile(r" at [^ ]*:\d+.*")
+_LOOP = re.compile(r"loop@(\d+)")
+
+
+class Row(NamedTuple):
+    """One fact."""
+
+    key: str
+    """What it is called wherever kernels are compared, e.g. `loop1.verdict.ttgir`."""
+    category: str
+    """One of `CATEGORIES`."""
+    label: str
+    """What it is, for people."""
+    unit: str
+    """`B per thread`, `per warp` …; empty for words and plain counts."""
+    value: Value
+    step: str
+    """The stage that it was read from, one of `STEPS`; empty for what no single text says."""
+    region: str = ""
+    """Region by its name that does not shift; empty for the whole kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One kernel: what it is, and what was found of it."""
+
+    name: str
+    target: str | None
+    triton: str | None
+    signature: tuple[str, ...] | None
+    """Types of its arguments; None without tensor-level IR."""
+    tiles: tuple[str, ...] | None
+    options: Mapping[str, Value]
+    """Those of `OPTIONS` that its metadata has."""
+    steps: tuple[str, ...]
+    """Stages that were read."""
+    rows: tuple[Row, ...]
+    """In the order of reports."""
+
+    @property
+    def facts(self) -> dict[str, Value]:
+        """Key → value."""
+        return {row.key: row.value for row in self.rows}
+
+
+def summarise(kernel: KernelFacts) -> Summary:
+    """The rows of one kernel.
+
+    Example:
+        >>> summarise(kernel).facts["shared"]  # doctest: +SKIP
+        30720
+    """
+    artifact, program = kernel.artifact, kernel.program
+    return Summary(
+        name=artifact.display_name,
+        target=None if artifact.target is None else str(artifact.target),
+        triton=artifact.triton_version,
+        signature=None if program is None else program.signature,
+        tiles=None if program is None else program.tiles,
+        options=read_options(artifact.metadata),
+        steps=tuple(step_of(stage) for stage in kernel.stages),
+        rows=tuple(_rows(kernel)),
+    )
+
+
+def read_options(metadata: Mapping[str, object]) -> dict[str, Value]:
+    """The options that a compile was asked for, by its metadata."""
+    options: dict[str, Value] = {}
+    for key in OPTIONS:
+        value = metadata.get(key)
+        if isinstance(value, list | tuple):
+            options[key] = tuple(str(one) for one in value)
+        elif isinstance(value, bool | int | float | str):
+            options[key] = value
+    return options
+
+
+def step_of(stage: Stage) -> str:
+    """The name of a stage that both vendors share."""
+    return STEPS[stage.order]
+
+
+def name_regions(kernel: KernelFacts) -> dict[str, str]:
+    """Region id → a name that stays when lines shift: `loop1`, `loop2` by their place in the program.
+
+    Loops that only the compiler made are left out.
+
+    Example:
+        >>> name_regions(kernel)  # doctest: +SKIP
+        {'loop@81': 'loop1', 'straight': 'straight'}
+    """
+    ids = dict.fromkeys(
+        region.id for facts in kernel.stages.values() for region in facts.regions if region.in_program
+    )
+    lines: dict[str, set[int]] = {}
+    for name in ids:
+        for found in _LOOP.finditer(name):
+            lines.setdefault(name[: found.start()], set()).add(int(found[1]))
+    numbers = {
+        (function, line): number
+        for function, own in lines.items()
+        for number, line in enumerate(sorted(own), 1)
+    }
+    return {
+        name: _LOOP.sub(lambda found: f"loop{numbers[found.string[: found.start()], int(found[1])]}", name)
+        for name in ids
+    }
+
+
+def _rows(kernel: KernelFacts) -> Iterator[Row]:
+    names = name_regions(kernel)
+    yield from _resources(kernel)
+    last = kernel.last
+    if last is not None:
+        yield from _file(kernel, last)
+    for stage, facts in kernel.stages.items():
+        yield Row(
+            f"instructions.{step_of(stage)}",
+            "instructions",
+            "instructions",
+            "",
+            facts.instructions,
+            step_of(stage),
+        )
+    for region, name in names.items():
+        yield from _region(kernel, region, name)
+    codes = tuple(sorted({finding.code for finding in find_findings(kernel)}))
+    yield Row("findings", "findings", "findings", "", codes, "")
+
+
+def _resources(kernel: KernelFacts) -> Iterator[Row]:
+    taken, occupancy, artifact = kernel.resources, kernel.occupancy, kernel.artifact
+    shared = artifact.shared_bytes if taken.shared.value is None else taken.shared.value
+    yield Row("shared", "shared", "shared memory", "B per CTA", shared, "")
+    bill: Counter[str] = Counter()
+    known = True
+    for entry in () if kernel.bill is None else kernel.bill.entries:
+        known = known and entry.bytes is not None
+        bill[_PLACE.sub("", entry.purpose)] += entry.bytes or 0
+    for purpose, size in bill.items():
+        yield Row(
+            f"shared.{purpose}", "shared", f"  {purpose}", "B per CTA", size if known else None, "ttgir"
+        )
+    yield Row("registers", "registers", "registers", "per thread", taken.registers.value, "")
+    if taken.accumulation_registers.value is not None:
+        count = taken.accumulation_registers.value
+        yield Row("registers.accumulation", "registers", "  AccVGPRs of them", "per thread", count, "")
+    yield Row("spills", "spills", "spilled", "B per thread", taken.spill_bytes.value, "")
+    if occupancy is not None:
+        warp = 32 if artifact.target is None else artifact.target.warp_size
+        threads = None if occupancy.warps is None else occupancy.warps * warp
+        yield Row("occupancy", "occupancy", "blocks that fit", "per SM or CU", occupancy.blocks, "")
+        yield Row("occupancy.threads", "occupancy", "threads that fit", "per SM or CU", threads, "")
+        limits = tuple(occupancy.limited_by) if occupancy.blocks is not None else None
+        yield Row("occupancy.limit", "occupancy", "limited by", "", limits, "")
+
+
+def _file(kernel: KernelFacts, last: StageFacts) -> Iterator[Row]:
+    """What the last text says as a whole."""
+    step, found = step_of(last.stage), last.accesses
+    threads = _threads(kernel)
+    for key, label, histogram in (
+        ("loads", "loads", found.loads),
+        ("copies", "copies to shared memory", found.copies),
+        ("stores", "stores", found.stores),
+    ):
+        category = "stores" if key == "stores" else "loads"
+        if histogram:
+            yield Row(f"{key}.widths", category, label, "B per thread × count", _widths(histogram), step)
+            each = _total(histogram)
+            size = None if each is None or threads is None else each * threads
+            yield Row(f"{key}.bytes", category, f"  {label} ask for", "B per CTA", size, step)
+    for key, label, tiles in (
+        ("tiles", "tiles copied", found.tiles),
+        ("tile_stores", "tiles stored", found.tile_stores),
+    ):
+        if tiles:
+            category = "stores" if key == "tile_stores" else "loads"
+            yield Row(f"{key}.widths", category, label, "B per CTA × count", _widths(tiles), step)
+    for kind, category, label in (
+        (EventKind.BARRIER, "barriers", "barriers"),
+        (EventKind.FLOAT, "float", "float operations"),
+        (EventKind.MATRIX, "mma", "matrix instructions"),
+        (EventKind.SHARED_LOAD, "instructions", "shared loads"),
+        (EventKind.SHARED_STORE, "instructions", "shared stores"),
+        (EventKind.ATOMIC, "instructions", "atomics"),
+    ):
+        count = last.counts[kind.count_name]
+        unit = "per warp" if kind is EventKind.MATRIX else "per thread"
+        yield Row(f"count.{kind.count_name}", category, label, unit, count, step)
+    tensor = kernel.stages.get(Stage.TTGIR)
+    if tensor is not None:
+        count = tensor.counts[EventKind.LAYOUT_CONVERSION.count_name]
+        yield Row("conversions", "conversions", "layout conversions", "", count, "ttgir")
+    for check in Check:
+        total = sum(work.checks.get(check, 0) for work in last.work.values())
+        yield Row(f"bounds.{check.value}", "bounds", _CHECKS[check], "per thread", total, step)
+
+
+_CHECKS = {Check.COMPARE: "compares for masks", Check.DIVISION: "integer divisions"}
+
+
+def _region(kernel: KernelFacts, region: str, name: str) -> Iterator[Row]:
+    def row(key: str, category: str, label: str, unit: str, value: Value, step: str) -> Row:
+        return Row(f"{name}.{key}", category, label, unit, value, step, name)
+
+    facts: RegionFacts | None = None
+    for stage, read in kernel.stages.items():
+        found = read.region(region)
+        if found is not None:
+            facts = found
+            step = step_of(stage)
+            yield row(f"verdict.{step}", "verdict", f"verdict at {step}", "", verdict_words(found), step)
+    last = kernel.last
+    if last is None or facts is None:
+        return
+    step = step_of(last.stage)
+    work = last.work.get(region)
+    here = last.region(region)
+    if work is not None and here is not None:
+        yield from (row(*parts, step) for parts in _work(kernel, here, work))
+    pipeline = kernel.pipelines.get(region)
+    if pipeline is not None and pipeline.kind is not None:
+        for key, label, unit, value in (
+            ("kind", "pipelined by", "", pipeline.kind),
+            ("buffers", "buffers", "", pipeline.buffers),
+            ("commits", "groups committed", "per iteration", pipeline.commits_per_iteration),
+            ("depth", "wait depth", "left in flight", pipeline.wait_depth),
+            ("iterations", "iterations in flight", "behind the wait", pipeline.iterations_in_flight),
+        ):
+            if value is not None:
+                yield row(f"pipeline.{key}", "waits", label, unit, value, step)
+
+
+def verdict_words(region: RegionFacts) -> str | None:
+    """The verdict with its distance and groups, None where it is not known."""
+    return None if region.verdict == "unknown" else region.phrase.partition(" ×")[0]
+
+
+def _work(
+    kernel: KernelFacts, region: RegionFacts, work: RegionWork
+) -> Iterator[tuple[str, str, str, str, Value]]:
+    """What a region of the last text does, as (key, category, label, unit, value)."""
+    last = kernel.last
+    assert last is not None
+    waits = [w for w in last.waits if w.region == region.id and w.is_for_loads]
+    if waits:
+        yield "waits", "waits", "waits for loads", "", tuple(_waits(waits))
+    is_left_over = region.kind == "straight" and not region.id.endswith("straight")
+    matrix = () if is_left_over else work.matrix
+    if matrix:
+        yield "mma", "mma", "matrix instructions", "each", _matrix(matrix)
+        flop = [found.flop for found in matrix]
+        total = None if None in flop else sum(one or 0 for one in flop)
+        yield "mma.flop", "mma", "FLOP", "per CTA and pass", total
+    if region.fused and not matrix and any(_has_dot(facts, region.id) for facts in kernel.stages.values()):
+        yield "mma.fused", "mma", "multiply-adds in place of MMAs", "per thread", region.fused
+    flying = work.in_flight
+    if flying.max_loads != 0:
+        yield "in_flight.loads", "in-flight", "loads in flight, at most", "", flying.max_loads
+        each, threads = flying.max_bytes_per_thread, _threads(kernel)
+        size = None if each is None or threads is None else each * threads
+        yield "in_flight.bytes", "in-flight", "bytes in flight, at most", "B per CTA", size
+    if flying.compute_covered is not None and region.kind == "loop":
+        covered = round(100 * flying.compute_covered)
+        yield "in_flight.covered", "in-flight", "compute behind loads in flight", "%", covered
+
+
+def _has_dot(facts: StageFacts, region: str) -> bool:
+    work = facts.work.get(region)
+    return facts.stage.order <= Stage.TTGIR.order and work is not None and bool(work.matrix)
+
+
+def _matrix(found: Sequence[MatrixWork]) -> tuple[str, ...]:
+    counts: Counter[str] = Counter()
+    for work in found:
+        op = work.matrix
+        counts[work.op if op is None else f"{op.op} {op.shape} ({op.types})"] += work.count
+    return tuple(f"{count} × {op}" for op, count in counts.items())
+
+
+def _threads(kernel: KernelFacts) -> int | None:
+    """Threads of a CTA; None for a warp-specialised kernel, whose partitions do different things."""
+    warps, target = kernel.resources.warps_per_block.value, kernel.artifact.target
+    return None if warps is None or target is None or kernel.partitions else warps * target.warp_size
+
+
+def _widths(histogram: Mapping[int | None, int]) -> tuple[str, ...]:
+    widths = sorted(histogram, key=lambda width: -(width or 0))
+    return tuple(f"{'?' if width is None else width} ×{histogram[width]}" for width in widths)
+
+
+def _total(histogram: Mapping[int | None, int]) -> int | None:
+    total = 0
+    for width, count in histogram.items():
+        if width is None:
+            return None
+        total += width * count
+    return total
+
+
+def _waits(waits: Sequence[WaitFacts]) -> Iterator[str]:
+    """`cp.async.wait_group 4`, `s_waitcnt vmcnt 14…0 ×16`, each kind of wait once."""
+    for op in dict.fromkeys(wait.op for wait in waits):
+        same = [wait.depth for wait in waits if wait.op == op]
+        depths = sorted({depth for depth in same if depth is not None}, reverse=True)
+        said = f"{depths[0]}…{depths[-1]}" if len(depths) > 2 else " and ".join(map(str, depths))
+        yield f"{op} {said}".rstrip() + (f" ×{len(same)}" if len(same) > 1 else "")
