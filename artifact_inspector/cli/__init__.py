@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from artifact_inspector.cli import compile, findings, inspect
+from artifact_inspector.cli import compile, findings, inspect, schema
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import INTERRUPTED
 
-__all__ = ["app", "compile", "findings", "inspect", "main"]
+__all__ = ["app", "compile", "findings", "inspect", "main", "schema"]
 
 
 def main() -> None:

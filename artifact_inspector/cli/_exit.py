@@ -29,11 +29,9 @@ def exit_codes(*, json: bool) -> Iterator[None]:
         yield
     except InspectorError as error:
         if json and isinstance(error, CacheError):
-            from artifact_inspector.cache import Problem
-            from artifact_inspector.report.json import as_text, cache_document
+            from artifact_inspector.report.json import as_text, error_document
 
-            nothing = cache_document(None, (), [Problem(".", error.message)])
-            typer.echo(as_text(nothing, "ascii"), nl=False)
+            typer.echo(as_text(error_document(error), "ascii"), nl=False)
         _fail(error)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

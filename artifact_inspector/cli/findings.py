@@ -45,8 +45,8 @@ def _list_findings(
     sass: bool,
 ) -> None:
     from artifact_inspector.report.console import show, write
-    from artifact_inspector.report.findings import FindingsReport, findings_document
-    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.findings import FindingsReport
+    from artifact_inspector.report.json import as_text, findings_document
     from artifact_inspector.report.selection import choose, parse_targets
 
     cache = open_or_advise(path)
@@ -54,7 +54,7 @@ def _list_findings(
     disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
     kernels = inspect_kernels(cache, chosen, disassemble)
     if json:
-        write(as_text(findings_document(kernels), sys.stdout.encoding), sys.stdout)
+        write(as_text(findings_document(kernels, cache.problems), sys.stdout.encoding), sys.stdout)
     else:
         show(FindingsReport(kernels), sys.stdout)
     if kernels or cache.problems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,9 +12,30 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.report.json import SCHEMA_VERSION
+from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
 
-__all__ = ["compiled_document", "compiled_table", "refusals"]
+__all__ = ["CompiledJson", "compiled_document", "compiled_table", "refusals"]
+
+
+class CompiledKernelJson(TypedDict):
+    """What became of one kernel for one target."""
+
+    kernel: str
+    target: str
+    """Its architecture, as `sm_80` or `gfx942`."""
+    seconds: float
+    directory: str | None
+    """The entry in the cache; null when the compiler refused."""
+    message: str | None
+    """What the compiler said when it refused."""
+
+
+class CompiledJson(TypedDict):
+    """What came of compiling kernels: `inspect-kernel compile --json`."""
+
+    schema_version: SchemaVersion
+    document: Literal["compiled"]
+    compiled: list[CompiledKernelJson]
 
 
 def compiled_table(rows: Sequence[CompileResult], out: Path) -> RenderableType:
@@ -34,10 +55,11 @@ def refusals(rows: Sequence[CompileResult]) -> RenderableType:
     return Group(*_refused(rows))
 
 
-def compiled_document(rows: Sequence[CompileResult]) -> dict[str, Any]:
+def compiled_document(rows: Sequence[CompileResult]) -> CompiledJson:
     """The same as JSON."""
     return {
         "schema_version": SCHEMA_VERSION,
+        "document": "compiled",
         "compiled": [
             {
                 "kernel": row.kernel,

@@ -1,9 +1,8 @@
-"""Findings as text and as JSON, and the pages of the rules."""
+"""Findings as text, and the pages of the rules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import Markdown
@@ -19,9 +18,7 @@ from artifact_inspector.report.words import plural, span
 __all__ = [
     "FindingsReport",
     "RulePages",
-    "finding_document",
     "findings_block",
-    "findings_document",
     "pick_rules",
 ]
 
@@ -84,37 +81,6 @@ def _place(finding: Finding) -> str:
         more = f" … ({span(remark.lines[0], remark.lines[-1])})" if len(remark.lines) > MOST_LINES else ""
         parts.append(f"{remark.stage.value} {plural('line', len(remark.lines))} {lines}{more}")
     return " · ".join(parts)
-
-
-def findings_document(kernels: Sequence[KernelFacts]) -> dict[str, Any]:
-    """Kernels with their findings and nothing else."""
-    return {
-        "schema_version": 1,
-        "kernels": [
-            {
-                "name": kernel.artifact.display_name,
-                "hash": kernel.artifact.hash,
-                "directory": kernel.artifact.directory,
-                "target": None if kernel.artifact.target is None else kernel.artifact.target.arch,
-                "findings": [finding_document(finding) for finding in find_findings(kernel)],
-            }
-            for kernel in kernels
-        ],
-    }
-
-
-def finding_document(finding: Finding) -> dict[str, Any]:
-    """One finding."""
-    remark = finding.remark
-    return {
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.value,
-        "message": remark.message,
-        "stage": None if remark.stage is None else remark.stage.value,
-        "lines": list(remark.lines),
-        "sources": list(remark.sources),
-    }
 
 
 def pick_rules(word: str) -> tuple[Rule, ...]:

@@ -11,6 +11,7 @@ from artifact_inspector.facts import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, Stage
 
 __all__ = [
+    "VERDICTS",
     "cut_signature",
     "describe_changes",
     "describe_counts",
@@ -117,6 +118,8 @@ _MEANINGS = {
     "no-compute": "no floating-point compute takes what is loaded",
     "unknown": "a round's loads or computes were not found, for the reason given",
 }
+VERDICTS = tuple(_MEANINGS)
+"""Every word that a region's verdict can be."""
 
 
 def describe_verdict(verdict: str) -> str | None:

@@ -1,0 +1,234 @@
+"""What `--json` prints is what the shipped schemas say, and the schemas are those of the types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from jsonschema import Draft202012Validator
+from saved import ROOT, Saved, saved_kernels
+from typer.testing import CliRunner
+
+from artifact_inspector import cli
+from artifact_inspector.cache import open_cache
+from artifact_inspector.cli import compile as compile_command
+from artifact_inspector.compiling.compile import CompileResult
+from artifact_inspector.report.json import SCHEMA_VERSION, as_text, cache_document, findings_document
+from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
+from artifact_inspector.targets import parse_target
+
+SHIPPED = ROOT / "docs" / "schema" / f"v{SCHEMA_VERSION}"
+PAGE = ROOT / "docs" / "json.md"
+A_CACHE = str(ROOT / "fixtures" / "3.9.0")
+
+COMMANDS = {
+    "inspect": ("cache", [A_CACHE]),
+    "findings": ("findings", ["findings", A_CACHE]),
+    "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
+    "demo": ("cache", ["demo", "-t", "T4"]),
+}
+"""Command with `--json` → the document that it prints, and arguments that make it print one."""
+
+
+def closed(schema: Any) -> Any:
+    """The schema of exactly this release: no fields that it does not name, no words beside its examples."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(part) for key, part in schema.items()}
+    if "properties" in found:
+        found["additionalProperties"] = False
+    if "examples" in found:
+        found["enum"] = found["examples"]
+    return found
+
+
+def check(document: Any) -> None:
+    """Hold a document, as it is printed, against the closed schema of the document that it says it is."""
+    schema = closed(schema_of(document["document"]))
+    errors = list(Draft202012Validator(schema).iter_errors(document))
+    assert not errors, [f"{error.json_path}: {error.message[:200]}" for error in errors]
+
+
+def printed(document: Any) -> Any:
+    return json.loads(as_text(document, "utf-8"))
+
+
+def answer(*arguments: str) -> tuple[int, Any]:
+    result = CliRunner().invoke(cli.app, [*arguments, "--json"])
+    return result.exit_code, json.loads(result.stdout)
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A compile that succeeds at once, into a cache that is there already."""
+    rows = [
+        CompileResult("softmax", parse_target("T4"), 0.1234, tmp_path / "AB", None),
+        CompileResult("softmax", parse_target("MI300X"), 2.0, None, "refused"),
+    ]
+    monkeypatch.setattr(compile_command, "_compile", lambda *_: rows)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "triton-cache").symlink_to(ROOT / "fixtures" / "3.9.0" / "sm_75", target_is_directory=True)
+
+
+@pytest.mark.parametrize("kernel", saved_kernels(), ids=lambda kernel: kernel.path)
+def test_every_saved_kernel_prints_documents_of_their_schema(kernel: Saved) -> None:
+    check(printed(cache_document(None, [kernel.facts], others=[parse_target("sm_89")])))
+    check(printed(findings_document([kernel.facts])))
+
+
+def test_every_command_with_json_is_checked_here() -> None:
+    group = typer.main.get_command(cli.app)
+    with_json = {
+        name
+        for name, command in group.commands.items()  # type: ignore[attr-defined]
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert with_json == set(COMMANDS), "a document is a TypedDict, listed in report/json/schema.py"
+    assert {document for document, _ in COMMANDS.values()} | {"listing", "error"} == set(DOCUMENTS)
+
+
+@pytest.mark.usefixtures("no_compiler")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_prints_the_document_of_its_schema(command: str) -> None:
+    name, arguments = COMMANDS[command]
+    code, document = answer(*arguments)
+    assert code in (0, 1)
+    assert document["document"] == name
+    check(document)
+
+
+def test_a_listing_is_a_document_too() -> None:
+    code, document = answer(str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "flash", "--ir")
+    assert (code, document["document"]) == (0, "listing")
+    check(document)
+
+
+def test_where_there_is_no_cache_the_document_says_so(tmp_path: Path) -> None:
+    for command in ([], ["findings"]):
+        code, document = answer(*command, str(tmp_path / "nowhere"))
+        assert (code, document["document"]) == (3, "error")
+        check(document)
+
+
+def test_broken_files_are_problems_of_a_document_of_its_schema(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "k.ptx").write_bytes(b"\x00\xff")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "k.json").write_text("{")
+    (tmp_path / "b" / "k.ttir").write_text("module {\n  tt.func @k() {\n")
+    assert open_cache(tmp_path).entries
+    for command in ([], ["findings"]):
+        _, document = answer(*command, str(tmp_path))
+        assert document["problems"]
+        check(document)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_shipped_schema_is_that_of_the_types(name: str, request: pytest.FixtureRequest) -> None:
+    shipped = SHIPPED / f"{name}.schema.json"
+    current = as_text(schema_of(name), "utf-8")
+    if request.config.getoption("--update-docs", default=False):
+        shipped.parent.mkdir(parents=True, exist_ok=True)
+        shipped.write_text(current, encoding="utf-8")
+    else:
+        assert shipped.read_text(encoding="utf-8") == current, (
+            "run pytest tests/test_schemas.py --update-docs"
+        )
+
+
+def test_nothing_else_is_shipped() -> None:
+    assert {path.name for path in SHIPPED.iterdir()} == {f"{name}.schema.json" for name in DOCUMENTS}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_schema_is_one_and_the_command_prints_it(name: str) -> None:
+    result = CliRunner().invoke(cli.app, ["schema", name])
+    schema = json.loads(result.stdout)
+    Draft202012Validator.check_schema(schema)
+    assert schema == schema_of(name)
+    assert schema["properties"]["document"] == {"const": name}
+
+
+def test_a_document_of_a_later_release_still_fits_the_open_schema() -> None:
+    document = printed(findings_document([]))
+    document["more"] = 1
+    document["kernels"] = [{"name": "k", "hash": "h", "directory": ".", "target": None, "findings": []}]
+    assert Draft202012Validator(schema_of("findings")).is_valid(document)
+    assert not Draft202012Validator(closed(schema_of("findings"))).is_valid(document)
+    del document["kernels"][0]["hash"]
+    assert not Draft202012Validator(schema_of("findings")).is_valid(document)
+
+
+def test_the_command_lists_the_documents() -> None:
+    listed = CliRunner().invoke(cli.app, ["schema"]).stdout
+    assert [line.split()[0] for line in listed.splitlines() if line[:1] != " "] == list(DOCUMENTS)
+
+
+def test_an_unknown_document_is_a_usage_error() -> None:
+    result = CliRunner().invoke(cli.app, ["schema", "nothing"])
+    assert result.exit_code == 2
+    assert "The documents are cache, " in result.stderr
+
+
+def test_the_page_on_json_is_current(request: pytest.FixtureRequest) -> None:
+    head, mark, _ = PAGE.read_text(encoding="utf-8").partition("<!-- documents -->\n")
+    assert mark
+    current = head + mark + "".join(section(name) for name in DOCUMENTS)
+    if request.config.getoption("--update-docs", default=False):
+        PAGE.write_text(current, encoding="utf-8")
+    else:
+        assert PAGE.read_text(encoding="utf-8") == current, "run pytest tests/test_schemas.py --update-docs"
+
+
+def section(name: str) -> str:
+    """A document's part of the page: its types, each a table of fields."""
+    schema = schema_of(name)
+    lines = [
+        f"\n## {name}\n",
+        f"{describe_document(name)} [Schema](schema/v{SCHEMA_VERSION}/{name}.schema.json)\n",
+    ]
+    lines += table(schema)
+    for title, kind in schema["$defs"].items():
+        lines += [f"\n### {title}\n", f"{kind['description']}\n", *table(kind)]
+    return "\n".join(lines) + "\n"
+
+
+def table(kind: dict[str, Any]) -> list[str]:
+    rows = ["| field | type | |", "|---|---|---|"]
+    for name, field in kind["properties"].items():
+        said = field.get("description", "")
+        words = examples(field)
+        if words:
+            said = f"{said} One of {', '.join(f'`{word}`' for word in words)}.".strip()
+        rows.append(f"| `{name}` | {type_name(field)} | {said.replace('|', chr(92) + '|')} |")
+    return rows
+
+
+def examples(field: dict[str, Any]) -> list[str]:
+    parts = [field, *field.get("anyOf", ()), field.get("propertyNames", {})]
+    return next((part["examples"] for part in parts if "examples" in part), [])
+
+
+def type_name(field: dict[str, Any]) -> str:
+    """`list of Kernel`, `integer or null`, `text → integer`: what a person would say."""
+    if "$ref" in field:
+        return str(field["$ref"].rpartition("/")[2])
+    if "const" in field:
+        return f"`{json.dumps(field['const'])}`"
+    if "anyOf" in field:
+        return " or ".join(type_name(part) for part in field["anyOf"])
+    kinds = field.get("type")
+    if isinstance(kinds, list):
+        return " or ".join("text" if kind == "string" else kind for kind in kinds)
+    if kinds == "array":
+        if "prefixItems" in field:
+            return f"({', '.join(type_name(part) for part in field['prefixItems'])})"
+        return f"list of {type_name(field['items'])}"
+    if kinds == "object":
+        return f"text → {type_name(field['additionalProperties'])}"
+    return {"string": "text", None: "anything"}.get(kinds, str(kinds))
