@@ -8,10 +8,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from saved import ROOT, saved
+from typer.core import TyperGroup
 
+from artifact_inspector import cli
 from artifact_inspector.cache import open_cache
 from artifact_inspector.findings import RULES
 from artifact_inspector.formats import FORMATS
@@ -183,3 +187,33 @@ def test_every_decision_has_context_choice_cost_and_undo() -> None:
     assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
     for record in records:
         assert re.findall(r"^\*\*(\w+)\.\*\*", text_of(record), re.M) == ["Context", "Choice", "Cost", "Undo"]
+
+
+def test_the_page_on_the_command_line_is_current(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "cli.md"
+    head, mark, _ = text_of(page).partition("<!-- commands -->\n")
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    default, *others = sorted(group.commands.items(), key=lambda found: (not found[1].hidden, found[0]))
+    parts = [_command_section("inspect-kernel", default[1])]
+    parts += [_command_section(f"inspect-kernel {name}", command) for name, command in others]
+    current = "".join([head + mark, *parts])
+    if request.config.getoption("--update-docs", default=False):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
+
+
+def _command_section(name: str, command: Any) -> str:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    names = [(p.metavar or p.name.upper()).strip("[]") for p in arguments]
+    places = " ".join(name if p.required else f"[{name}]" for p, name in zip(arguments, names, strict=True))
+    lines = [f"\n## {name}\n", f"    {name} [OPTIONS] {places}".rstrip() + "\n", f"{command.help}\n"]
+    lines += ["| | |", "|---|---|"]
+    for p in command.params:
+        metavar = (p.metavar or "").strip("[]")
+        spelt = metavar if p in arguments else f"{', '.join(p.opts)} {metavar}".strip()
+        if p.name != "help":
+            default = f" Default: `{p.default}`." if p.default not in (None, False, ()) else ""
+            lines.append(f"| `{spelt}` | {p.help or ''}{default} |".replace("\n", " "))
+    return "\n".join(lines) + "\n"
