@@ -132,8 +132,11 @@ class Summary:
         return {row.key: row.value for row in self.rows}
 
 
-def summarise(kernel: KernelFacts) -> Summary:
+def summarise(kernel: KernelFacts, names: Mapping[str, str] | None = None) -> Summary:
     """The rows of one kernel.
+
+    Args:
+        names: of its regions; `name_regions` by default.
 
     Example:
         >>> summarise(kernel).facts["shared"]  # doctest: +SKIP
@@ -148,7 +151,7 @@ def summarise(kernel: KernelFacts) -> Summary:
         tiles=None if program is None else program.tiles,
         options=read_options(artifact.metadata),
         steps=tuple(step_of(stage) for stage in kernel.stages),
-        rows=tuple(_rows(kernel)),
+        rows=tuple(_rows(kernel, name_regions(kernel) if names is None else names)),
     )
 
 
@@ -196,8 +199,7 @@ def name_regions(kernel: KernelFacts) -> dict[str, str]:
     }
 
 
-def _rows(kernel: KernelFacts) -> Iterator[Row]:
-    names = name_regions(kernel)
+def _rows(kernel: KernelFacts, names: Mapping[str, str]) -> Iterator[Row]:
     yield from _resources(kernel)
     last = kernel.last
     if last is not None:
@@ -206,13 +208,13 @@ def _rows(kernel: KernelFacts) -> Iterator[Row]:
         yield Row(
             f"instructions.{step_of(stage)}",
             "instructions",
-            "instructions",
-            "",
+            f"instructions at {step_of(stage)}",
+            "in the code",
             facts.instructions,
             step_of(stage),
         )
-    for region, name in names.items():
-        yield from _region(kernel, region, name)
+    for region in sorted(names, key=lambda region: region != kernel.principal):
+        yield from _region(kernel, region, names[region])
     codes = tuple(sorted({finding.code for finding in find_findings(kernel)}))
     yield Row("findings", "findings", "findings", "", codes, "")
 
@@ -231,7 +233,7 @@ def _resources(kernel: KernelFacts) -> Iterator[Row]:
             f"shared.{purpose}", "shared", f"  {purpose}", "B per CTA", size if known else None, "ttgir"
         )
     yield Row("registers", "registers", "registers", "per thread", taken.registers.value, "")
-    if taken.accumulation_registers.value is not None:
+    if taken.accumulation_registers.value:
         count = taken.accumulation_registers.value
         yield Row("registers.accumulation", "registers", "  AccVGPRs of them", "per thread", count, "")
     yield Row("spills", "spills", "spilled", "B per thread", taken.spill_bytes.value, "")
@@ -248,24 +250,19 @@ def _file(kernel: KernelFacts, last: StageFacts) -> Iterator[Row]:
     """What the last text says as a whole."""
     step, found = step_of(last.stage), last.accesses
     threads = _threads(kernel)
-    for key, label, histogram in (
-        ("loads", "loads", found.loads),
-        ("copies", "copies to shared memory", found.copies),
-        ("stores", "stores", found.stores),
+    for key, category, label, unit, histogram in (
+        ("loads", "loads", "loads", "B per thread", found.loads),
+        ("copies", "loads", "copies to shared memory", "B per thread", found.copies),
+        ("tiles", "loads", "copies of tiles", "B per CTA", found.tiles),
+        ("stores", "stores", "stores", "B per thread", found.stores),
+        ("tile_stores", "stores", "stores of tiles", "B per CTA", found.tile_stores),
     ):
-        category = "stores" if key == "stores" else "loads"
         if histogram:
-            yield Row(f"{key}.widths", category, label, "B per thread × count", _widths(histogram), step)
-            each = _total(histogram)
-            size = None if each is None or threads is None else each * threads
-            yield Row(f"{key}.bytes", category, f"  {label} ask for", "B per CTA", size, step)
-    for key, label, tiles in (
-        ("tiles", "tiles copied", found.tiles),
-        ("tile_stores", "tiles stored", found.tile_stores),
-    ):
-        if tiles:
-            category = "stores" if key == "tile_stores" else "loads"
-            yield Row(f"{key}.widths", category, label, "B per CTA × count", _widths(tiles), step)
+            yield Row(f"{key}.widths", category, label, f"{unit} × count", _widths(histogram), step)
+    reads = _bytes(threads, (found.loads, found.copies), found.tiles)
+    yield Row("loads.bytes", "loads", "global reads, each once", "B per CTA", reads, step)
+    writes = _bytes(threads, (found.stores,), found.tile_stores)
+    yield Row("stores.bytes", "stores", "global writes, each once", "B per CTA", writes, step)
     for kind, category, label in (
         (EventKind.BARRIER, "barriers", "barriers"),
         (EventKind.FLOAT, "float", "float operations"),
@@ -275,15 +272,14 @@ def _file(kernel: KernelFacts, last: StageFacts) -> Iterator[Row]:
         (EventKind.ATOMIC, "instructions", "atomics"),
     ):
         count = last.counts[kind.count_name]
-        unit = "per warp" if kind is EventKind.MATRIX else "per thread"
-        yield Row(f"count.{kind.count_name}", category, label, unit, count, step)
+        yield Row(f"count.{kind.count_name}", category, label, "in the code", count, step)
     tensor = kernel.stages.get(Stage.TTGIR)
     if tensor is not None:
         count = tensor.counts[EventKind.LAYOUT_CONVERSION.count_name]
-        yield Row("conversions", "conversions", "layout conversions", "", count, "ttgir")
+        yield Row("conversions", "conversions", "layout conversions", "in the code", count, "ttgir")
     for check in Check:
         total = sum(work.checks.get(check, 0) for work in last.work.values())
-        yield Row(f"bounds.{check.value}", "bounds", _CHECKS[check], "per thread", total, step)
+        yield Row(f"bounds.{check.value}", "bounds", _CHECKS[check], "in the code", total, step)
 
 
 _CHECKS = {Check.COMPARE: "compares for masks", Check.DIVISION: "integer divisions"}
@@ -335,15 +331,17 @@ def _work(
     waits = [w for w in last.waits if w.region == region.id and w.is_for_loads]
     if waits:
         yield "waits", "waits", "waits for loads", "", tuple(_waits(waits))
+    elif work.in_flight.max_loads and not any(w.region == region.id for w in last.waits):
+        yield "waits", "waits", "waits for loads", "", ("first use of the register",)
     is_left_over = region.kind == "straight" and not region.id.endswith("straight")
     matrix = () if is_left_over else work.matrix
     if matrix:
-        yield "mma", "mma", "matrix instructions", "each", _matrix(matrix)
+        yield "mma", "mma", "matrix instructions", "× issuers", _matrix(matrix)
         flop = [found.flop for found in matrix]
         total = None if None in flop else sum(one or 0 for one in flop)
         yield "mma.flop", "mma", "FLOP", "per CTA and pass", total
     if region.fused and not matrix and any(_has_dot(facts, region.id) for facts in kernel.stages.values()):
-        yield "mma.fused", "mma", "multiply-adds in place of MMAs", "per thread", region.fused
+        yield "mma.fused", "mma", "multiply-adds in place of MMAs", "in the code", region.fused
     flying = work.in_flight
     if flying.max_loads != 0:
         yield "in_flight.loads", "in-flight", "loads in flight, at most", "", flying.max_loads
@@ -364,7 +362,9 @@ def _matrix(found: Sequence[MatrixWork]) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
     for work in found:
         op = work.matrix
-        counts[work.op if op is None else f"{op.op} {op.shape} ({op.types})"] += work.count
+        many = "s" if work.issuers != 1 else ""
+        by = "" if op is None or work.issuers is None else f" by {work.issuers} {op.issuer}{many}"
+        counts[work.op if op is None else f"{op.op} {op.shape} ({op.types}){by}"] += work.count
     return tuple(f"{count} × {op}" for op, count in counts.items())
 
 
@@ -379,13 +379,18 @@ def _widths(histogram: Mapping[int | None, int]) -> tuple[str, ...]:
     return tuple(f"{'?' if width is None else width} ×{histogram[width]}" for width in widths)
 
 
+def _bytes(
+    threads: int | None, by_thread: Sequence[Mapping[int | None, int]], by_block: Mapping[int | None, int]
+) -> int | None:
+    """Bytes that a block moves when each instruction runs once; None where a width is not known."""
+    each, tiles = [_total(histogram) for histogram in by_thread], _total(by_block)
+    if tiles is None or None in each or (threads is None and any(each)):
+        return None
+    return tiles + sum(one or 0 for one in each) * (threads or 0)
+
+
 def _total(histogram: Mapping[int | None, int]) -> int | None:
-    total = 0
-    for width, count in histogram.items():
-        if width is None:
-            return None
-        total += width * count
-    return total
+    return None if None in histogram else sum((width or 0) * count for width, count in histogram.items())
 
 
 def _waits(waits: Sequence[WaitFacts]) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from artifact_inspector.formats import amdgcn, llvm, mlir, ptx, sass
 from artifact_inspector.formats._scan import Format
+from artifact_inspector.formats._types import parse_layouts
 from artifact_inspector.model import Stage
 
-__all__ = ["FORMATS", "Format", "format_of"]
+__all__ = ["FORMATS", "Format", "format_of", "parse_layouts"]
 
 FORMATS: tuple[Format, ...] = (mlir.FORMAT, llvm.FORMAT, ptx.FORMAT, amdgcn.FORMAT, sass.FORMAT)
 

@@ -1,0 +1,182 @@
+"""`inspect-kernel diff`: two kernels side by side, or two caches of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.cache import Artifact
+    from artifact_inspector.comparison.corpus import Corpus
+    from artifact_inspector.comparison.matching import Axis
+
+FORMATS = ("text", "json", "markdown", "junit")
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A cache directory, or CACHE:NAME, CACHE:HASH.")],
+    b: Annotated[
+        str | None, typer.Argument(metavar="B", help="The other side; with --left and --right, none.")
+    ] = None,
+    left: Annotated[
+        list[str] | None,
+        typer.Option("--left", metavar="WHICH", help="Of A: a GPU, a version of Triton, a name or hash."),
+    ] = None,
+    right: Annotated[
+        list[str] | None,
+        typer.Option("--right", metavar="WHICH", help="Of B (or A): a GPU, a version, a name or hash."),
+    ] = None,
+    across: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--across", metavar="AXIS", help="What may differ in a pair: target, version, config, source."
+        ),
+    ] = None,
+    target: Targets = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="WHAT",
+            help="Exit with 1 only if this changed: verdict, spills, waits, mma, shared, registers, … any.",
+        ),
+    ] = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", metavar="", help="Of two kernels, only the facts that differ.")
+    ] = False,
+    format: Annotated[
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, markdown or junit.")
+    ] = "text",
+    json: Json = False,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
+) -> None:
+    """Compare two kernels, or two caches, and say which compiler stage made them differ.
+
+    Exit codes as those of diff: 0 the same, 1 different, 2 usage, 3 nothing could be read.
+    """
+    format = "json" if json else format
+    with exit_codes(json=format == "json"):
+        if format not in FORMATS:
+            raise UsageError(f"{format!r} is no format.", f"There are {', '.join(FORMATS)}.")
+        differ = _compare(
+            (a, b, left or [], right or []), across or [], target or [], fail_on or [], format, nvdisasm,
+            changes=changes, sass=sass,
+        )  # fmt: skip
+        if differ:
+            raise typer.Exit(FOUND)
+
+
+def _compare(
+    sides: tuple[str, str | None, list[str], list[str]],
+    across: list[str],
+    targets: list[str],
+    gates: list[str],
+    format: str,
+    nvdisasm: Path | None,
+    *,
+    changes: bool,
+    sass: bool,
+) -> bool:
+    """Write the comparison; True where it is to end with exit code 1."""
+    from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
+    from artifact_inspector.comparison.matching import parse_axes
+    from artifact_inspector.inspection import inspect_artifact
+    from artifact_inspector.report.progress import progress_bar
+
+    axes, wanted = parse_axes(across), parse_gates(gates)
+    ours, theirs, named = _sides(sides, targets)
+    disassemble = disassembler((*ours, *theirs), nvdisasm) if sass or nvdisasm is not None else None
+    with progress_bar(max(len(ours), len(theirs)), "comparing") as advance:
+        corpus = compare_corpora(
+            ours,
+            theirs,
+            lambda artifact: inspect_artifact(artifact, disassemble),
+            across=axes,
+            progress=advance,
+            together=len(ours) == len(theirs) == 1,
+            always=named and min(len(ours), len(theirs)) == 1,
+        )
+    _refuse(corpus, axes, len(ours), len(theirs), named=named)
+    _write(corpus, format, alone=len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1, changes=changes, gates=wanted)
+    return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
+
+
+def _sides(
+    sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
+) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...], bool]:
+    """The kernels of both sides, and whether single kernels are meant."""
+    from artifact_inspector.comparison.sides import narrow_side, parse_place
+    from artifact_inspector.report.selection import choose, parse_targets
+
+    a, b, left, right = sides
+    if b is None and not (left and right):
+        raise UsageError(
+            "There is nothing to compare with.",
+            "Name a second cache, or two sides of one: --left sm_75 --right gfx90a.",
+        )
+    wanted = parse_targets(targets)
+    places = parse_place(a), parse_place(a if b is None else b)
+    chosen = []
+    for place, words in zip(places, (left, right), strict=True):
+        cache = open_or_advise(place.directory)
+        if not cache.entries:
+            raise UsageError(f"There is no kernel in {place.directory}.", "Name a Triton cache with some.")
+        selectors = [part.strip() for word in words for part in word.split(",") if part.strip()]
+        chosen.append(narrow_side(cache, place, selectors, lambda c, name: choose(c, name, wanted)))
+    named = any(place.name for place in places) or all(len(side) == 1 for side in chosen)
+    return chosen[0], chosen[1], named
+
+
+def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, named: bool) -> None:
+    """Raise where there is nothing to show: no pair, or several that a name could mean."""
+    from artifact_inspector.report.corpus import describe_candidates, suggest_axes
+
+    matching = corpus.matching
+    if corpus.changes:
+        return
+    if matching.ambiguous:
+        raise UsageError(
+            "Several kernels fit each other; which are meant?",
+            describe_candidates([x for group in matching.ambiguous for side in group for x in side]),
+        )
+    if named:
+        raise UsageError(
+            f"None of {ours} kernels on the left fits any of {theirs} on the right.",
+            suggest_axes(matching, axes),
+        )
+
+
+def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tuple[str, ...]) -> None:
+    from artifact_inspector.comparison.corpus import Degree
+    from artifact_inspector.report.comparison_json import corpus_document, pair_document
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.corpus import CorpusReport
+    from artifact_inspector.report.diff import PairReport
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.junit import junit_text
+    from artifact_inspector.report.markdown import corpus_markdown, pair_markdown
+
+    pair = corpus.changes[0].pair if alone else None
+    if format == "json":
+        document = corpus_document(corpus, gates) if pair is None else pair_document(pair)
+        write(as_text(document, sys.stdout.encoding), sys.stdout)
+    elif format == "markdown":
+        write(corpus_markdown(corpus, gates) if pair is None else pair_markdown(pair), sys.stdout)
+    elif format == "junit":
+        write(junit_text(corpus, gates), sys.stdout)
+    elif pair is None:
+        show(CorpusReport(corpus, gates), sys.stdout)
+    else:
+        identical = corpus.changes[0].degree is Degree.IDENTICAL
+        show(PairReport(pair, only_changes=changes, identical=identical), sys.stdout)

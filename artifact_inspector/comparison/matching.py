@@ -1,0 +1,287 @@
+"""Which kernels of two sides belong together, and in what they may differ.
+
+A kernel is known by its name, its signature, its tiles (what is left of constexprs in a cache), its
+options, its target and the version of Triton. What compares across one of these lets exactly that one
+differ. Kernels whose source was edited keep their name, signature and options, so tiles and signature are
+given up last, where one kernel alone is left on each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from hashlib import blake2b
+from typing import NamedTuple
+
+from artifact_inspector.analysis.program import Program, find_program
+from artifact_inspector.cache import Artifact, Problem, read_stage
+from artifact_inspector.comparison.canonical import canonical
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.formats import format_of
+from artifact_inspector.inspection import read_module
+from artifact_inspector.model import Stage
+from artifact_inspector.summary import Value, read_options
+
+__all__ = [
+    "SHARED_OPTIONS",
+    "Axis",
+    "Candidate",
+    "Difference",
+    "Matching",
+    "find_differences",
+    "match",
+    "parse_axes",
+]
+
+
+class Axis(Enum):
+    """What may differ between two kernels that are compared."""
+
+    TARGET = "target"
+    VERSION = "version"
+    CONFIG = "config"
+    """Tiles and options."""
+    SOURCE = "source"
+    """Name and signature."""
+
+
+class Difference(NamedTuple):
+    """One thing in which two kernels are not the same kernel."""
+
+    axis: Axis
+    what: str
+    left: Value
+    right: Value
+
+
+SHARED_OPTIONS = ("num_warps", "num_ctas", "num_stages")
+"""Options that every back end and every version of Triton has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One kernel of a side, with what it is known by."""
+
+    artifact: Artifact
+    problems: list[Problem] = field(default_factory=list)
+
+    @cached_property
+    def program(self) -> Program | None:
+        """Arguments and tiles by the first tensor-level stage."""
+        for stage in (Stage.TTIR, Stage.TTGIR):
+            module = read_module(self.artifact, stage, self.problems)
+            if module is not None:
+                return find_program(module, format_of(stage), self.artifact.name)
+        return None
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """Of the canonical TTIR; None without a readable one."""
+        if Stage.TTIR.value not in self.artifact.files:
+            return None
+        try:
+            text = read_stage(self.artifact, Stage.TTIR.value).source.text
+        except CacheError:
+            return None
+        return blake2b(canonical(text, Stage.TTIR).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+    @cached_property
+    def options(self) -> dict[str, Value]:
+        """As the metadata has them."""
+        return read_options(self.artifact.metadata)
+
+    @property
+    def target(self) -> str | None:
+        """Architecture, None where it is not known."""
+        return None if self.artifact.target is None else str(self.artifact.target)
+
+    def __str__(self) -> str:
+        """Name, target, version, options and hash: enough to choose it by."""
+        artifact = self.artifact
+        said = [artifact.display_name, self.target or "target unknown"]
+        said += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
+        said += [f"{artifact.num_warps} warps"] if artifact.num_warps is not None else []
+        said += [f"{artifact.num_stages} stages"] if artifact.num_stages is not None else []
+        if self.program is not None and self.program.tiles:
+            dots = [tile for tile in self.program.tiles if tile.startswith("dot")]
+            said.append((dots or list(self.program.tiles))[0])
+        return f"{' · '.join(said)} · {artifact.hash[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The kernels of two sides, sorted out."""
+
+    pairs: tuple[tuple[Candidate, Candidate], ...]
+    left: tuple[Candidate, ...]
+    """Without a partner."""
+    right: tuple[Candidate, ...]
+    ambiguous: tuple[tuple[tuple[Candidate, ...], tuple[Candidate, ...]], ...]
+    """Groups in which several could be meant."""
+    across: frozenset[Axis]
+    """What was allowed to differ."""
+
+
+def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collection[Axis] = ()) -> Matching:
+    """Pair the kernels of two sides.
+
+    Where the two sides have no target, or no version of Triton, in common, that is allowed to differ
+    unasked: nothing could be compared otherwise.
+
+    Args:
+        across: what may differ.
+    """
+    ours, theirs = [Candidate(x) for x in left], [Candidate(x) for x in right]
+    allowed = frozenset(across) | _disjoint(ours, theirs)
+    pairs: list[tuple[Candidate, Candidate]] = []
+    ambiguous: list[_Group] = []
+    for key in _keys(allowed):
+        for group in _groups(ours, theirs, key):
+            found, rest = _pair_up(group)
+            pairs += found
+            if rest.left and rest.right:
+                ambiguous.append(rest)  # what a strict key leaves open, a loose one cannot settle
+        done = {id(x) for pair in pairs for x in pair}
+        done |= {id(x) for group in ambiguous for x in (*group.left, *group.right)}
+        ours, theirs = [x for x in ours if id(x) not in done], [x for x in theirs if id(x) not in done]
+    pairs += _similar(ours, theirs, allowed)
+    done = {id(x) for pair in pairs for x in pair}
+    return Matching(
+        tuple(sorted(pairs, key=lambda pair: str(pair[0]))),
+        tuple(x for x in ours if id(x) not in done),
+        tuple(x for x in theirs if id(x) not in done),
+        tuple((group.left, group.right) for group in ambiguous),
+        allowed,
+    )
+
+
+def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...]:
+    """In what two kernels are not the same: target, version, options, tiles, name, signature."""
+    ours, theirs = left.program, right.program
+    said: list[tuple[Axis, str, Value, Value]] = [
+        (Axis.SOURCE, "name", left.artifact.display_name, right.artifact.display_name),
+        (Axis.TARGET, "target", left.target, right.target),
+        (Axis.VERSION, "Triton", left.artifact.triton_version, right.artifact.triton_version),
+    ]
+    if ours is not None and theirs is not None:
+        said.append((Axis.SOURCE, "signature", ours.signature, theirs.signature))
+        said.append((Axis.CONFIG, "tiles", ours.tiles, theirs.tiles))
+    said += [
+        (Axis.CONFIG, key, left.options[key], right.options[key])
+        for key in left.options
+        if key in right.options
+    ]
+    return tuple(Difference(*parts) for parts in said if parts[2] != parts[3])
+
+
+def parse_axes(words: Iterable[str]) -> tuple[Axis, ...]:
+    """Axes of repeated or comma-separated options.
+
+    Raises:
+        UsageError: a word is none.
+    """
+    known = {axis.value: axis for axis in Axis}
+    found = [part.strip().lower() for word in words for part in word.split(",") if part.strip()]
+    for name in found:
+        if name not in known:
+            raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(known)}.")
+    return tuple(known[name] for name in found)
+
+
+class _Group(NamedTuple):
+    left: tuple[Candidate, ...]
+    right: tuple[Candidate, ...]
+
+
+_Key = Callable[[Candidate], Hashable]
+
+
+def _disjoint(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> frozenset[Axis]:
+    """Axes on which the two sides have nothing in common."""
+    found = set()
+    for axis, of in _OF.items():
+        here, there = {of(x) for x in ours}, {of(x) for x in theirs}
+        if here and there and here.isdisjoint(there):
+            found.add(axis)
+    return frozenset(found)
+
+
+_OF: dict[Axis, Callable[[Candidate], str | None]] = {
+    Axis.TARGET: lambda x: x.target,
+    Axis.VERSION: lambda x: x.artifact.triton_version,
+}
+
+
+def _keys(allowed: frozenset[Axis]) -> Iterator[_Key]:
+    """What must be equal: all that is known first, then less where versions or targets differ."""
+    yield lambda x: _key(x, allowed, signature=True, options=True)
+    if allowed & {Axis.TARGET, Axis.VERSION}:  # defaults, and arguments of 1, are treated anew
+        yield lambda x: _key(x, allowed, signature=False, options=True)
+        yield lambda x: _key(x, allowed, signature=False, options=False)
+
+
+def _key(x: Candidate, allowed: frozenset[Axis], *, signature: bool, options: bool) -> Hashable:
+    parts: list[Hashable] = [None if axis in allowed else of(x) for axis, of in _OF.items()]
+    if Axis.SOURCE not in allowed:
+        parts.append(x.artifact.display_name)
+        if signature:
+            parts.append(None if x.program is None else x.program.signature)
+    if Axis.CONFIG not in allowed:
+        parts.append(None if x.program is None else frozenset(x.program.tiles))
+        if options:
+            names = SHARED_OPTIONS if allowed & set(_OF) else sorted(x.options)
+            parts += [(name, x.options.get(name)) for name in names]
+    return tuple(parts)
+
+
+def _groups(ours: Sequence[Candidate], theirs: Sequence[Candidate], key: _Key) -> list[_Group]:
+    sides: dict[Hashable, tuple[list[Candidate], list[Candidate]]] = {}
+    for place, side in enumerate((ours, theirs)):
+        for one in side:
+            sides.setdefault(key(one), ([], []))[place].append(one)
+    return [_Group(tuple(here), tuple(there)) for here, there in sides.values() if here and there]
+
+
+def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
+    """Pairs of one program, then what is left alone; and what stays open."""
+    pairs = []
+    left, right = list(group.left), list(group.right)
+    if len(left) > 1 or len(right) > 1:
+        for same in _groups(left, right, lambda x: x.fingerprint or id(x)):
+            if len(same.left) == len(same.right) == 1:
+                pairs.append((same.left[0], same.right[0]))
+                left.remove(same.left[0])
+                right.remove(same.right[0])
+    if len(left) == len(right) == 1:
+        pairs.append((left.pop(), right.pop()))
+    return pairs, _Group(tuple(left), tuple(right))
+
+
+def _similar(
+    ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]
+) -> Iterator[tuple[Candidate, Candidate]]:
+    """Kernels of one name whose edited source loads or stores some other shapes too."""
+
+    def key(x: Candidate) -> Hashable:
+        return (
+            x.artifact.display_name,
+            *(None if axis in allowed else of(x) for axis, of in _OF.items()),
+            *(x.options.get(name) for name in SHARED_OPTIONS if not allowed & {Axis.CONFIG, *_OF}),
+        )
+
+    for group in _groups(ours, theirs, key):
+        if len(group.left) == len(group.right) == 1 and _alike(group.left[0], group.right[0], allowed):
+            yield group.left[0], group.right[0]
+
+
+def _alike(one: Candidate, other: Candidate, allowed: frozenset[Axis]) -> bool:
+    """The same dots, and at least half of all shapes in common; the same arguments in one version."""
+    if one.program is None or other.program is None:
+        return True
+    if one.program.signature != other.program.signature and Axis.VERSION not in allowed:
+        return False
+    here, there = set(one.program.tiles), set(other.program.tiles)
+    dots = {tile for tile in here ^ there if tile.startswith("dot")}
+    return not dots and 2 * len(here & there) >= len(here | there)

@@ -1,0 +1,399 @@
+"""Two kernels side by side: every fact, every region at every stage, and who made them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
+
+from artifact_inspector.analysis.order import RegionFacts
+from artifact_inspector.comparison.matching import (
+    SHARED_OPTIONS,
+    Axis,
+    Candidate,
+    Difference,
+    find_differences,
+)
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.summary import (
+    OPTIONS,
+    STEPS,
+    Row,
+    Summary,
+    Value,
+    name_regions,
+    step_of,
+    summarise,
+    verdict_words,
+)
+
+__all__ = [
+    "FactPair",
+    "Pair",
+    "Parting",
+    "RegionPair",
+    "StagePair",
+    "State",
+    "Turn",
+    "compare_kernels",
+    "compare_rows",
+]
+
+
+ITSELF = "the program itself"
+
+
+class State(Enum):
+    """How the two values of a fact stand to each other."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    ONE_SIDED = "one side"
+    """Only one kernel has it (its waits, its loop): a difference."""
+    NOT_COMPARED = "not compared"
+    """One side is not known, or lacks the stage that would tell."""
+
+
+class FactPair(NamedTuple):
+    """One fact of two kernels; None on a side that lacks it or does not know it."""
+
+    key: str
+    category: str
+    label: str
+    unit: str
+    region: str
+    left: Value
+    right: Value
+    state: State
+    why: str = ""
+    """For what is not compared: the reason."""
+
+    @property
+    def differs(self) -> bool:
+        """True where the two kernels are known to differ in it."""
+        return self.state in (State.DIFFERENT, State.ONE_SIDED)
+
+
+class Side(NamedTuple):
+    """A region at one stage of one kernel."""
+
+    stage: Stage
+    region: RegionFacts
+
+
+@dataclass(frozen=True, slots=True)
+class StagePair:
+    """A region at one stage of both kernels; None where a kernel lacks the stage, or the loop there."""
+
+    step: str
+    left: Side | None
+    right: Side | None
+    compared: bool
+    """False where one kernel lacks the whole stage, or a verdict is unknown."""
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether both have the same verdict; None where it cannot be told."""
+        if not self.compared:
+            return None
+        ours = None if self.left is None else verdict_words(self.left.region)
+        return ours == (None if self.right is None else verdict_words(self.right.region))
+
+
+class Turn(NamedTuple):
+    """Where a kernel's verdict first differs from its own previous stage."""
+
+    side: str
+    """`left` or `right`."""
+    step: str
+    components: tuple[str, ...]
+    """Who may have done it: one, or several where stages in between are missing."""
+    before: str
+    after: str
+    lines: tuple[tuple[int, int], ...]
+    """First load and last compute of each round, in the file of the stage."""
+
+
+class Parting(NamedTuple):
+    """Where the verdicts of two kernels first differ."""
+
+    step: str
+    components: tuple[str, ...]
+    """Who may have done it; `the program itself` where two sources or configurations differ to begin with."""
+    left: str
+    right: str
+    left_lines: tuple[tuple[int, int], ...]
+    right_lines: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPair:
+    """A region of the program in both kernels."""
+
+    name: str
+    """`loop1`, `straight`: by its order in the program."""
+    left: str | None
+    """Its id there; None where that kernel has no such region."""
+    right: str | None
+    is_principal: bool
+    stages: tuple[StagePair, ...]
+    parting: Parting | None
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two kernels held against each other."""
+
+    left: KernelFacts
+    right: KernelFacts
+    differences: tuple[Difference, ...]
+    """In what they are not the same kernel."""
+    options: tuple[FactPair, ...]
+    facts: tuple[FactPair, ...]
+    regions: tuple[RegionPair, ...]
+    """The principal one first."""
+    notes: tuple[str, ...]
+    """What could not be compared."""
+
+    @property
+    def is_same(self) -> bool:
+        """True where no known fact differs."""
+        return not any(fact.differs for fact in self.facts) and not any(
+            stage.agree is False for region in self.regions for stage in region.stages
+        )
+
+    @property
+    def parting(self) -> Parting | None:
+        """Of the first region that parts, the principal one before all others."""
+        return next((region.parting for region in self.regions if region.parting is not None), None)
+
+
+def compare_kernels(left: KernelFacts, right: KernelFacts) -> Pair:
+    """Everything that two kernels have in common, and what they have not.
+
+    `compare_kernels(a, b)` is the mirror image of `compare_kernels(b, a)`.
+    """
+    names = _names(left, right)
+    ours, theirs = summarise(left, names[0]), summarise(right, names[1])
+    differences = find_differences(Candidate(left.artifact), Candidate(right.artifact))
+    facts = compare_rows(ours, theirs)
+    return Pair(
+        left,
+        right,
+        differences,
+        tuple(_options(ours, theirs)),
+        facts,
+        tuple(_regions(left, right, *names, differences)),
+        tuple(_notes(ours, theirs, facts, differences)),
+    )
+
+
+def compare_rows(left: Summary, right: Summary) -> tuple[FactPair, ...]:
+    """The facts of both, in the order of reports: those of the left, those of the right where they belong.
+
+    A fact that only one side has differs; a fact of a stage that only one side has is not compared.
+    """
+    ours, theirs = {row.key: row for row in left.rows}, {row.key: row for row in right.rows}
+    return tuple(
+        _fact(ours.get(key), theirs.get(key), left, right) for key in _merged(list(ours), list(theirs))
+    )
+
+
+def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> FactPair:
+    row = one or other
+    assert row is not None
+    values = (None if one is None else one.value, None if other is None else other.value)
+    state, why = State.SAME, ""
+    if one is None or other is None:
+        there = right if other is None else left
+        lacking = "right" if other is None else "left"
+        state = State.ONE_SIDED
+        if row.step and row.step not in there.steps:
+            state, why = State.NOT_COMPARED, f"the {lacking} one has no {row.step}"
+        elif row.value is None:
+            state, why = State.NOT_COMPARED, "not known"
+    elif one.step != other.step:
+        state, why = State.NOT_COMPARED, f"read at {one.step} on the left, at {other.step} on the right"
+    elif None in values:
+        state = State.NOT_COMPARED
+        why = (
+            "not known"
+            if values == (None, None)
+            else f"not known on the {'left' if values[0] is None else 'right'}"
+        )
+    elif values[0] != values[1]:
+        state = State.DIFFERENT
+    return FactPair(row.key, row.category, row.label, row.unit, row.region, *values, state, why)
+
+
+def _merged(ours: list[str], theirs: list[str]) -> list[str]:
+    """Keys of both in one order that does not depend on which side is which."""
+    place = {key: at for at, key in enumerate(ours)}
+    there = {key: at for at, key in enumerate(theirs)}
+
+    def rank(key: str) -> tuple[float, str]:
+        spots = [where[key] for where in (place, there) if key in where]
+        return (sum(spots) / len(spots), key)
+
+    return sorted({*ours, *theirs}, key=rank)
+
+
+def _options(ours: Summary, theirs: Summary) -> Iterator[FactPair]:
+    for key in OPTIONS:
+        one, other = ours.options.get(key), theirs.options.get(key)
+        if one is None and other is None:
+            continue
+        if one is None or other is None:
+            if key not in SHARED_OPTIONS:
+                continue  # an option of one back end, or of one version
+            state = State.NOT_COMPARED
+        else:
+            state = State.SAME if one == other else State.DIFFERENT
+        yield FactPair(key, "options", key, "", "", one, other, state)
+
+
+# -- regions ---------------------------------------------------------------------------
+
+
+def _names(left: KernelFacts, right: KernelFacts) -> tuple[dict[str, str], dict[str, str]]:
+    """Region id → name, on both sides; what each kernel is known by has one name, whatever its number."""
+    ours, theirs = name_regions(left), name_regions(right)
+    principal = ours.get(left.principal or ""), theirs.get(right.principal or "")
+    if None not in principal and principal[0] != principal[1]:
+        ours[left.principal or ""] = theirs[right.principal or ""] = "principal"
+    return ours, theirs
+
+
+def _regions(
+    left: KernelFacts,
+    right: KernelFacts,
+    ours: Mapping[str, str],
+    theirs: Mapping[str, str],
+    differences: tuple[Difference, ...],
+) -> Iterator[RegionPair]:
+    others = any(found.axis in (Axis.SOURCE, Axis.CONFIG) for found in differences)
+    ids = {name: region for region, name in ours.items()}, {name: region for region, name in theirs.items()}
+    principal = ours.get(left.principal or ""), theirs.get(right.principal or "")
+    names = _merged(list(ids[0]), list(ids[1]))
+    for name in sorted(names, key=lambda name: name not in principal):
+        found = _region_pair(left, right, name, ids[0].get(name), ids[1].get(name), name in principal)
+        if others and found.parting is not None and found.parting.step == STEPS[0]:
+            found = replace(found, parting=found.parting._replace(components=(ITSELF,)))
+        yield found
+
+
+def _region_pair(
+    left: KernelFacts, right: KernelFacts, name: str, ours: str | None, theirs: str | None, is_principal: bool
+) -> RegionPair:
+    one, other = _sides(left, ours), _sides(right, theirs)
+    stages = tuple(
+        StagePair(step, one.get(step), other.get(step), _compared(step, left, right, one, other))
+        for step in STEPS
+        if step in one or step in other
+    )
+    turns = (_turn("left", left, one), _turn("right", right, other))
+    return RegionPair(
+        name,
+        ours,
+        theirs,
+        is_principal,
+        stages,
+        _parting(left, right, stages),
+        tuple(turn for turn in turns if turn is not None),
+    )
+
+
+def _sides(kernel: KernelFacts, region: str | None) -> dict[str, Side]:
+    found = {
+        stage: None if region is None else facts.region(region) for stage, facts in kernel.stages.items()
+    }
+    return {step_of(stage): Side(stage, facts) for stage, facts in found.items() if facts is not None}
+
+
+def _compared(
+    step: str, left: KernelFacts, right: KernelFacts, one: Mapping[str, Side], other: Mapping[str, Side]
+) -> bool:
+    for kernel, sides in ((left, one), (right, other)):
+        if step not in {step_of(stage) for stage in kernel.stages}:
+            return False
+        if step in sides and verdict_words(sides[step].region) is None:
+            return False
+    return True
+
+
+def _parting(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...]) -> Parting | None:
+    agreed: str | None = None
+    for stage in stages:
+        if stage.agree is False:
+            return Parting(
+                stage.step,
+                _components(agreed, stage.step),
+                _words(stage.left),
+                _words(stage.right),
+                _lines(stage.left),
+                _lines(stage.right),
+            )
+        agreed = stage.step if stage.agree else agreed
+    return None
+
+
+def _turn(side: str, kernel: KernelFacts, sides: Mapping[str, Side]) -> Turn | None:
+    before: str | None = None
+    for stage in kernel.stages:
+        step = step_of(stage)
+        found = sides.get(step)
+        words = None if found is None else verdict_words(found.region)
+        if found is None or words is None:
+            continue
+        if before is not None:
+            was = verdict_words(sides[before].region)
+            if was is not None and was != words:
+                return Turn(side, step, _components(before, step), was, words, _lines(found))
+        before = step
+    return None
+
+
+def _components(before: str | None, step: str) -> tuple[str, ...]:
+    """Who stands between two stages; all that came before the first one where none is known."""
+    by_step = {step_of(stage): stage.component for stage in Stage}
+    first = 0 if before is None else STEPS.index(before) + 1
+    return tuple(by_step[name] for name in STEPS[first : STEPS.index(step) + 1])
+
+
+def _words(side: Side | None) -> str:
+    return "no such region" if side is None else side.region.phrase
+
+
+def _lines(side: Side | None) -> tuple[tuple[int, int], ...]:
+    if side is None:
+        return ()
+    spans = []
+    for found in side.region.rounds:
+        lines = [x for x in (found.first_load, found.last_load, found.first_compute, found.last_compute) if x]
+        if lines:
+            spans.append((min(lines), max(lines)))
+    return tuple(spans)
+
+
+def _notes(
+    ours: Summary, theirs: Summary, facts: tuple[FactPair, ...], differences: tuple[Difference, ...]
+) -> Iterator[str]:
+    for side, own, other in (("left", ours, theirs), ("right", theirs, ours)):
+        missing = [step for step in STEPS if step in other.steps and step not in own.steps]
+        if missing:
+            yield f"the {side} one has no {', '.join(missing)}: what only that tells was not compared"
+        unknown = [
+            fact.label.strip()
+            for fact in facts
+            if fact.state is State.NOT_COMPARED and fact.why == f"not known on the {side}"
+        ]
+        if unknown:
+            yield f"not known on the {side}: {', '.join(dict.fromkeys(unknown))}"
+    both = [fact.label.strip() for fact in facts if fact.why == "not known"]
+    if both:
+        yield f"known on neither side: {', '.join(dict.fromkeys(both))}"
+    if any(found.axis is Axis.VERSION for found in differences):
+        yield f"Triton {ours.triton or '?'} and {theirs.triton or '?'} may print one program differently"

@@ -1,0 +1,183 @@
+"""Two caches held against each other: the summary first, then each kernel, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.comparison.corpus import Change, Corpus, Degree
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match
+from artifact_inspector.report.diff import describe_parting, side_labels, value_text
+from artifact_inspector.report.layout import Pieces
+from artifact_inspector.report.words import plural
+
+__all__ = [
+    "CorpusReport",
+    "describe_candidates",
+    "describe_changes_of",
+    "describe_gates",
+    "describe_lonely",
+    "suggest_axes",
+    "summary_pieces",
+]
+
+MOST_CANDIDATES = 12
+MOST_FACTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusReport:
+    """The comparison of two caches."""
+
+    corpus: Corpus
+    gates: Sequence[str]
+    """What it is to fail on; empty where any difference is meant."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        corpus = self.corpus
+        yield Pieces(summary_pieces(corpus), "bold")
+        if corpus.by_category:
+            yield Pieces([f"{name} {count}" for name, count in corpus.by_category.items()])
+        for sentence in _allowed(corpus.matching):
+            yield Text(sentence, "dim")
+        for sentence in describe_gates(corpus, self.gates):
+            yield Text(sentence, "bold yellow")
+        told = [change for change in corpus.changes if change.degree in (Degree.CHANGED, Degree.CODE)]
+        if told:
+            yield ""
+            yield _table(told)
+        for sentence in describe_lonely(corpus.matching):
+            yield Text(f"\n{sentence}", overflow="fold")
+        if corpus.problems:
+            count = len(corpus.problems)
+            yield Text(f"\n{count} {plural('problem', count)}", "bold red")
+            for side, problem in corpus.problems[:MOST_CANDIDATES]:
+                yield Padding(
+                    Text(f"{side} {problem.path}: {problem.problem}", overflow="fold"), (0, 0, 0, 2)
+                )
+            if count > MOST_CANDIDATES:
+                yield Text(f"  and {count - MOST_CANDIDATES} more; --json has them all", "dim")
+
+
+def summary_pieces(corpus: Corpus) -> list[str]:
+    """How many kernels there are of each degree of change, and without a partner."""
+    count = len(corpus.changes)
+    said = [f"{count} {plural('kernel', count)} compared"]
+    said += [f"{corpus.count(degree)} {_DEGREES[degree]}" for degree in Degree if corpus.count(degree)]
+    matching = corpus.matching
+    said += [f"{len(matching.left)} only on the left"] if matching.left else []
+    said += [f"{len(matching.right)} only on the right"] if matching.right else []
+    open_ = sum(len(group) for groups in matching.ambiguous for group in groups)
+    said += [f"{open_} ambiguous"] if open_ else []
+    return said
+
+
+_DEGREES = {
+    Degree.IDENTICAL: "identical",
+    Degree.BENIGN: "differ in names and line numbers only",
+    Degree.CODE: "differ in code, in no fact",
+    Degree.CHANGED: "changed",
+}
+
+
+def describe_gates(corpus: Corpus, gates: Sequence[str]) -> Iterator[str]:
+    """Which gates are shut."""
+    failures = corpus.failures(gates)
+    if failures:
+        yield f"fails on: {', '.join(failures)}"
+
+
+def describe_lonely(matching: Matching) -> Iterator[str]:
+    """Kernels that were compared with nothing, each kind in one paragraph."""
+    for what, side in (("only on the left", matching.left), ("only on the right", matching.right)):
+        if side:
+            yield f"{what}\n" + _listed(side)
+    for left, right in matching.ambiguous:
+        yield f"not compared: {len(left)} on the left fit {len(right)} on the right\n" + _listed(
+            (*left, *right)
+        )
+
+
+def describe_candidates(found: Sequence[Candidate]) -> str:
+    """Kernels that could be meant, as a remedy."""
+    return f"Name one by its hash (CACHE:HASH), or choose with --left and --right:\n{_listed(found)}"
+
+
+def suggest_axes(matching: Matching, axes: Sequence[Axis]) -> str:
+    """What would have to be allowed to differ for something to fit."""
+    left = [x.artifact for x in (*matching.left, *(x for group, _ in matching.ambiguous for x in group))]
+    right = [x.artifact for x in (*matching.right, *(x for _, group in matching.ambiguous for x in group))]
+    for axis in Axis:
+        if axis not in matching.across:
+            found = match(left, right, {*axes, axis})
+            count = len(found.pairs) + len(found.ambiguous)
+            if count:
+                return f"{count} would across {axis.value}: add --across {axis.value}."
+    return f"On the left there are\n{_listed(matching.left)}\non the right\n{_listed(matching.right)}"
+
+
+def describe_changes_of(change: Change) -> Iterator[str]:
+    """What changed in one kernel, most telling first, as short sentences."""
+    pair = change.pair
+    if pair is None:
+        return
+    labels = side_labels(pair)
+    for region in pair.regions:
+        if region.parting is not None:
+            yield describe_parting(region.parting, labels, region.name)
+    told = [fact for fact in change.facts if fact.category != "verdict"]
+    for fact in told:
+        where = f"{fact.region}: " if fact.region else ""
+        unit = f" {fact.unit}" if fact.unit and not fact.unit.startswith("in the code") else ""
+        yield f"{where}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}"
+
+
+def _table(changes: Sequence[Change]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("kernel", overflow="fold")
+    table.add_column("changed", overflow="fold")
+    table.add_column("what", overflow="fold", ratio=1)
+    for change in changes:
+        said = list(describe_changes_of(change))
+        more = len(said) - MOST_FACTS
+        lines = said[:MOST_FACTS] + ([f"and {more} more"] if more > 0 else [])
+        other = _otherwise(change.differences)
+        name = Text(change.left.artifact.display_name, "bold")
+        name.append(f"\n{_which(change.left)}" + (f"\n{other}" if other else ""), "dim")
+        what = "\n".join(lines) or "the texts differ in more than names, yet no fact does"
+        table.add_row(name, Text(" ".join(change.categories) or "code"), Text(what))
+    return table
+
+
+def _which(candidate: Candidate) -> str:
+    artifact = candidate.artifact
+    said = [candidate.target or "target unknown"]
+    said += [f"{artifact.num_warps} warps"] if artifact.num_warps is not None else []
+    said += [f"{artifact.num_stages} stages"] if artifact.num_stages is not None else []
+    return f"{', '.join(said)} {artifact.hash[:8]}"
+
+
+def _otherwise(differences: Sequence[Difference]) -> str:
+    """In what two kernels of a pair are not the same kernel."""
+    said = [
+        f"{x.what} {value_text(x.left)} → {value_text(x.right)}" for x in differences if x.what != "tiles"
+    ]
+    said += ["other tiles"] if any(x.what == "tiles" for x in differences) else []
+    return ", ".join(said[:3]) + (" …" if len(said) > 3 else "")
+
+
+def _allowed(matching: Matching) -> Iterator[str]:
+    if matching.across:
+        names = ", ".join(axis.value for axis in Axis if axis in matching.across)
+        yield f"across {names}"
+
+
+def _listed(found: Sequence[Candidate]) -> str:
+    lines = [f"  {candidate}" for candidate in found[:MOST_CANDIDATES]]
+    more = len(found) - MOST_CANDIDATES
+    return "\n".join([*lines, f"  and {more} more"] if more > 0 else lines)

@@ -1,0 +1,375 @@
+"""Two kernels side by side: who made them differ, every fact, every region at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.comparison.alignment import Column, align
+from artifact_inspector.comparison.pair import (
+    FactPair,
+    Pair,
+    Parting,
+    RegionPair,
+    Side,
+    StagePair,
+    State,
+    Turn,
+)
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.report.layout import Signature
+from artifact_inspector.report.text import faults, phrase_text
+from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
+from artifact_inspector.summary import Value
+
+__all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
+
+MOST_ROUNDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PairReport:
+    """The whole comparison of two kernels."""
+
+    pair: Pair
+    only_changes: bool = False
+    """True to leave out facts that are the same on both sides."""
+    identical: bool = False
+    """True where the files of both are the same: there is nothing more to say."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        pair = self.pair
+        labels = side_labels(pair)
+        yield _header(pair)
+        yield ""
+        if self.identical:
+            yield Text("identical: every text is the same to the byte", "bold")
+            return
+        yield from _attribution(pair, labels)
+        yield ""
+        yield _facts(pair, labels, only_changes=self.only_changes)
+        signatures: list[str] = []
+        verdicts: set[str] = set()
+        for region in pair.regions:
+            if not _is_telling(region):
+                continue
+            sides = [
+                side for stage in region.stages for side in (stage.left, stage.right) if side is not None
+            ]
+            signatures += [side.region.signature for side in sides]
+            verdicts |= {side.region.verdict for side in sides}
+            yield ""
+            yield from _region(region, labels)
+        if verdicts:
+            yield ""
+            yield _key(verdicts)
+            yield Text(" · ".join(legend(signatures)), "dim", overflow="fold")
+        if pair.notes:
+            yield ""
+            yield Text("not compared", "bold")
+            yield from (Padding(Text(note, overflow="fold"), (0, 0, 0, 2)) for note in pair.notes)
+        yield from faults((pair.left, pair.right), ())
+
+
+def side_labels(pair: Pair) -> tuple[str, str]:
+    """What the two sides are called: what tells them apart, shortly; `left` and `right` otherwise."""
+    told: list[tuple[str, str]] = []
+    for found in pair.differences:
+        if found.what in ("name", "target", "Triton"):
+            told.append((value_text(found.left), value_text(found.right)))
+        elif found.what in ("num_warps", "num_stages"):
+            unit = found.what.removeprefix("num_")
+            told.append((f"{value_text(found.left)} {unit}", f"{value_text(found.right)} {unit}"))
+    for parts in (told, told[:1]):
+        left, right = (" ".join(words) for words in zip(*parts, strict=True)) if parts else ("", "")
+        if left and max(len(left), len(right)) <= 28:
+            return left, right
+    return "left", "right"
+
+
+def value_text(value: Value) -> str:
+    """A value as tables have it; a dash where there is none."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def describe_parting(parting: Parting, labels: tuple[str, str], region: str) -> str:
+    """Where the verdicts of a region part, and whose work that stage is."""
+    return (
+        f"{region}: the verdicts part at {parting.step}, by {_who(parting.components)}: "
+        f"{parting.left} on {labels[0]}, {parting.right} on {labels[1]}"
+    )
+
+
+def describe_turn(turn: Turn, labels: tuple[str, str], region: str) -> str:
+    """Where one kernel's verdict first differs from its own stage before."""
+    label = labels[turn.side == "right"]
+    return f"{label}: {turn.before} → {turn.after} at {turn.step}, by {_who(turn.components)}"
+
+
+def _who(components: Sequence[str]) -> str:
+    return " or ".join(components)
+
+
+def _header(pair: Pair) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    grid.add_column(overflow="fold")
+    for label, ours, theirs in _identity(pair.left, pair.right):
+        same = ours == theirs
+        grid.add_row(label, Text(ours), Text("=", "dim") if same else Text(theirs, "bold"))
+    return grid
+
+
+def _identity(left: KernelFacts, right: KernelFacts) -> Iterator[tuple[str, str, str]]:
+    ours, theirs = left.artifact, right.artifact
+    yield "kernel", ours.display_name, theirs.display_name
+    yield "target", describe_target(left), describe_target(right)
+    yield "Triton", ours.triton_version or "unknown", theirs.triton_version or "unknown"
+    one, other = left.program, right.program
+    if one is not None and other is not None:
+        yield "signature", ", ".join(one.signature), ", ".join(other.signature)
+        yield "tiles", ", ".join(one.tiles), ", ".join(other.tiles)
+    yield "hash", ours.hash[:16], theirs.hash[:16]
+
+
+def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
+    """Who made the two differ, with the lines that prove it."""
+    parted = [region for region in pair.regions if region.parting is not None]
+    if not parted:
+        compared = any(stage.compared for region in pair.regions for stage in region.stages)
+        if pair.is_same and compared:
+            yield Text("No fact differs.", "bold")
+        else:
+            said = (
+                "The verdicts agree at every stage that both have."
+                if compared
+                else "No verdict was compared."
+            )
+            yield Text(said, "bold")
+    for region in parted:
+        assert region.parting is not None
+        yield Text(describe_parting(region.parting, labels, region.name), "bold yellow", overflow="fold")
+        for label, lines in zip(labels, (region.parting.left_lines, region.parting.right_lines), strict=True):
+            if lines:
+                yield Padding(Text(f"{label}: {_evidence(lines)} of its {region.parting.step}"), (0, 0, 0, 2))
+    for region in pair.regions:
+        if region.is_principal or region.parting is not None:
+            for label in _unturned(region, labels):
+                yield Padding(Text(label, "dim"), (0, 0, 0, 2))
+            for turn in region.turns:
+                text = describe_turn(turn, labels, region.name)
+                yield Padding(
+                    Text(f"{text}  {_evidence(turn.lines)}".rstrip(), overflow="fold"), (0, 0, 0, 2)
+                )
+
+
+def _unturned(region: RegionPair, labels: tuple[str, str]) -> Iterator[str]:
+    turned = {turn.side for turn in region.turns}
+    for side, label in zip(("left", "right"), labels, strict=True):
+        found = [getattr(stage, side) for stage in region.stages]
+        phrases = {one.region.phrase for one in found if one is not None}
+        if side not in turned and len(phrases) == 1:
+            yield f"{label}: {phrases.pop()} at every stage"
+
+
+def _evidence(lines: Sequence[tuple[int, int]]) -> str:
+    rounds = [f"round {number} in lines {span(*pair)}" for number, pair in enumerate(lines[:4], 1)]
+    return ", ".join(rounds) + (" …" if len(lines) > 4 else "")
+
+
+# -- facts -----------------------------------------------------------------------------
+
+
+def _facts(pair: Pair, labels: tuple[str, str], *, only_changes: bool) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", no_wrap=True)
+    table.add_column("unit", style="dim", overflow="fold")
+    table.add_column(labels[0], overflow="fold")
+    table.add_column(labels[1], overflow="fold")
+    shown: set[str] = set()
+    for fact in (*pair.options, *pair.facts):
+        if fact.category == "verdict" or not _is_shown(fact, pair, only_changes=only_changes):
+            continue
+        if fact.region not in shown and fact.region:
+            table.add_row(Text(fact.region, "bold"))
+        shown.add(fact.region)
+        label = f"  {fact.label}" if fact.region else fact.label
+        table.add_row(label, fact.unit, *_values(fact))
+    return table if shown else Text("No fact differs.", "dim")
+
+
+def _is_shown(fact: FactPair, pair: Pair, *, only_changes: bool) -> bool:
+    if fact.differs:
+        return True
+    if only_changes:
+        return False
+    nothing = fact.left in (0, False, "", ()) or fact.left is fact.right is None
+    return not nothing and (
+        not fact.region or any(r.name == fact.region and r.is_principal for r in pair.regions)
+    )
+
+
+def _values(fact: FactPair) -> tuple[Text, Text]:
+    if fact.state is State.NOT_COMPARED:
+        unknown = Text("?", "dim")
+        left, right = (
+            unknown if value is None else Text(value_text(value)) for value in (fact.left, fact.right)
+        )
+        return left, right
+    if fact.state is State.SAME:
+        return Text(value_text(fact.left)), Text("=", "dim")
+    return Text(value_text(fact.left)), Text(value_text(fact.right), "bold")
+
+
+# -- regions ---------------------------------------------------------------------------
+
+
+def _is_telling(region: RegionPair) -> bool:
+    quiet = {"no-loads", "no-compute"}
+    verdicts = {side.region.verdict for stage in region.stages for side in (stage.left, stage.right) if side}
+    return region.is_principal or region.parting is not None or not verdicts <= quiet
+
+
+def _region(region: RegionPair, labels: tuple[str, str]) -> Iterator[RenderableType]:
+    ids = dict.fromkeys(
+        name for name in (region.left, region.right) if name is not None and name != region.name
+    )
+    head = Text(region.name, "bold")
+    head.append(f"  {' | '.join(ids)}" if ids else "", "dim")
+    head.append(", principal region" if region.is_principal else "", "dim")
+    yield head
+    body: list[RenderableType] = [_stages(region, labels)]
+    rounds = _rounds(region, labels)
+    if rounds is not None:
+        body += ["", rounds]
+    yield Padding(Group(*body), (0, 0, 0, 2))
+
+
+def _stages(region: RegionPair, labels: tuple[str, str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("stage", "", "verdict"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("signature")
+    for stage in region.stages:
+        ours, theirs = stage.left, stage.right
+        if ours is not None and theirs is not None and _same(ours, theirs):
+            table.add_row(
+                _stage_name(stage), "both", phrase_text(ours.region.phrase), Signature(ours.region.signature)
+            )
+            continue
+        columns = None
+        if ours is not None and theirs is not None:
+            columns = align(ours.region.signature, theirs.region.signature)
+        for place, (label, side) in enumerate(zip(labels, (ours, theirs), strict=True)):
+            name = side.stage.value if side is not None else stage.step if place == 0 else ""
+            if place and ours is not None and side is not None and side.stage is ours.stage:
+                name = ""
+            table.add_row(name, label, *_side(side, stage, columns, place))
+    return table
+
+
+def _side(
+    side: Side | None, stage: StagePair, columns: tuple[Column, ...] | None, place: int
+) -> tuple[RenderableType, RenderableType]:
+    if side is None:
+        return Text("no such loop" if stage.compared else "not there", "dim"), Text()
+    phrase = phrase_text(side.region.phrase)
+    if stage.agree is False:
+        phrase.stylize("yellow")
+    return phrase, _Aligned(columns, place) if columns is not None else Signature(side.region.signature)
+
+
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    """One of two signatures with room for the runs that only the other has; what does not fit is counted."""
+
+    columns: tuple[Column, ...]
+    place: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = Text(no_wrap=True)
+        for number, column in enumerate(self.columns):
+            width = max(len(column.left), len(column.right))
+            rest = len(self.columns) - number
+            more = f"… {rest} more"
+            if len(text) + width + (0 if rest == 1 else len(more) + 1) > options.max_width:
+                text.append(more, "dim")
+                break
+            own, other = column[self.place], column[1 - self.place]
+            text.append(f"{own:<{width}} ", "" if own == other else "bold")
+        yield text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        whole = sum(max(len(column.left), len(column.right)) + 1 for column in self.columns)
+        return Measurement(min(24, whole), max(1, whole))
+
+
+def _same(ours: Side, theirs: Side) -> bool:
+    return (
+        ours.stage is theirs.stage
+        and ours.region.phrase == theirs.region.phrase
+        and ours.region.signature == theirs.region.signature
+    )
+
+
+def _stage_name(stage: StagePair) -> str:
+    side = stage.left or stage.right
+    return stage.step if side is None else side.stage.value
+
+
+def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:
+    """Each round at each stage: how many loads, and where loads and computes stand."""
+    most = max(
+        (len(side.region.rounds) for stage in region.stages for side in (stage.left, stage.right) if side),
+        default=0,
+    )
+    if not most:
+        return None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("stage", no_wrap=True)
+    table.add_column("round", justify="right", no_wrap=True)
+    for label in labels:
+        table.add_column(f"{label} loads", justify="right")
+        table.add_column("at", justify="right", no_wrap=True)
+        table.add_column("computes at", justify="right", no_wrap=True)
+    for stage in region.stages:
+        for number in range(min(most, MOST_ROUNDS)):
+            cells = [cell for side in (stage.left, stage.right) for cell in _round(side, number)]
+            if any(cells):
+                table.add_row(stage.step if number == 0 else "", str(number + 1), *cells)
+    if most > MOST_ROUNDS:
+        table.add_row("", f"{most - MOST_ROUNDS} more")
+    return table
+
+
+def _round(side: Side | None, number: int) -> Iterable[str]:
+    if side is None or number >= len(side.region.rounds):
+        return ("", "", "")
+    found = side.region.rounds[number]
+    return (
+        str(found.loads),
+        span(found.first_load, found.last_load),
+        span(found.first_compute, found.last_compute),
+    )
+
+
+def _key(verdicts: Iterable[str]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold", style="dim")
+    for verdict in sorted(verdicts):
+        grid.add_row(verdict, describe_verdict(verdict))
+    return grid

@@ -1,0 +1,75 @@
+"""A comparison of two caches as JUnit XML: one test case for each kernel.
+
+Source: the schema that Jenkins' xUnit plugin publishes (jenkins-junit.xsd), which CI systems read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from artifact_inspector.comparison.corpus import GATES, Corpus, Degree
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.report.corpus import describe_changes_of
+
+__all__ = ["junit_text"]
+
+
+def junit_text(corpus: Corpus, gates: Sequence[str]) -> str:
+    """The document.
+
+    A kernel fails where it shuts one of the gates; without any, where more than names differs.
+    """
+    wanted = gates or GATES
+    suite = ElementTree.Element("testsuite", name="inspect-kernel diff")
+    for change in corpus.changes:
+        case = _case(suite, change.left)
+        failures = change.failures(wanted)
+        if failures:
+            message = ", ".join(change.categories) or "the text differs, no fact does"
+            failure = ElementTree.SubElement(case, "failure", type=failures[0], message=f"changed: {message}")
+            failure.text = _plain("\n".join(describe_changes_of(change)))
+        elif change.degree is Degree.CHANGED:
+            ElementTree.SubElement(case, "system-out").text = _plain("\n".join(describe_changes_of(change)))
+    _lonely(suite, corpus, wanted)
+    for name in ("failure", "skipped"):
+        suite.set({"failure": "failures"}.get(name, name), str(len(suite.findall(f"testcase/{name}"))))
+    suite.set("tests", str(len(suite.findall("testcase"))))
+    suite.set("errors", "0")
+    if corpus.problems:
+        lines = [f"{side} {problem.path}: {problem.problem}" for side, problem in corpus.problems]
+        ElementTree.SubElement(suite, "system-err").text = _plain("\n".join(lines))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _lonely(suite: ElementTree.Element, corpus: Corpus, wanted: Sequence[str]) -> None:
+    matching = corpus.matching
+    for gate, where, side in (("gone", "left", matching.left), ("new", "right", matching.right)):
+        for candidate in side:
+            kind = "failure" if gate in wanted or "any" in wanted else "skipped"
+            ElementTree.SubElement(_case(suite, candidate), kind, message=f"{gate}: only on the {where}")
+    for group in matching.ambiguous:
+        for candidate in group[0]:
+            message = f"several kernels could be its like: {len(group[1])} on the right"
+            ElementTree.SubElement(_case(suite, candidate), "skipped", message=message)
+
+
+def _case(suite: ElementTree.Element, candidate: Candidate) -> ElementTree.Element:
+    artifact = candidate.artifact
+    options = [
+        f"{name}={value}" for name, value in candidate.options.items() if name in ("num_warps", "num_stages")
+    ]
+    name = f"{artifact.display_name}[{','.join([*options, artifact.hash[:8]])}]"
+    return ElementTree.SubElement(
+        suite, "testcase", classname=_plain(candidate.target or "unknown"), name=_plain(name)
+    )
+
+
+def _plain(text: str) -> str:
+    """Text without the control characters that XML cannot hold."""
+    return "".join(
+        c if c in "\n\t" or (c >= " " and not 0xD800 <= ord(c) <= 0xDFFF) else chr(0xFFFD) for c in text
+    )
