@@ -108,7 +108,13 @@ def _compare(
             always=named and min(len(ours), len(theirs)) == 1,
         )
     _refuse(corpus, axes, len(ours), len(theirs), named=named)
-    _write(corpus, format, alone=len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1, changes=changes, gates=wanted)
+    _write(
+        corpus,
+        format,
+        alone=len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1,
+        changes=changes,
+        gates=wanted,
+    )
     return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
 
 
