@@ -7,11 +7,12 @@ from typing import Any
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference
+from artifact_inspector.comparison.matrix import Matrix
 from artifact_inspector.comparison.pair import FactPair, Pair, Parting, RegionPair, Side, StagePair, Turn
 from artifact_inspector.report.json import SCHEMA_VERSION
 from artifact_inspector.summary import Value
 
-__all__ = ["corpus_document", "pair_document"]
+__all__ = ["corpus_document", "matrix_document", "pair_document"]
 
 Document = dict[str, Any]
 
@@ -173,3 +174,19 @@ def _turn(turn: Turn) -> Document:
 
 def _value(value: Value) -> Any:
     return list(value) if isinstance(value, tuple) else value
+
+
+def matrix_document(matrix: Matrix) -> Document:
+    """One kernel in all its forms."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": matrix.name,
+        "forms": [
+            {
+                **_kernel(Candidate(form.kernel.artifact)),
+                "verdicts": dict(form.verdicts),
+                "figures": {name: _value(value) for name, value in form.figures.items()},
+            }
+            for form in matrix.forms
+        ],
+    }

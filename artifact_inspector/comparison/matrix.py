@@ -1,0 +1,162 @@
+"""One kernel in every form that a cache holds: its targets, versions and configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.summary import Summary, Value, name_regions, step_of, summarise, verdict_words
+
+__all__ = ["COLUMNS", "Column", "Form", "Matrix", "find_matrix"]
+
+
+class Column(NamedTuple):
+    """A fact that the forms of a kernel can be listed and sorted by."""
+
+    name: str
+    """What `--sort` calls it."""
+    heading: str
+    unit: str
+    key: str
+    """Of the summary's row, `{principal}` standing for the region that the kernel is known by."""
+
+
+COLUMNS = (
+    Column("shared", "shared", "B/CTA", "shared"),
+    Column("registers", "regs", "/thread", "registers"),
+    Column("spills", "spills", "B/thread", "spills"),
+    Column("wait", "wait", "depth", "{principal}.pipeline.depth"),
+    Column("iterations", "iterations", "in flight", "{principal}.pipeline.iterations"),
+    Column("mma", "MMA", "/iteration", "{principal}.mma"),
+    Column("flight", "in flight", "B/CTA", "{principal}.in_flight.bytes"),
+    Column("occupancy", "blocks", "/SM, CU", "occupancy"),
+    Column("instructions", "code", "instr.", "instructions.assembly"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One compilation of the kernel."""
+
+    kernel: KernelFacts
+    summary: Summary
+    verdicts: Mapping[str, str | None]
+    """Step → verdict of the principal region; None where it is not known, absent without the stage."""
+    figures: Mapping[str, Value]
+    """By column name; absent where it does not apply, None where it is not known."""
+
+    @property
+    def configuration(self) -> tuple[str, int | None, int | None]:
+        """Tiles, warps and stages."""
+        tiles = self.summary.tiles or ()
+        dots = [tile.removeprefix("dot ") for tile in tiles if tile.startswith("dot")]
+        artifact = self.kernel.artifact
+        return (dots or list(tiles) or ["?"])[0], artifact.num_warps, artifact.num_stages
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All forms of one kernel."""
+
+    name: str
+    forms: tuple[Form, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options besides warps and stages in which forms of one target and version differ."""
+        values: dict[tuple[str | None, str | None, str], set[Value]] = {}
+        for form in self.forms:
+            for name, value in form.summary.options.items():
+                if name not in ("num_warps", "num_stages"):
+                    values.setdefault((form.summary.target, form.summary.triton, name), set()).add(value)
+        return tuple(dict.fromkeys(name for (_, _, name), found in values.items() if len(found) > 1))
+
+
+def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Matrix:
+    """The forms of one kernel, in the order of targets, versions and configurations, or sorted.
+
+    Args:
+        sort: column names, each with `-` in front for the greatest first; what is not known comes last.
+
+    Raises:
+        UsageError: no kernel, kernels of several names, or no such column.
+    """
+    found = list(kernels)
+    names = sorted({kernel.artifact.display_name for kernel in found})
+    if len(names) != 1:
+        raise UsageError(
+            f"{len(names)} kernels fit, and a matrix is of one.",
+            f"Give the whole name of one: {', '.join(names)}." if names else "Name a cache that has some.",
+        )
+    forms = sorted((_form(kernel) for kernel in found), key=_natural)
+    for word in reversed(sort):
+        forms = _sorted(forms, word)
+    return Matrix(names[0], tuple(forms))
+
+
+def _form(kernel: KernelFacts) -> Form:
+    summary = summarise(kernel)
+    facts, principal = summary.facts, name_regions(kernel).get(kernel.principal or "", "")
+    figures: dict[str, Value] = {}
+    for column in COLUMNS:
+        key = column.key.replace("{principal}", principal)
+        if column.name == "mma":
+            count = _per_iteration(kernel)
+            if count is not None:
+                figures[column.name] = count
+        elif key in facts:
+            figures[column.name] = facts[key]
+    verdicts = {
+        step_of(stage): verdict_words(region)
+        for stage, read in kernel.stages.items()
+        if (region := read.region(kernel.principal or "")) is not None
+    }
+    return Form(kernel, summary, verdicts, figures)
+
+
+def _per_iteration(kernel: KernelFacts) -> int | float | None:
+    """Matrix instructions of the principal region in one iteration of the source."""
+    region = kernel.principal_region
+    if region is None or kernel.last is None or kernel.last.region(region.id) is None:
+        return None
+    count = region.matrix / region.unrolled_by
+    return int(count) if count.is_integer() else count
+
+
+def _natural(form: Form) -> tuple[str, ...]:
+    tiles, warps, stages = form.configuration
+    artifact = form.kernel.artifact
+    target = "" if artifact.target is None else f"{len(artifact.target.arch):02}{artifact.target.arch}"
+    return (
+        tiles,
+        f"{warps or 0:04}",
+        f"{stages or 0:04}",
+        "" if artifact.target is None else artifact.target.backend,
+        target,
+        artifact.triton_version or "",
+        artifact.hash,
+    )
+
+
+_WORDS: Mapping[str, Callable[[Form], Value]] = {
+    "verdict": lambda form: form.kernel.verdict,
+    "target": lambda form: form.summary.target,
+    "triton": lambda form: form.summary.triton,
+    "warps": lambda form: form.kernel.artifact.num_warps,
+    "stages": lambda form: form.kernel.artifact.num_stages,
+}
+
+
+def _sorted(forms: Sequence[Form], word: str) -> list[Form]:
+    name = word.lstrip("-")
+    known = (*(column.name for column in COLUMNS), *_WORDS)
+    if name not in known:
+        raise UsageError(f"There is no column {name!r} to sort by.", f"There are {', '.join(known)}.")
+    values = {id(f): _WORDS[name](f) if name in _WORDS else f.figures.get(name) for f in forms}
+    told = [form for form in forms if values[id(form)] is not None]
+    rest = [form for form in forms if values[id(form)] is None]
+    told.sort(key=lambda form: values[id(form)], reverse=word.startswith("-"))  # type: ignore[arg-type, return-value]
+    return told + rest
