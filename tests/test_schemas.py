@@ -27,6 +27,8 @@ A_CACHE = str(ROOT / "fixtures" / "3.9.0")
 COMMANDS = {
     "inspect": ("cache", [A_CACHE]),
     "findings": ("findings", ["findings", A_CACHE]),
+    "diff": ("corpus", ["diff", A_CACHE, str(ROOT / "fixtures" / "3.3.1")]),
+    "matrix": ("matrix", ["matrix", str(ROOT / "fixtures" / "3.6.0"), "gemv_splitk"]),
     "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
     "demo": ("cache", ["demo", "-t", "T4"]),
 }
@@ -89,7 +91,7 @@ def test_every_command_with_json_is_checked_here() -> None:
         if any("--json" in parameter.opts for parameter in command.params)
     }
     assert with_json == set(COMMANDS), "a document is a TypedDict, listed in report/json/schema.py"
-    assert {document for document, _ in COMMANDS.values()} | {"listing", "error"} == set(DOCUMENTS)
+    assert {document for document, _ in COMMANDS.values()} | {"listing", "pair", "error"} == set(DOCUMENTS)
 
 
 @pytest.mark.usefixtures("no_compiler")
@@ -106,6 +108,14 @@ def test_a_listing_is_a_document_too() -> None:
     code, document = answer(str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "flash", "--ir")
     assert (code, document["document"]) == (0, "listing")
     check(document)
+
+
+def test_two_kernels_are_a_document_of_their_own() -> None:
+    for left, right in (("sm_75", "gfx942"), ("sm_80", "sm_75"), ("gfx942", "sm_80")):
+        sides = ["--left", left, "--right", right]
+        code, document = answer("diff", str(ROOT / "fixtures" / "3.6.0") + ":matmul_kernel", *sides)
+        assert (code, document["document"]) == (1, "pair")
+        check(document)
 
 
 def test_where_there_is_no_cache_the_document_says_so(tmp_path: Path) -> None:

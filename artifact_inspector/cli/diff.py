@@ -165,11 +165,11 @@ def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, n
 
 def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tuple[str, ...]) -> None:
     from artifact_inspector.comparison.corpus import Degree
-    from artifact_inspector.report.comparison_json import corpus_document, pair_document
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.corpus import CorpusReport
     from artifact_inspector.report.diff import PairReport
     from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.json.comparison import corpus_document, pair_document
     from artifact_inspector.report.junit import junit_text
     from artifact_inspector.report.markdown import corpus_markdown, pair_markdown
 

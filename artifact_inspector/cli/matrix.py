@@ -33,9 +33,9 @@ def matrix(
     """Show one kernel in every form that a cache has: targets, versions and configurations."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
-        from artifact_inspector.report.comparison_json import matrix_document
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.json.comparison import matrix_document
         from artifact_inspector.report.matrix import MatrixReport
         from artifact_inspector.report.selection import choose, parse_targets
 

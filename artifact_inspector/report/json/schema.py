@@ -27,6 +27,9 @@ DOCUMENTS: Mapping[str, str] = {
     "cache": "artifact_inspector.report.json.cache:CacheJson",
     "listing": "artifact_inspector.report.json.listing:ListingJson",
     "findings": "artifact_inspector.report.json.findings:FindingsJson",
+    "pair": "artifact_inspector.report.json.comparison:PairJson",
+    "corpus": "artifact_inspector.report.json.comparison:CorpusJson",
+    "matrix": "artifact_inspector.report.json.comparison:MatrixJson",
     "compiled": "artifact_inspector.report.compiled:CompiledJson",
     "error": "artifact_inspector.report.json.error:ErrorJson",
 }
