@@ -12,7 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match
-from artifact_inspector.report.diff import describe_parting, side_labels, value_text
+from artifact_inspector.report.diff import describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.words import plural
 
@@ -126,10 +126,7 @@ def describe_changes_of(change: Change) -> Iterator[str]:
     pair = change.pair
     if pair is None:
         return
-    labels = side_labels(pair)
-    for region in pair.regions:
-        if region.parting is not None:
-            yield describe_parting(region.parting, labels, region.name)
+    yield from filter(None, (describe_parting(pair, region) for region in pair.regions))
     told = [fact for fact in change.facts if fact.category != "verdict"]
     for fact in told:
         where = f"{fact.region}: " if fact.region else ""

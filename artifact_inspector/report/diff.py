@@ -15,7 +15,6 @@ from artifact_inspector.comparison.alignment import Column, align
 from artifact_inspector.comparison.pair import (
     FactPair,
     Pair,
-    Parting,
     RegionPair,
     Side,
     StagePair,
@@ -31,6 +30,7 @@ from artifact_inspector.summary import Value
 __all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
 
 MOST_ROUNDS = 6
+LABEL_WIDTH = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,19 @@ def side_labels(pair: Pair) -> tuple[str, str]:
     told: list[tuple[str, str]] = []
     for found in pair.differences:
         if found.what in ("name", "target", "Triton"):
-            told.append((value_text(found.left), value_text(found.right)))
+            told.append((_short(value_text(found.left)), _short(value_text(found.right))))
         elif found.what in ("num_warps", "num_stages"):
             unit = found.what.removeprefix("num_")
             told.append((f"{value_text(found.left)} {unit}", f"{value_text(found.right)} {unit}"))
     for parts in (told, told[:1]):
         left, right = (" ".join(words) for words in zip(*parts, strict=True)) if parts else ("", "")
-        if left and max(len(left), len(right)) <= 28:
+        if left != right and max(len(left), len(right)) <= LABEL_WIDTH:
             return left, right
     return "left", "right"
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= LABEL_WIDTH else f"{word[: LABEL_WIDTH - 1]}…"
 
 
 def value_text(value: Value) -> str:
@@ -104,11 +108,22 @@ def value_text(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def describe_parting(parting: Parting, labels: tuple[str, str], region: str) -> str:
-    """Where the verdicts of a region part, and whose work that stage is."""
+def describe_parting(pair: Pair, region: RegionPair) -> str | None:
+    """Where the verdicts of a region part, and whose work that stage is; None where they do not."""
+    parting = region.parting
+    if parting is None:
+        return None
+    labels = side_labels(pair)
+    asked = next((fact for fact in pair.options if fact.key == "num_stages" and fact.differs), None)
+    pipelined = asked is not None and "pipelined" in parting.left and "pipelined" in parting.right
+    stages = (
+        ""
+        if asked is None
+        else f"; num_stages {value_text(asked.left)} and {value_text(asked.right)} were asked for"
+    )
     return (
-        f"{region}: the verdicts part at {parting.step}, by {_who(parting.components)}: "
-        f"{parting.left} on {labels[0]}, {parting.right} on {labels[1]}"
+        f"{region.name}: the verdicts part at {parting.step}, by {_who(parting.components)}: "
+        f"{parting.left} on {labels[0]}, {parting.right} on {labels[1]}{stages if pipelined else ''}"
     )
 
 
@@ -161,7 +176,7 @@ def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType
             yield Text(said, "bold")
     for region in parted:
         assert region.parting is not None
-        yield Text(describe_parting(region.parting, labels, region.name), "bold yellow", overflow="fold")
+        yield Text(describe_parting(pair, region) or "", "bold yellow", overflow="fold")
         for label, lines in zip(labels, (region.parting.left_lines, region.parting.right_lines), strict=True):
             if lines:
                 yield Padding(Text(f"{label}: {_evidence(lines)} of its {region.parting.step}"), (0, 0, 0, 2))

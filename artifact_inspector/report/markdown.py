@@ -65,9 +65,7 @@ def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[str]:
             if pair.is_same
             else "**The verdicts agree at every stage that both have.**"
         )
-    for region in parted:
-        assert region.parting is not None
-        yield f"**{describe_parting(region.parting, labels, region.name)}**"
+    yield from (f"**{describe_parting(pair, region)}**" for region in parted)
     yield ""
     for region in pair.regions:
         if region.is_principal:

@@ -31,6 +31,7 @@ DOCUMENTS: Mapping[str, str] = {
     "corpus": "artifact_inspector.report.json.comparison:CorpusJson",
     "matrix": "artifact_inspector.report.json.comparison:MatrixJson",
     "compiled": "artifact_inspector.report.compiled:CompiledJson",
+    "bandwidth": "artifact_inspector.report.traffic:BandwidthJson",
     "error": "artifact_inspector.report.json.error:ErrorJson",
 }
 """Name of a document, as its field `document` has it → module and type."""
