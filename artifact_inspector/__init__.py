@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
     from artifact_inspector.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
+    from artifact_inspector.compiling import CompileResult, KernelRequest, compile_kernel, compile_kernels
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
     from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts, WaitFacts
     from artifact_inspector.inspection import inspect_artifact, inspect_cache, read_module
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),
     "cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
+    "compiling": ("CompileResult", "KernelRequest", "compile_kernel", "compile_kernels"),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
     "inspection": ("inspect_artifact", "inspect_cache", "read_module"),
@@ -39,10 +41,12 @@ __all__ = [
     "Cache",
     "CacheError",
     "CompileError",
+    "CompileResult",
     "EventKind",
     "InspectorError",
     "Instruction",
     "KernelFacts",
+    "KernelRequest",
     "Module",
     "Other",
     "Pair",
@@ -57,6 +61,8 @@ __all__ = [
     "UsageError",
     "WaitFacts",
     "__version__",
+    "compile_kernel",
+    "compile_kernels",
     "inspect_artifact",
     "inspect_cache",
     "open_cache",

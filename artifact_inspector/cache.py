@@ -40,7 +40,9 @@ CUDA_FILES = frozenset({"ptx", "cubin", "sass"})
 HIP_FILES = frozenset({"amdgcn", "hsaco"})
 BINARIES = frozenset({"cubin", "hsaco"})
 TEXT_STAGES = frozenset({"source", "glir", "ttir", "ttgir", "llir", "ptx", "amdgcn", "sass"})
-SUFFIXES = TEXT_STAGES | BINARIES | {"json"}
+REMARKS = "remarks"
+"""What the compilers said, kept beside a kernel by `inspect-kernel compile`."""
+SUFFIXES = TEXT_STAGES | BINARIES | {"json", REMARKS}
 
 
 class Problem(NamedTuple):
@@ -251,7 +253,7 @@ def _walk(root: Path, found: _Found) -> None:
                         found.others.append(Other(place, "no regular file"))
                 elif entry.is_symlink():
                     found.others.append(Other(place, "link to a directory, not followed"))
-                elif entry.name.startswith("tmp.pid_"):
+                elif entry.name.startswith(("tmp.pid_", ".compiling-")):
                     found.others.append(Other(place, _TEMPORARY))
                 elif depth == MAX_DEPTH:
                     too_deep += 1
@@ -264,11 +266,13 @@ def _walk(root: Path, found: _Found) -> None:
         found.problems.append(Problem(".", f"{too_deep} directories lie more than {MAX_DEPTH} levels down"))
 
 
+_OUR_OWN = ("inspect-kernel.json",)
 _TEMPORARY = "temporary file of a compile that runs or was killed"
 _OTHERS = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
-        (r".*\.tmp(?:\.pid_.*)?", _TEMPORARY),
+        (r".*\.tmp(?:\.pid_.*)?|\.inspect-kernel\.json\..*", _TEMPORARY),
+        (r"inspect-kernel\.json", "manifest of what was compiled"),
         (r"lock|.*\.lock", "lock"),
         (r".*\.autotune\.json|.*\.best_config", "autotune results"),
         (r"(?:cuda|hip)_utils.*\.(?:so|pyd)", "driver utilities"),
@@ -286,7 +290,7 @@ def _sort_out(directory: Path, shown: str, names: list[str], found: _Found) -> N
         stem, _, suffix = name.rpartition(".")
         if name.startswith("__grp__") and suffix == "json":
             continue  # a list of sibling names, or of paths that were true elsewhere
-        if stem and suffix in SUFFIXES and not stem.endswith(".autotune"):
+        if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name not in _OUR_OWN:
             kernels.setdefault(stem, {})[suffix] = directory / name
             continue
         kind = next((kind for pattern, kind in _OTHERS if pattern.fullmatch(name)), None)

@@ -1,46 +1,108 @@
-"""`inspect-kernel compile` and `demo`: the reference kernels for any GPU, with none."""
+"""`inspect-kernel compile` and `demo`: kernels for any GPU, with none."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Targets
 from artifact_inspector.cli.inspect import report
+from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.compiling import CompileResult
+    from artifact_inspector.compiling import CompileResult, KernelRequest
+
+
+def _complete_kernel(incomplete: str) -> list[str]:
+    from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+
+    # no answer leaves it to the shell, which completes files
+    return [name for name in REFERENCE_KERNELS if incomplete and name.startswith(incomplete)]
+
+
+def _complete_target(incomplete: str) -> list[str]:
+    from artifact_inspector.targets import KNOWN_TARGETS
+
+    begun, comma, last = incomplete.rpartition(",")
+    return [begun + comma + known.arch for known in KNOWN_TARGETS if known.arch.startswith(last)]
 
 
 @app.command()
 def compile(
     kernels: Annotated[
-        list[str] | None, typer.Argument(metavar="[KERNEL…]", help="Reference kernels; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[KERNEL…]",
+            help="FILE.py:KERNEL, module:KERNEL or a reference kernel; all of these by default.",
+            autocompletion=_complete_kernel,
+        ),
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", "-t", metavar="GPU", help="GPUs to compile for: sm_75,gfx90a,MI300X …"),
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="GPU",
+            help="GPUs to compile for: sm_75,gfx90a,MI300X …",
+            autocompletion=_complete_target,
+        ),
+    ] = None,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            "--signature",
+            "-S",
+            metavar="TYPES",
+            help="Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'.",
+        ),
+    ] = None,
+    const: Annotated[
+        list[str] | None,
+        typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64,BLOCK_N=32 …"),
+    ] = None,
+    num_warps: Annotated[int | None, typer.Option(metavar="N", help="Warps per block.")] = None,
+    num_stages: Annotated[int | None, typer.Option(metavar="N", help="Depth of software pipelines.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's: waves_per_eu=2 …"),
+    ] = None,
+    configs: Annotated[
+        str | None,
+        typer.Option(
+            "--configs", metavar="all|N", help="Configurations of an autotuned kernel; the first by default."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", metavar="N", help="Compiles at a time; one per processor.")
     ] = None,
     out: Out = OUT,
     json: Json = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", metavar="", help="All that a compiler printed when it refused.")
+    ] = False,
 ) -> None:
-    """Compile the reference kernels for some GPUs, with none of them at hand."""
+    """Compile any Triton kernel for some GPUs, with none of them at hand."""
     with exit_codes(json=json):
         from artifact_inspector.report.compiled import compiled_document, compiled_table
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
 
-        rows = _compile(kernels or [], target or DEMO_TARGETS, out)
+        requests = _requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
+        if jobs is not None and jobs < 1:
+            raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
+        rows = _compile(requests, target or DEMO_TARGETS, out, jobs)
         if json:
             write(as_text(compiled_document(rows), sys.stdout.encoding), sys.stdout)
         else:
-            show(compiled_table(rows, out), sys.stdout)
+            _refuse_request(rows)
+            show(compiled_table(rows, out, verbose=verbose), sys.stdout)
         _found_refusals(rows)
 
 
@@ -58,28 +120,94 @@ def demo(
         from artifact_inspector.report.compiled import refusals
         from artifact_inspector.report.console import show
 
-        rows = _compile([], target or DEMO_TARGETS, out)
+        rows = _compile(_requests([]), target or DEMO_TARGETS, out, None)
         report(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)
         _found_refusals(rows)
 
 
-def _compile(names: list[str], targets: list[str], out: Path) -> Sequence[CompileResult]:
-    from artifact_inspector.compiling import REFERENCE_KERNELS, compile_reference
+def _requests(
+    kernels: Sequence[str],
+    signature: str | None = None,
+    const: Sequence[str] | None = None,
+    num_warps: int | None = None,
+    num_stages: int | None = None,
+    option: Sequence[str] | None = None,
+    configs: str | None = None,
+) -> list[KernelRequest]:
+    from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, Written
+
+    for kernel in kernels:
+        if re.fullmatch(r"[A-Za-z_]\w*=.*", kernel):
+            raise UsageError(f"{kernel} is no kernel.", f"Write --const {kernel}, or --option {kernel}.")
+    if (signature is not None or const) and len(kernels) != 1:
+        raise UsageError(
+            f"--signature and --const are for one kernel, and {len(kernels) or 'all'} are asked for.",
+            "Name one kernel, as FILE.py:KERNEL.",
+        )
+    if configs is not None and configs != "all" and (not configs.isdecimal() or int(configs) < 1):
+        raise UsageError(f"--configs {configs} is no number.", "Give all, or how many.")
+    number: int | Literal["all"] | None = None
+    if configs is not None:
+        number = "all" if configs == "all" else int(configs)
+    given = {"num_warps": num_warps, "num_stages": num_stages}
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= {name: _value(text) for name, text in _pairs("--option", option or ())}
+    constants = {name: Written(text) for name, text in _pairs("--const", const or ())}
+    names = list(dict.fromkeys(kernels)) or list(REFERENCE_KERNELS)
+    return [KernelRequest(name, signature, constants, options, number) for name in names]
+
+
+def _pairs(option: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of repeated or comma-separated NAME=VALUE."""
+    from artifact_inspector.compiling.signature import parse_signature
+
+    for text in texts:
+        for name, value in parse_signature(text):
+            if name is None:
+                raise UsageError(f"{option} {text!r} is no NAME=VALUE.", f"Write e.g. {option} NAME=64.")
+            yield name, value
+
+
+def _value(text: str) -> Any:
+    from artifact_inspector.compiling.signature import MISSING, read_literal
+
+    value = read_literal(text)
+    return text if value is MISSING else value
+
+
+def _compile(
+    requests: Sequence[KernelRequest], targets: list[str], out: Path, jobs: int | None
+) -> Sequence[CompileResult]:
+    from artifact_inspector.compiling import compile_kernels
     from artifact_inspector.report.progress import progress_bar
     from artifact_inspector.report.selection import parse_targets
 
-    wanted = parse_targets(targets)
-    with progress_bar(len(names or REFERENCE_KERNELS) * len(wanted), "compiling") as advance:
-        return compile_reference(
-            names,
-            [str(one) for one in wanted],
+    wanted = [str(one) for one in parse_targets(targets)]
+    total = len(requests) * len(wanted)
+
+    def planned(number: int) -> None:
+        nonlocal total
+        total = number
+
+    with progress_bar(lambda: total, "compiling") as advance:
+        return compile_kernels(
+            requests,
+            wanted,
             out,
+            workers=jobs,
             progress=lambda row: advance(f"{row.kernel} {row.target}"),
+            planned=planned,
         )
+
+
+def _refuse_request(rows: Sequence[CompileResult]) -> None:
+    """A request that no kernel could be compiled for is an error, not a table of it."""
+    if rows and all(row.usage for row in rows) and len({row.message for row in rows}) == 1:
+        raise UsageError(rows[0].message or "", rows[0].remedy)
 
 
 def _found_refusals(rows: Sequence[CompileResult]) -> None:
     if any(row.directory is None for row in rows):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(USAGE if all(row.usage for row in rows) else FOUND)

@@ -1,89 +1,188 @@
-"""The one module that imports Triton: one kernel, one target, one entry in a Triton cache.
+"""Triton 3.0 to the newest, headless: one kernel, one target, one entry in a Triton cache.
 
-Runs in a child process only (`_worker`), because LLVM may abort and ptxas may never return.
-Written for the interface of Triton 3.3 to 3.9.
+Imported by the worker only, never by the process that was asked. The cache key of an entry is the one
+that a launch with the same arguments has: diagnostics are switched on after Triton has made the key,
+for it counts them in.
 
 Source:
-    triton/compiler/compiler.py, `ASTSource` and `compile`;
-    triton/runtime/jit.py, `create_function_from_signature`.
+    triton/compiler/compiler.py, `ASTSource` and `compile` (3.0 to 3.9);
+    triton/runtime/jit.py, `create_function_from_signature`, `_pack_args`;
+    triton/backends/compiler.py, `AttrsDescriptor` (3.2); triton/backends/amd/compiler.py.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from triton.compiler import ASTSource, compiler
 
-from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.signature import Arguments, Type
+from artifact_inspector.errors import UsageError
 from artifact_inspector.targets import Target
 
-__all__ = ["compile_entry", "load_reference"]
+__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source", "prepare"]
+
+VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
+DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
 
 
-def load_reference(place: str) -> Reference:
-    """The reference at `module` (its `REFERENCE`) or at `module:NAME`."""
-    module, _, name = place.partition(":")
-    reference: Reference = getattr(import_module(module), name or "REFERENCE")
-    return reference
+class _KeyError(Exception):
+    """Raised out of `triton.compile` when it has made the key and asks for the cache; holds the key."""
 
 
-def compile_entry(reference: Reference, target: Target) -> Path:
-    """The directory of the cache entry, made under TRITON_CACHE_DIR unless it is there.
+class _Headless:
+    """What both kinds of source have in common here; stands in front of Triton's class."""
+
+    def make_ir(self, *args: Any, **kwargs: Any) -> Any:
+        os.environ.setdefault(DIAGNOSTICS, "warnings,remarks")
+        return super().make_ir(*args, **kwargs)  # type: ignore[misc]
+
+
+class _Source(_Headless, ASTSource):  # type: ignore[misc]
+    """A kernel and its arguments, as `triton.compile` takes them."""
+
+
+def prepare() -> None:
+    """Do once what every compile needs: hash Triton's own files, which takes half a second."""
+    try:
+        from triton.runtime.cache import triton_key
+    except ImportError:
+        from triton.compiler.compiler import triton_key
+    triton_key()
+
+
+def make_source(function: Any, arguments: Arguments, target: Target) -> Any:
+    """The kernel with the arguments of a launch.
+
+    Pointers of AMD kernels are marked as reaching less than 2 GiB (`tt.pointer_range = 32`): the
+    launcher marks almost every tensor so, and only then does the compiler use buffer loads.
+
+    Raises:
+        UsageError: this Triton has no such arguments.
+    """
+    pointers = [name for name, type_ in arguments.types.items() if str(type_).startswith("*")]
+    reaches = pointers if target.backend == "hip" else []
+    kind = _gluon_source() if _is_gluon(function) else _Source
+    if VERSION < (3, 3):
+        return _source_before_3_3(kind, function, arguments, target, reaches)
+    names = function.arg_names
+    hints: dict[tuple[int, ...], list[list[object]]] = {
+        path: [["tt.divisibility", hint]] for path, hint in arguments.hints.items()
+    }
+    for name in reaches:
+        hints.setdefault((names.index(name),), []).append(["tt.pointer_range", 32])
+    return kind(
+        fn=function,
+        signature={name: arguments.types.get(name, "constexpr") for name in names},
+        constexprs=dict(arguments.constants),
+        attrs=hints,
+    )
+
+
+def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
+    """The directory of a kernel's entry in any cache: its key, as this Triton spells keys.
+
+    Raises:
+        Exception: whatever Triton raises for options or a target that it refuses.
+    """
+
+    def stop(key: str) -> None:
+        raise _KeyError(key)
+
+    manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
+    try:
+        triton.compile(source, target=_gpu_target(target), options=dict(options))
+    except _KeyError as asked:
+        (key,) = asked.args
+    finally:
+        compiler.get_cache_manager = manager
+    return Path(manager(key).cache_dir).name
+
+
+def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
+    """Compile into the cache at TRITON_CACHE_DIR.
 
     Raises:
         Exception: whatever Triton raises for a kernel or target that it refuses.
     """
-    compiled = triton.compile(
-        _source(reference, pointer_range=target.backend == "hip"),
-        target=gpu_target(target),
-        options={
-            "num_warps": reference.num_warps,
-            "num_stages": reference.num_stages,
-            **reference.options,
-        },
-    )
-    return entry_directory(compiled)
+    triton.compile(source, target=_gpu_target(target), options=dict(options))
 
 
-def gpu_target(target: Target) -> GPUTarget:
-    """Triton's own value for a target."""
+def known_options() -> frozenset[str]:
+    """The options that any of this Triton's back ends knows."""
+    from triton.compiler.compiler import make_backend
+
+    names: set[str] = set()
+    for target in (GPUTarget("cuda", 80, 32), GPUTarget("hip", "gfx942", 64)):
+        try:
+            names |= vars(make_backend(target).parse_options({})).keys()
+        except Exception:  # noqa: BLE001 - a back end that is not there knows none
+            continue
+    return frozenset(names)
+
+
+def _gpu_target(target: Target) -> GPUTarget:
     arch = int(target.arch.removeprefix("sm_")) if target.backend == "cuda" else target.arch
     return GPUTarget(target.backend, arch, target.warp_size)
 
 
-def entry_directory(compiled: Any) -> Path:
-    """Where the cache keeps a compiled kernel."""
-    from triton.runtime.cache import get_cache_manager
-
-    return Path(get_cache_manager(compiled.hash).cache_dir)
+def _is_gluon(function: Any) -> bool:
+    asked = getattr(function, "is_gluon", None)
+    return bool(asked()) if callable(asked) else False
 
 
-def _source(reference: Reference, *, pointer_range: bool) -> ASTSource:
-    """The kernel with the types and hints of the launch that `reference` stands for.
+def _gluon_source() -> type[Any]:
+    from triton.experimental.gluon._runtime import GluonASTSource
 
-    Args:
-        reference: the kernel.
-        pointer_range: mark every pointer `tt.pointer_range = 32`, as AMD's launcher does for tensors
-            under 2 GiB; only then does the compiler use buffer loads.
-    """
-    names = reference.kernel.arg_names
-    # an argument that is 1 at launch is compiled as a constant
-    constants = {**reference.constexprs, **dict.fromkeys(reference.hinted(1), 1)}
-    types = reference.types
-    hints: dict[tuple[int, ...], list[list[object]]] = {}
-    for name in reference.hinted(16):
-        hints[(names.index(name),)] = [["tt.divisibility", 16]]
-    if pointer_range:
-        for name, type_ in types.items():
-            if type_.startswith("*"):
-                hints.setdefault((names.index(name),), []).append(["tt.pointer_range", 32])
-    return ASTSource(
-        fn=reference.kernel,
-        signature={name: "constexpr" if name in constants else types[name] for name in names},
-        constexprs={(names.index(name),): value for name, value in constants.items()},
-        attrs=hints,
+    return type("_GluonSource", (_Headless, GluonASTSource), {})
+
+
+def _source_before_3_3(
+    kind: type[Any], function: Any, arguments: Arguments, target: Target, reaches: list[str]
+) -> Any:
+    """3.0 to 3.2: names in place of paths, an object in place of the hints."""
+    names = function.arg_names
+    _refuse_tuples(arguments.types)
+    ones = [path for path, value in arguments.constants.items() if _is_one(function, path, value)]
+    sixteens = [path[0] for path in arguments.hints]
+    attributes: Any
+    if VERSION < (3, 2):
+        from triton.compiler.compiler import AttrsDescriptor
+
+        attributes = AttrsDescriptor(
+            divisible_by_16=tuple(sixteens), equal_to_1=tuple(path[0] for path in ones)
+        )
+    else:
+        if target.backend == "hip":
+            from triton.backends.amd.compiler import HIPAttrsDescriptor as AttrsDescriptor
+        else:
+            from triton.backends.compiler import AttrsDescriptor
+        attributes = AttrsDescriptor.from_hints({**dict.fromkeys(sixteens, 16), **{p[0]: 1 for p in ones}})
+        if target.backend == "hip":
+            attributes.arg_properties["tt.pointer_range"] = [names.index(name) for name in reaches]
+            attributes._init_slots()
+    return kind(
+        fn=function,
+        signature=dict(arguments.types),
+        constants={names[path[0]]: value for path, value in arguments.constants.items()},
+        attrs=attributes,
     )
+
+
+def _is_one(function: Any, path: tuple[int, ...], value: Any) -> bool:
+    """Whether a constant is an ordinary argument that is 1, as opposed to a tl.constexpr."""
+    return type(value) is int and value == 1 and not function.params[path[0]].is_constexpr
+
+
+def _refuse_tuples(types: Mapping[str, Type]) -> None:
+    for name, type_ in types.items():
+        if not isinstance(type_, str):
+            raise UsageError(
+                f"{name} is a tuple, and Triton {triton.__version__} takes none.",
+                "Compile with Triton 3.3 or newer.",
+            )

@@ -1,25 +1,25 @@
-"""Compile the reference kernels with no GPU and no torch, into an ordinary Triton cache."""
+"""Compile kernels with no GPU and no torch, into an ordinary Triton cache."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
+from artifact_inspector.compiling.environments import cache_directory
+from artifact_inspector.compiling.manifest import record
+from artifact_inspector.compiling.process import answers, this_interpreter
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.compiling.request import KernelRequest, place_of
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.targets import Target, parse_target
+from artifact_inspector.targets import KNOWN_TARGETS, Target, parse_target
 
-__all__ = ["CompileResult", "compile_reference"]
+__all__ = ["CompileResult", "compile_kernel", "compile_kernels", "compile_reference"]
 
 TIME_LIMIT_SECONDS = 300.0
-_WORKER = "artifact_inspector.compiling._worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,87 @@ class CompileResult:
     """What became of one kernel for one target."""
 
     kernel: str
-    """Name of the reference kernel, as in `REFERENCE_KERNELS`."""
+    """Name of the reference kernel, as in `REFERENCE_KERNELS`, else of the Triton function."""
     target: Target
     seconds: float
+    """What the compile took; 0 where the cache had it."""
     directory: Path | None
     """The entry in the cache; None when the compiler refused."""
     message: str | None
     """What the compiler said when it refused, else None."""
+    remedy: str | None = None
+    """What can be done about it, where that is known."""
+    place: str = ""
+    """Where the kernel stands, as `KernelRequest.place`."""
+    triton: str | None = None
+    """The version that compiled."""
+    config: str | None = None
+    """The autotuner's configuration, in words."""
+    cached: bool = False
+    """Whether it was in the cache already."""
+    usage: bool = False
+    """Whether the request was refused, not the kernel."""
+    types: tuple[str, ...] = ()
+    """Of the arguments that are no constants, in the notation of a signature."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """As Triton was given them; what is missing is at Triton's default."""
+    details: str | None = None
+    """All that the compiler printed when it refused: with MLIR errors, the module."""
+
+
+def compile_kernels(
+    requests: Sequence[KernelRequest],
+    targets: Iterable[str],
+    out_dir: Path,
+    *,
+    workers: int | None = None,
+    progress: Callable[[CompileResult], None] | None = None,
+    planned: Callable[[int], None] | None = None,
+    time_limit: float = TIME_LIMIT_SECONDS,
+) -> list[CompileResult]:
+    """One result for each kernel, configuration and target, in that order; `out_dir` becomes a Triton cache.
+
+    Every compile runs in a process of its own, as many at a time as there are processors, so that a
+    compiler that aborts or hangs costs one row. What is in the cache already is not compiled again, by
+    the key that Triton itself gives it. `inspect-kernel.json` beside the entries says what was asked for.
+
+    Args:
+        requests: the kernels.
+        targets: as `parse_target` reads them: `sm_75`, `gfx90a`, `cuda:80`, `hip:gfx942` …
+        out_dir: made if it is missing.
+        workers: compiles at a time; as many as there are processors.
+        progress: called with each result when it is there.
+        planned: called with the number of results when it is known.
+        time_limit: seconds that one compile may take.
+
+    Raises:
+        UsageError: an unknown reference kernel or target, a signature that cannot be read.
+        CompileError: Triton cannot be used here at all.
+    """
+    # repeating a target would compile for it twice
+    wanted = list(dict.fromkeys(parse_target(target) for target in targets))
+    written = [_known(request).as_json() for request in requests]
+    interpreter = this_interpreter()
+    out_dir = _made(out_dir)
+    asks = [
+        {**ask, "targets": [str(one) for one in wanted], "out": str(out_dir), "environment": {}}
+        for ask in written
+    ]
+    found: list[tuple[tuple[int, int], CompileResult]] = []
+    try:
+        for row in answers(
+            interpreter, asks, workers=workers or processors(), time_limit=time_limit, planned=planned
+        ):
+            result = _result(row, requests[row["ask"]].place)
+            found.append(((row["ask"], row["index"]), result))
+            if progress is not None:
+                progress(result)
+    finally:
+        # an interrupted sweep has made what it has made
+        if found:
+            record(out_dir, (result for _, result in found))
+    return [result for _, result in sorted(found, key=lambda entry: entry[0])]
 
 
 def compile_reference(
@@ -44,16 +118,11 @@ def compile_reference(
     progress: Callable[[CompileResult], None] | None = None,
     time_limit: float = TIME_LIMIT_SECONDS,
 ) -> list[CompileResult]:
-    """One result for each kernel and target, in the order asked for; `out_dir` becomes a Triton cache.
-
-    Every compile runs in a process of its own, as many at a time as there are processors, so that a
-    compiler that aborts or hangs costs one row. What is in the cache already is not compiled again.
-    Pointers of AMD kernels are marked as reaching less than 2 GiB (`tt.pointer_range = 32`): Triton's
-    launcher marks almost every tensor so, and only then does the compiler use buffer loads.
+    """The reference kernels for some targets: `compile_kernels` on all or some of `REFERENCE_KERNELS`.
 
     Args:
         names: reference kernels; none means all.
-        targets: as `parse_target` reads them: `sm_75`, `gfx90a`, `cuda:80`, `hip:gfx942` …
+        targets: as `parse_target` reads them.
         out_dir: made if it is missing.
         progress: called with each result when it is there.
         time_limit: seconds that one compile may take.
@@ -62,93 +131,110 @@ def compile_reference(
         UsageError: an unknown kernel or target.
         CompileError: Triton cannot be used here at all.
     """
-    # repeating a kernel or target would compile it twice at the same time
     kernels = list(dict.fromkeys(names)) or list(REFERENCE_KERNELS)
-    wanted = list(dict.fromkeys(parse_target(target) for target in targets))
     for name in kernels:
         if name not in REFERENCE_KERNELS:
             raise UsageError(
                 f"There is no reference kernel {name!r}.", f"There are {', '.join(REFERENCE_KERNELS)}."
             )
-    _require_triton()
+    requests = [KernelRequest(name) for name in kernels]
+    return compile_kernels(requests, targets, out_dir, progress=progress, time_limit=time_limit)
+
+
+def compile_kernel(
+    kernel: Any,
+    target: str,
+    *,
+    signature: str | Mapping[str, str] | None = None,
+    constexprs: Mapping[str, Any] | None = None,
+    out_dir: Path | None = None,
+    time_limit: float = TIME_LIMIT_SECONDS,
+    **options: Any,
+) -> CompileResult:
+    """One kernel for one GPU that need not be there; `open_cache(result.directory)` reads what it became.
+
+    Args:
+        kernel: a Triton function at the top level of a file, decorated or not, or `"FILE.py:KERNEL"`,
+            `"module:KERNEL"`, or the name of a reference kernel. Of an autotuned one, the first
+            configuration, unless `constexprs` gives all that it tunes.
+        target: as `parse_target` reads it.
+        signature: types of the arguments (`KernelRequest.signature`).
+        constexprs: values of the `tl.constexpr` arguments.
+        out_dir: the Triton cache to fill; by default one of our own in the user's cache directory.
+        time_limit: seconds that the compile may take.
+        options: num_warps, num_stages and whatever else Triton takes.
+
+    Raises:
+        UsageError: no such kernel or target, missing arguments.
+        CompileError: the compiler refused; its own message.
+    """
+    place = kernel if isinstance(kernel, str) else place_of(kernel)
+    request = KernelRequest(place, signature, constexprs or {}, options)
+    (result,) = compile_kernels([request], [target], out_dir or default_out(), time_limit=time_limit)
+    if result.message is not None:
+        error = UsageError if result.usage else CompileError
+        raise error(result.message, result.remedy)
+    return result
+
+
+def default_out() -> Path:
+    """Where kernels go that nobody named a directory for."""
+    return cache_directory() / "kernels"
+
+
+def processors() -> int:
+    """How many compiles run at a time: the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
+
+def _known(request: KernelRequest) -> KernelRequest:
+    """The request, if its place can be one."""
+    place = request.place
+    if place in REFERENCE_KERNELS or ":" in place or place.endswith(".py"):
+        return request
+    near = get_close_matches(place, REFERENCE_KERNELS, 1)
+    raise UsageError(
+        f"There is no reference kernel {place!r}.",
+        (f"Did you mean {near[0]}? " if near else "")
+        + f"There are {', '.join(REFERENCE_KERNELS)}; a kernel of yours is FILE.py:KERNEL.",
+    )
+
+
+def _made(out_dir: Path) -> Path:
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"Cannot write to {out_dir}: {error.strerror}.", "Name another directory."
         ) from error
-    order = [(name, target) for name in kernels for target in wanted]
-    environment = {"TRITON_CACHE_DIR": str(out_dir.resolve())}
-    jobs = [
-        {"index": index, "place": REFERENCE_KERNELS[name], "target": str(target), "environment": environment}
-        for index, (name, target) in enumerate(order)
-    ]
-    results: dict[int, CompileResult] = {}
-    request = {"jobs": jobs, "workers": os.cpu_count() or 1, "time_limit": time_limit}
-    with _worker(json.dumps(request)) as rows:
-        for line in rows:
-            row = json.loads(line)
-            index = row["job"]["index"]
-            directory = None if row["directory"] is None else Path(row["directory"])
-            name, target = order[index]
-            results[index] = CompileResult(name, target, row["seconds"], directory, row["message"])
-            if progress is not None:
-                progress(results[index])
-    return [results[index] for index in range(len(order))]
+    return out_dir.resolve()
 
 
-def _require_triton() -> None:
-    """Raise a CompileError that says what to do where Triton cannot be imported."""
-    if sys.platform != "linux":
-        raise CompileError(
-            f"Triton cannot compile on {sys.platform}: its compiler exists for Linux only.",
-            "Compile on Linux (no GPU is needed) and inspect the cache directory here.",
+def _result(row: Mapping[str, Any], place: str) -> CompileResult:
+    directory = row.get("directory")
+    target = parse_target(row["target"])
+    remedy = row.get("remedy")
+    if directory is None and remedy is None and target not in KNOWN_TARGETS:
+        near = get_close_matches(target.arch, [known.arch for known in KNOWN_TARGETS])
+        remedy = f"{target.arch} is no GPU known here" + (
+            f"; near it are {', '.join(near)}." if near else "."
         )
-    if find_spec("triton") is None:
-        raise CompileError(
-            "Triton is not installed.", f"Install it: {sys.executable} -m pip install 'triton>=3.4'."
-        )
-
-
-@contextmanager
-def _worker(request: str) -> Iterator[Iterable[str]]:
-    """The lines that the compiling process answers; it and its children end with the block.
-
-    Raises:
-        CompileError: it could not start, or ended with jobs undone.
-    """
-    # what the caller can import, the child can: the kernels may lie in a checkout
-    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    # a kernel under the interpreter is no kernel that could be compiled
-    settings.pop("TRITON_INTERPRET", None)
-    command = [sys.executable, "-m", _WORKER]
-    process = subprocess.Popen(
-        command,
-        env=settings,
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+    return CompileResult(
+        kernel=place if place in REFERENCE_KERNELS else row["kernel"],
+        target=target,
+        seconds=row["seconds"],
+        directory=None if directory is None else Path(directory),
+        message=row.get("message"),
+        remedy=remedy,
+        place=place,
+        triton=row.get("triton"),
+        config=row.get("config"),
+        cached=bool(row.get("cached")),
+        usage=row.get("kind") == "usage",
+        types=tuple(row.get("types", ())),
+        constants=row.get("constants", {}),
+        options=row.get("options", {}),
+        details=row.get("details"),
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        # a process that ended before it read says why on standard error
-        with suppress(BrokenPipeError):
-            process.stdin.write(request)
-            process.stdin.flush()
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        yield process.stdout
-        complaint = process.stderr.read().strip()
-        if process.wait() != 0:
-            last = complaint.splitlines()[-1] if complaint else f"exit status {process.returncode}"
-            raise CompileError(
-                f"Triton could not be started: {last}.", "Check that `python -c 'import triton'` works."
-            )
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()

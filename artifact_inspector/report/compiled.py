@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -21,13 +21,27 @@ class CompiledKernelJson(TypedDict):
     """What became of one kernel for one target."""
 
     kernel: str
+    place: str
+    """Where it stands, as it was asked for: `FILE.py:KERNEL`, or the name of a reference kernel."""
     target: str
     """Its architecture, as `sm_80` or `gfx942`."""
+    triton: str | None
+    """The version that compiled."""
+    config: str | None
+    """The configuration of an autotuned kernel, in words."""
+    types: list[str]
+    """Of the arguments that are no constants, in the notation of `--signature`."""
+    constants: dict[str, bool | int | float | str | list[Any] | None]
+    options: dict[str, bool | int | float | str | None]
+    """As Triton was given them; what is missing is at Triton's default."""
     seconds: float
+    cached: bool
+    """Whether the cache had it already."""
     directory: str | None
     """The entry in the cache; null when the compiler refused."""
     message: str | None
     """What the compiler said when it refused."""
+    remedy: str | None
 
 
 class CompiledJson(TypedDict):
@@ -38,21 +52,41 @@ class CompiledJson(TypedDict):
     compiled: list[CompiledKernelJson]
 
 
-def compiled_table(rows: Sequence[CompileResult], out: Path) -> RenderableType:
-    """Kernels by target with the time each took, then the compiler's refusals."""
+def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = False) -> RenderableType:
+    """Kernels by target with the time each took, then the compiler's refusals.
+
+    Args:
+        rows: what came of each.
+        out: the cache that they went to.
+        verbose: print all that the compiler printed when it refused.
+    """
+    configured = any(row.config is not None for row in rows)
+    versions = len({row.triton for row in rows}) > 1
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for heading, right in (("kernel", False), ("target", False), ("seconds", True), ("entry", False)):
-        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    table.add_column("kernel", no_wrap=True)
+    table.add_column("target", no_wrap=True)
+    if versions:
+        table.add_column("triton", no_wrap=True)
+    if configured:
+        table.add_column("configuration")
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("entry", no_wrap=True)
     for row in rows:
         entry = Text("refused", "magenta") if row.directory is None else Text(row.directory.name, "dim")
-        table.add_row(Text(row.kernel), row.target.arch, f"{row.seconds:.1f}", entry)
+        cells: list[RenderableType] = [Text(row.kernel), row.target.arch]
+        if versions:
+            cells.append(row.triton or "")
+        if configured:
+            cells.append(Text(row.config or ""))
+        table.add_row(*cells, "cached" if row.cached else f"{row.seconds:.1f}", entry)
     done = sum(row.directory is not None for row in rows)
-    return Group(Text(f"{done} of {len(rows)} compiled into {out}", "bold"), "", table, *_refused(rows))
+    title = Text(f"{done} of {len(rows)} compiled into {out}", "bold")
+    return Group(title, "", table, *_refused(rows, verbose=verbose))
 
 
 def refusals(rows: Sequence[CompileResult]) -> RenderableType:
     """The compiler's refusals alone."""
-    return Group(*_refused(rows))
+    return Group(*_refused(rows, verbose=False))
 
 
 def compiled_document(rows: Sequence[CompileResult]) -> CompiledJson:
@@ -63,20 +97,38 @@ def compiled_document(rows: Sequence[CompileResult]) -> CompiledJson:
         "compiled": [
             {
                 "kernel": row.kernel,
+                "place": row.place,
                 "target": row.target.arch,
+                "triton": row.triton,
+                "config": row.config,
+                "types": list(row.types),
+                "constants": dict(row.constants),
+                "options": dict(row.options),
                 "seconds": round(row.seconds, 3),
+                "cached": row.cached,
                 "directory": None if row.directory is None else str(row.directory),
                 "message": row.message,
+                "remedy": row.remedy,
             }
             for row in rows
         ],
     }
 
 
-def _refused(rows: Sequence[CompileResult]) -> list[RenderableType]:
-    found: list[RenderableType] = []
+def _refused(rows: Sequence[CompileResult], *, verbose: bool) -> list[RenderableType]:
+    """Each refusal once, with all the targets that it is for."""
+    alike: dict[tuple[str, str, str | None], list[CompileResult]] = {}
     for row in rows:
         if row.directory is None:
-            found.append(Text(f"\n{row.kernel} for {row.target.arch} was refused:", "bold red"))
-            found.append(Padding(Text(row.message or "no reason was given"), (0, 0, 0, 2)))
+            message = (row.message or "no reason was given").replace(row.target.arch, "\0")
+            alike.setdefault((row.kernel, message, row.remedy), []).append(row)
+    found: list[RenderableType] = []
+    for (kernel, _, remedy), same in alike.items():
+        targets = ", ".join(dict.fromkeys(row.target.arch for row in same))
+        found.append(Text(f"\n{kernel} for {targets} was refused:", "bold red"))
+        found.append(Padding(Text(same[0].message or "no reason was given"), (0, 0, 0, 2)))
+        if remedy:
+            found.append(Padding(Text(remedy, "dim"), (0, 0, 0, 2)))
+        if verbose and same[0].details:
+            found.append(Padding(Text(same[0].details.rstrip()), (1, 0, 0, 2)))
     return found

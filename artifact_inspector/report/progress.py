@@ -18,8 +18,12 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def progress_bar(total: int, verb: str) -> Iterator[Callable[[str], None]]:
+def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable[[str], None]]:
     """A function to call with the name of each piece of work, before it starts.
+
+    Args:
+        total: how many pieces there are, or what says so as soon as it is known.
+        verb: what is done to them.
 
     Nothing is shown where standard error is no terminal, or while the work is young.
     """
@@ -31,9 +35,10 @@ def progress_bar(total: int, verb: str) -> Iterator[Callable[[str], None]]:
     def advance(name: str) -> None:
         nonlocal begun, bar, task
         if bar is None and time.monotonic() - started > PATIENCE and sys.stderr.isatty():
-            bar, task = _start(total, verb)
+            bar, task = _start(verb)
         if bar is not None and task is not None:
-            bar.update(task, completed=begun, name=name)
+            whole = total if isinstance(total, int) else total()
+            bar.update(task, completed=begun, total=whole, name=name)
         begun += 1
 
     try:
@@ -43,7 +48,7 @@ def progress_bar(total: int, verb: str) -> Iterator[Callable[[str], None]]:
             bar.stop()
 
 
-def _start(total: int, verb: str) -> tuple[Progress, TaskID]:
+def _start(verb: str) -> tuple[Progress, TaskID]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from artifact_inspector.report.console import make_console
@@ -56,6 +61,6 @@ def _start(total: int, verb: str) -> tuple[Progress, TaskID]:
         console=make_console(sys.stderr),
         transient=True,
     )
-    task = bar.add_task(verb, total=total, name="")
+    task = bar.add_task(verb, total=None, name="")
     bar.start()
     return bar, task

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import __version__, cli
+from artifact_inspector.compiling import CompileResult
 from artifact_inspector.targets import parse_target
 
 # Two rounds of load and compute in straight-line code, as Triton prints them.
@@ -370,29 +372,74 @@ def test_a_stream_without_unicode_gets_ascii(cache: Path, arguments: list[str]) 
     assert "twice" in out
 
 
-class Row:
-    """What compiling one kernel for one target gives back."""
-
-    def __init__(self, kernel: str, target: object, directory: Path | None, message: str | None) -> None:
-        self.kernel, self.target, self.directory, self.message = kernel, target, directory, message
-        self.seconds = 0.25
-
-
 @pytest.fixture
-def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compile_reference(names: list[str], targets: list[str], out: Path, *, progress: object) -> list[Row]:
+def compiler(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Stands in for the compiler; the requests that came to it."""
+    asked: list[object] = []
+
+    def compile_kernels(
+        requests: list[Any], targets: list[str], out: Path, **_: object
+    ) -> list[CompileResult]:
+        asked.extend(requests)
         rows = []
-        for name in names or ["softmax"]:
+        for name in (request.place for request in requests):
             for number, target in enumerate(map(parse_target, targets)):
                 refused = name == "broken"
                 entry = None if refused else add_kernel(out, name, f"{len(rows):02x}" * 32, (75, 80)[number])
-                rows.append(Row(name, target, entry, "LLVM ERROR: [bold]no" if refused else None))
+                message = "LLVM ERROR: [bold]no" if refused else None
+                rows.append(CompileResult(name, target, 0.25, entry, message, usage=name == "misspelt"))
         return rows
 
     import artifact_inspector.compiling
 
-    monkeypatch.setattr(artifact_inspector.compiling, "compile_reference", compile_reference)
+    monkeypatch.setattr(artifact_inspector.compiling, "compile_kernels", compile_kernels)
     monkeypatch.setattr(artifact_inspector.compiling, "REFERENCE_KERNELS", {"softmax": ""})
+    return asked
+
+
+def test_the_options_of_compile_become_a_request(compiler: list[Any], tmp_path: Path) -> None:
+    options = [
+        "--signature",
+        "*fp16:16,i32",
+        "--const",
+        "BLOCK=64,D=tl.float16",
+        "-c",
+        "E=1",
+        "--num-warps",
+        "8",
+    ]
+    result = run("compile", "softmax", *options, "--option", "maxnreg=64", "--configs", "all", "-o", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    (request,) = compiler
+    assert request.signature == "*fp16:16,i32"
+    assert {name: value.text for name, value in request.constexprs.items()} == {
+        "BLOCK": "64",
+        "D": "tl.float16",
+        "E": "1",
+    }
+    assert request.options == {"num_warps": 8, "maxnreg": 64}
+    assert request.configs == "all"
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("a.py:k", "BLOCK=64"), "Write --const BLOCK=64"),
+        (("a.py:k", "b.py:k", "-S", "*fp16"), "for one kernel, and 2 are asked for"),
+        (("-c", "A=1"), "for one kernel, and all are asked for"),
+        (("a.py:k", "--configs", "some"), "Give all, or how many"),
+        (("a.py:k", "--configs", "0"), "Give all, or how many"),
+        (("a.py:k", "-c", "64"), "is no NAME=VALUE"),
+        (("a.py:k", "-j", "0"), "--jobs 0 compiles nothing"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_exit_code_2(
+    words: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    result = run("compile", *words, "-o", tmp_path)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
 
 
 @pytest.mark.usefixtures("compiler")

@@ -1,15 +1,29 @@
 """Compiling with no GPU makes an ordinary Triton cache, and a refusal is a row."""
 
+import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import time
+from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from artifact_inspector.compiling import REFERENCE_KERNELS, compile_reference
-from artifact_inspector.compiling._worker import run
+from artifact_inspector.cache import open_cache
+from artifact_inspector.compiling import (
+    REFERENCE_KERNELS,
+    KernelRequest,
+    Written,
+    compile_kernel,
+    compile_kernels,
+    compile_reference,
+)
+from artifact_inspector.compiling.forking import Work, run
+from artifact_inspector.compiling.manifest import read_manifest
 from artifact_inspector.errors import CompileError, UsageError
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
@@ -58,26 +72,60 @@ def test_no_compile_takes_longer_than_it_may(tmp_path):
     assert result.message == "took longer than 0.02 s"
 
 
-def _die(place, target):
+def _work(tmp_path, compile_one, key="one"):
+    return Work({"kernel": key}, key, tmp_path, compile_one)
+
+
+def _die(staging):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_compiler_that_dies_costs_its_own_row():
-    job = {"place": "", "target": "", "environment": {}}
-    (row,) = run(_die, [job], workers=1, time_limit=60)
-    assert row["directory"] is None
-    assert row["message"] == "the compiler was ended by SIGKILL"
+def test_a_compiler_that_dies_costs_its_own_row(tmp_path):
+    rows = run([_work(tmp_path, _die), _work(tmp_path, _entry, "other")], workers=1, time_limit=60)
+    died, made = rows
+    assert died["directory"] is None
+    assert died["message"] == "the compiler was ended by SIGKILL"
+    assert made["message"] is None
 
 
-def _two_errors(place, target):
+def _two_errors(staging):
     # as a compiler does it: past Python
-    os.write(2, b"kernel.py:3:1: error: no such layout\nsome warning\n")
+    os.write(2, b"kernel.py:3:1: error: no such layout\nsome warning\nmodule {\n}\n")
     raise RuntimeError("PassManager::run failed")
 
 
-def test_a_refusal_names_what_the_compiler_printed_first():
-    (row,) = run(_two_errors, [{"place": "", "target": "", "environment": {}}], workers=1, time_limit=60)
+def test_a_refusal_names_what_the_compiler_printed_first_and_keeps_the_rest_for_who_asks(tmp_path):
+    (row,) = run([_work(tmp_path, _two_errors)], workers=1, time_limit=60)
     assert row["message"] == "kernel.py:3:1: error: no such layout\nRuntimeError: PassManager::run failed"
+    assert "module {" in row["details"]
+
+
+def _entry(staging):
+    (staging / "abc").mkdir()
+    (staging / "abc" / "k.json").write_text("{}")
+    paths = {"k.json": str(staging / "abc" / "k.json")}
+    (staging / "abc" / "__grp__k.json").write_text(json.dumps({"child_paths": paths}))
+    return "abc"
+
+
+def test_an_entry_is_moved_into_the_cache_whole_and_its_group_file_with_it(tmp_path):
+    (row,) = run([_work(tmp_path, _entry)], workers=1, time_limit=60)
+    group = json.loads((tmp_path / "abc" / "__grp__k.json").read_text())
+    assert row["directory"] == str(tmp_path / "abc")
+    assert group["child_paths"] == {"k.json": str(tmp_path / "abc" / "k.json")}
+    assert [path.name for path in tmp_path.iterdir()] == ["abc"]
+
+
+def _entry_once(staging):
+    # a second compile would find the mark of the first
+    (staging.parent / "mark").mkdir()
+    return _entry(staging)
+
+
+def test_work_of_one_key_is_done_once_and_answered_twice(tmp_path):
+    rows = list(run([_work(tmp_path, _entry_once), _work(tmp_path, _entry_once)], workers=2, time_limit=60))
+    assert [row["message"] for row in rows] == [None, None]
+    assert [row["cached"] for row in rows] == [False, True]
 
 
 def test_an_unknown_kernel_is_refused_by_name(tmp_path):
@@ -86,7 +134,7 @@ def test_an_unknown_kernel_is_refused_by_name(tmp_path):
 
 
 def test_without_triton_the_error_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("artifact_inspector.compiling.compile.find_spec", lambda name: None)
+    monkeypatch.setattr("artifact_inspector.compiling.process.find_spec", lambda name: None)
     with pytest.raises(CompileError, match=r"pip install 'triton>=3\.4'"):
         compile_reference(["softmax"], ["sm_80"], tmp_path)
 
@@ -102,3 +150,205 @@ def test_every_reference_kernel_is_listed():
     import kernels
 
     assert sorted(REFERENCE_KERNELS) == sorted(kernels.__all__)
+
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 128}, num_warps=n) for n in (1, 2, 4, 8)], key=["n"])
+@triton.heuristics({"EVEN": lambda args: args["LENGTH"] % args["BLOCK"] == 0, "HAS_Y": lambda args: args["y_ptr"] is not None})
+@triton.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr, LENGTH: tl.constexpr, EVEN: tl.constexpr, HAS_Y: tl.constexpr, DTYPE: tl.constexpr = tl.float32):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        x = tl.load(x_ptr + offsets)
+    else:
+        x = tl.load(x_ptr + offsets, mask=offsets < n)
+    if HAS_Y:
+        x += tl.load(y_ptr + offsets, mask=offsets < n)
+    tl.store(x_ptr + offsets, x.to(DTYPE), mask=offsets < n)
+
+@triton.jit
+def wrong(x_ptr):
+    tl.store(x_ptr + 1, tl.no_such_thing(2))
+
+NOT_A_KERNEL = 3
+"""
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "some_kernels.py"
+    path.write_text(KERNELS)
+    return path
+
+
+def ask(source, **given):
+    given.setdefault("signature", "*fp32:16,None,i32")
+    given.setdefault("constexprs", {"LENGTH": 1024})
+    return KernelRequest(f"{source}:scale", **given)
+
+
+@needs_triton
+def test_a_kernel_of_any_file_is_compiled_by_its_signature_with_the_first_configuration(source, tmp_path):
+    (result,) = compile_kernels([ask(source)], ["sm_80"], tmp_path / "c")
+    assert result.message is None
+    assert result.kernel == "scale"
+    assert (result.config, result.options["num_warps"]) == ("BLOCK=128 num_warps=1 num_stages=3", 1)
+    # the heuristics were evaluated: one from a constant, one from a pointer that is not there
+    assert result.constants == {
+        "y_ptr": None,
+        "BLOCK": 128,
+        "LENGTH": 1024,
+        "EVEN": True,
+        "HAS_Y": False,
+        "DTYPE": "fp32",
+    }
+    assert result.types == ("x_ptr=*fp32:16", "n=i32")
+    (artifact,) = open_cache(tmp_path / "c").entries
+    assert (artifact.num_warps, artifact.target.arch) == (1, "sm_80")
+
+
+@needs_triton
+@pytest.mark.parametrize(("configs", "warps"), [("all", [1, 2, 4, 8]), (2, [1, 4]), (9, [1, 2, 4, 8])])
+def test_configurations_are_compiled_as_many_as_are_asked_for(configs, warps, source, tmp_path):
+    results = compile_kernels([ask(source, configs=configs)], ["sm_80"], tmp_path / "c")
+    assert [result.options["num_warps"] for result in results] == warps
+
+
+@needs_triton
+def test_constants_that_replace_all_that_is_tuned_need_no_configuration(source, tmp_path):
+    constants = {"LENGTH": 100, "BLOCK": 64, "DTYPE": Written("tl.float16")}
+    (result,) = compile_kernels([ask(source, constexprs=constants)], ["sm_80"], tmp_path / "c")
+    assert result.config is None
+    assert result.options == {}
+    assert (result.constants["BLOCK"], result.constants["EVEN"], result.constants["DTYPE"]) == (
+        64,
+        False,
+        "fp16",
+    )
+
+
+@needs_triton
+def test_a_heuristic_that_needs_a_value_of_the_launch_leaves_its_argument_missing(source, tmp_path):
+    request = ask(source, signature="*fp32:16,*fp32:16,i32,LENGTH=128", constexprs={})
+    (made,) = compile_kernels([request], ["sm_80"], tmp_path / "c")
+    assert made.constants["HAS_Y"] is True
+    (refused,) = compile_kernels([ask(source, constexprs={})], ["sm_80"], tmp_path / "c")
+    assert refused.usage
+    assert refused.message == "scale is not told its arguments LENGTH, EVEN."
+    assert "--const LENGTH=… --const EVEN=…" in refused.remedy
+
+
+@needs_triton
+def test_the_second_time_everything_is_cached_and_the_manifest_has_each_job_once(source, tmp_path):
+    requests = [ask(source, configs="all"), KernelRequest("softmax")]
+    first = compile_kernels(requests, ["sm_80", "gfx942"], tmp_path / "c")
+    second = compile_kernels(requests, ["sm_80", "gfx942"], tmp_path / "c")
+    assert {row.cached for row in first} == {False}
+    assert {row.cached for row in second} == {True}
+    assert [row.directory for row in first] == [row.directory for row in second]
+    entries = read_manifest(tmp_path / "c")
+    assert len(entries) == 10
+    assert {entry["seconds"] > 0 for entry in entries} == {True}
+    assert {(tmp_path / "c" / entry["directory"]).resolve() for entry in entries} == {
+        row.directory for row in first
+    }
+    cache = open_cache(tmp_path / "c")
+    assert len(cache.entries) == 10
+    assert not cache.problems
+    assert [other.kind for other in cache.others] == ["manifest of what was compiled"]
+
+
+@needs_triton
+def test_a_compile_error_is_its_sentence_and_its_line_without_a_dump(source, tmp_path):
+    with pytest.raises(CompileError) as refused:
+        compile_kernel(f"{source}:wrong", "sm_80", signature="*fp32", out_dir=tmp_path / "c")
+    line = KERNELS.splitlines().index("    tl.store(x_ptr + 1, tl.no_such_thing(2))") + 1
+    assert refused.value.message == (
+        f"{source}:{line}:25: AttributeError: module 'triton.language' has no attribute 'no_such_thing'\n"
+        "  tl.store(x_ptr + 1, tl.no_such_thing(2))"
+    )
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("place", "message", "remedy"),
+    [
+        ("some_kernels.py:scal", "has no scal", "Did you mean scale?"),
+        ("some_kernels.py:NOT_A_KERNEL", "is no Triton kernel but a int", "It has scale, wrong."),
+        ("some_kernels.py", "names no kernel", "It has scale, wrong."),
+        ("no_such.py:scale", "There is no file", "FILE.py:KERNEL"),
+        ("broken.py:scale", "does not import: SyntaxError", "See the whole error"),
+        ("needs.py:scale", "does not import: No module named 'no_such_library'", "Install no_such_library"),
+        ("exits.py:scale", "does not import: SystemExit: 3", "See the whole error"),
+        ("dies.py:scale", "ended the process that imported it", "Check that"),
+    ],
+)
+def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(
+    place, message, remedy, source, tmp_path
+):
+    (tmp_path / "broken.py").write_text("def (")
+    (tmp_path / "needs.py").write_text("import no_such_library")
+    (tmp_path / "exits.py").write_text("print('chatter'); raise SystemExit(3)")
+    (tmp_path / "dies.py").write_text("import os; os.abort()")
+    requests = [KernelRequest(str(tmp_path / place)), KernelRequest("softmax")]
+    refused, made = compile_kernels(requests, ["sm_80"], tmp_path / "c")
+    assert message in refused.message
+    assert remedy in refused.remedy
+    assert made.message is None
+
+
+@needs_triton
+def test_a_file_that_never_imports_is_ended_and_costs_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr("artifact_inspector.compiling.process.IMPORT_SECONDS", 4.0)
+    (tmp_path / "sleeps.py").write_text("import time; time.sleep(600)")
+    requests = [KernelRequest(f"{tmp_path}/sleeps.py:k"), KernelRequest("softmax")]
+    refused, made = compile_kernels(requests, ["sm_80"], tmp_path / "c")
+    assert "was not imported in 4 s" in refused.message
+    assert made.message is None
+
+
+@needs_triton
+def test_an_unknown_option_is_refused_with_the_nearest_that_there_is(tmp_path):
+    with pytest.raises(UsageError, match=r"no option 'waves_per_e'.*waves_per_eu"):
+        compile_kernel("softmax", "gfx942", out_dir=tmp_path, waves_per_e=2)
+
+
+@needs_triton
+def test_an_architecture_that_nobody_knows_is_refused_with_near_ones(tmp_path):
+    with pytest.raises(CompileError, match=r"gfx943 is no GPU known here; near it are gfx942"):
+        compile_kernel("softmax", "gfx943", out_dir=tmp_path)
+
+
+@needs_triton
+def test_an_interrupted_sweep_leaves_whole_entries_and_no_compiler(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from artifact_inspector.compiling import compile_reference\n"
+        "compile_reference([], ['sm_80', 'sm_90', 'gfx942'], Path(sys.argv[1]), progress=lambda row: print(row.kernel, flush=True))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode != 0
+    cache = open_cache(tmp_path)
+    assert cache.entries
+    assert {entry.state for entry in cache.entries} == {"complete"}
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert read_manifest(tmp_path)
+    for _ in range(50):
+        running = [line for line in _command_lines() if str(tmp_path) in line]
+        if not running:
+            break
+        time.sleep(0.1)
+    assert not running
+
+
+def _command_lines():
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            yield (process / "environ").read_text(errors="replace")

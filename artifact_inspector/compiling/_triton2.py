@@ -1,0 +1,160 @@
+"""Triton 2.1 to 2.3, headless: what `_triton` does, in the interfaces of those releases.
+
+NVIDIA only: their wheels hold no AMD back end.
+
+Source:
+    triton/compiler/compiler.py, `compile`, `make_hash` (2.1, 2.2) and `ASTSource` (2.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import triton
+from triton.compiler import compiler
+
+from artifact_inspector.compiling.signature import Arguments
+from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.targets import Target
+
+__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source", "prepare"]
+
+VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
+
+
+class _KeyError(Exception):
+    """Raised when Triton has made the key of an entry and asks for the cache; holds the key."""
+
+
+class _Source(NamedTuple):
+    function: Any
+    arguments: Arguments
+    ones: frozenset[int]
+
+
+class _Unloaded:
+    """In place of CompiledKernel, which asks the driver for a device."""
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+
+def prepare() -> None:
+    """Do once what every compile needs: hash Triton's own files; and do without a driver."""
+    if VERSION < (2, 3):
+        from triton.runtime.jit import version_key
+
+        version_key()
+        compiler.make_stub = lambda *_, **__: "no launcher"  # it would link against the driver
+    else:
+        import triton.compiler.backends.cuda as cuda
+
+        cuda.make_stub = lambda *_, **__: "no launcher"
+    compiler.CompiledKernel = _Unloaded
+
+
+def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
+    """The kernel with the arguments of a launch.
+
+    Raises:
+        CompileError: for a GPU of another vendor than NVIDIA.
+        UsageError: these releases have no such arguments.
+    """
+    if target.backend != "cuda":
+        raise CompileError(
+            f"The wheel of Triton {triton.__version__} has no AMD back end.", "Take Triton 3.0 or newer."
+        )
+    for name, type_ in arguments.types.items():
+        if not isinstance(type_, str):
+            raise UsageError(
+                f"{name} is a tuple, and Triton {triton.__version__} takes none.", "Take 3.3 or newer."
+            )
+    ones = frozenset(
+        path[0]
+        for path, value in arguments.constants.items()
+        if type(value) is int and value == 1 and path[0] not in function.constexprs
+    )
+    return _Source(function, arguments, ones)
+
+
+def entry_name(source: _Source, target: Target, options: Mapping[str, Any]) -> str:
+    """The directory of a kernel's entry in any cache: its key."""
+    if VERSION < (2, 3):
+        arch = int(target.arch.removeprefix("sm_"))
+        return str(compiler.make_hash(source.function, arch, **_keywords(source, target, options)))
+
+    def stop(key: str) -> None:
+        raise _KeyError(key)
+
+    manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
+    try:
+        build(source, target, options)
+    except _KeyError as asked:
+        (key,) = asked.args
+    finally:
+        compiler.get_cache_manager = manager
+    return str(key)
+
+
+def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
+    """Compile into the cache at TRITON_CACHE_DIR.
+
+    Raises:
+        Exception: whatever Triton raises for a kernel or target that it refuses.
+    """
+    if VERSION < (2, 3):
+        compiler.compile(source.function, **_keywords(source, target, options))
+        return
+    names = source.function.arg_names
+    types = source.arguments.types
+    sixteens = {path[0] for path in source.arguments.hints}
+    attributes = compiler.AttrsDescriptor(
+        divisible_by_16=sixteens,
+        equal_to_1=set(source.ones),
+        ids_of_folded_args=set(source.ones),
+        divisible_by_8={i for i in sixteens if not str(types[names[i]]).startswith("*")},
+    )
+    kernel = compiler.ASTSource(
+        fn=source.function,
+        signature=_by_index(source, types),
+        constants={
+            path[0]: v for path, v in source.arguments.constants.items() if path[0] not in source.ones
+        },
+        attrs=attributes,
+    )
+    compiler.compile(kernel, target=("cuda", int(target.arch.removeprefix("sm_"))), options=dict(options))
+
+
+def known_options() -> frozenset[str]:
+    """The options that these releases know."""
+    return frozenset({"num_warps", "num_stages", "num_ctas", "extern_libs", "debug", "enable_fp_fusion"})
+
+
+def _keywords(source: _Source, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
+    constants = source.arguments.constants
+    return {
+        "signature": _by_index(source, source.arguments.types),
+        "constants": {path[0]: v for path, v in constants.items() if path[0] not in source.ones},
+        "configs": [
+            compiler.instance_descriptor(
+                divisible_by_16={path[0] for path in source.arguments.hints}, equal_to_1=set(source.ones)
+            )
+        ],
+        "cc": int(target.arch.removeprefix("sm_")),
+        "device_type": "cuda",
+        **options,
+    }
+
+
+def _by_index(source: _Source, types: Mapping[str, Any]) -> dict[int, Any]:
+    """Types by index; an argument that is 1 keeps one, for its constant is made from the hint."""
+    index = source.function.arg_names.index
+    return dict(
+        sorted(
+            {
+                **{index(name): type_ for name, type_ in types.items()},
+                **dict.fromkeys(source.ones, "i32"),
+            }.items()
+        )
+    )

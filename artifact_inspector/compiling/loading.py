@@ -1,0 +1,309 @@
+"""A kernel where it stands, `FILE.py:NAME` or `module:NAME`, as the function, parameters and choices it is.
+
+Runs where Triton is. The file is imported as Python imports it: a file of a package by its dotted name,
+so that its relative imports work, any other with its own directory on the path. The wrappers that
+`@triton.autotune` and `@triton.heuristics` put around a kernel, and those of libraries, are taken off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.signature import MISSING, Parameter, ValueUnknownError, read_literal
+from artifact_inspector.errors import CompileError, UsageError
+
+__all__ = ["Config", "Kernel", "load_kernel", "read_constant", "split_place"]
+
+# What triton.Config holds beside the constants, in any version.
+_CONFIG_OPTIONS = (
+    "num_warps",
+    "num_stages",
+    "num_ctas",
+    "maxnreg",
+    "num_buffers_warp_spec",
+    "num_consumer_groups",
+    "reg_dec_producer",
+    "reg_inc_consumer",
+    "ir_override",
+)
+T = TypeVar("T")
+_WRAPPED = ("fn", "jit_function", "_jit_function", "__wrapped__")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One configuration of an autotuner."""
+
+    constants: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in {**self.constants, **self.options}.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel and what its decorators say of it."""
+
+    place: str
+    name: str
+    function: Any
+    """The JITFunction itself."""
+    parameters: tuple[Parameter, ...]
+    configs: tuple[Config, ...]
+    heuristics: tuple[tuple[str, Callable[[Mapping[str, Any]], Any]], ...]
+    """Argument → what computes it from the others, outermost first."""
+    reference: Reference | None
+    """How it is compiled, where the place names a reference."""
+
+    def derive(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """What the heuristics make of the arguments, as far as they can without a launch."""
+        values = dict(known)
+        for name, compute in self.heuristics:
+            if name in known and known[name] is not None:
+                continue  # given by hand, which overrides
+            try:
+                values[name] = compute(values)
+            except (ValueUnknownError, KeyError):
+                continue  # needs a value of the launch; then the argument is named as missing
+            except Exception as error:  # the user's own function
+                raise CompileError(
+                    f"{self.name}: the heuristic for {name} failed: {type(error).__name__}: {error}.",
+                    f"Give its value with --const {name}=….",
+                ) from error
+        return {name: value for name, value in values.items() if name not in known}
+
+
+def split_place(place: str) -> tuple[str, str | None]:
+    """File or module, and the name in it if one is given."""
+    head, colon, name = place.rpartition(":")
+    if not colon or "/" in name or name.endswith(".py"):
+        return place, None
+    return head, name or None
+
+
+def load_kernel(place: str) -> Kernel:
+    """The kernel at a place.
+
+    Raises:
+        UsageError: no such file, module or kernel.
+        CompileError: the file does not import.
+    """
+    where, name = split_place(place)
+    module = _import(where)
+    if name is None and isinstance(getattr(module, "REFERENCE", None), Reference):
+        name = "REFERENCE"
+    found = _sole_kernel(module, where) if name is None else _attribute(module, where, name)
+    reference = found if isinstance(found, Reference) else None
+    wrapped = found.kernel if isinstance(found, Reference) else found
+    configs: tuple[Config, ...] = ()
+    heuristics: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = []
+    for layer in _layers(wrapped):
+        if isinstance(listed := getattr(layer, "configs", None), (list, tuple)) and not configs:
+            configs = tuple(_config(one) for one in listed)
+        if isinstance(values := getattr(layer, "values", None), Mapping):
+            heuristics += values.items()
+        if _is_kernel(layer):
+            return Kernel(
+                place, layer.__name__, layer, _parameters(layer), configs, tuple(heuristics), reference
+            )
+    raise UsageError(
+        f"{name} in {where} is no Triton kernel but a {type(wrapped).__name__}.", _kernels_listed(module)
+    )
+
+
+def read_constant(written: Sequence[Any], kernel: Kernel) -> Any:
+    """The value of a constant as a request carries it.
+
+    Args:
+        written: `("value", JSON)`, `("place", where a function stands)` or `("text", what was typed)`:
+            a Python literal, a name that the kernel's module knows (`tl.float16`, a function), else
+            the string itself.
+        kernel: whose module is asked.
+    """
+    kind, value = written
+    if kind == "place":
+        return load_kernel(value).function
+    if kind == "value":
+        return tuple(value) if isinstance(value, list) else value
+    if (literal := read_literal(value)) is not MISSING:
+        return literal
+    if re.fullmatch(r"[A-Za-z_][\w.]*", value):
+        import triton
+        import triton.language as tl
+
+        known = {"tl": tl, "triton": triton, **kernel.function.__globals__}
+        first, *rest = value.split(".")
+        if first in known:
+            found: Any = known[first]
+            for name in rest:
+                found = getattr(found, name, MISSING)
+                if found is MISSING:
+                    raise UsageError(f"There is no {value} for a constant of {kernel.name}.")
+            return found
+    return value
+
+
+def _import(where: str) -> ModuleType:
+    path = Path(where)
+    if not where.endswith(".py"):
+        return _run_import(where, lambda: importlib.import_module(where))
+    if not path.is_file():
+        raise UsageError(f"There is no file {where}.", "Name a kernel as FILE.py:KERNEL.")
+    path = path.resolve()
+    dotted, root = [path.stem], path.parent
+    while (root / "__init__.py").is_file():
+        dotted.insert(0, root.name)
+        root = root.parent
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    if dotted[-1] == "__init__":
+        dotted.pop()
+    if len(dotted) > 1 or (path.stem == "__init__" and dotted):
+        name = ".".join(dotted)
+        loaded = _run_import(where, lambda: importlib.import_module(name))
+        if getattr(loaded, "__file__", None) == str(path):
+            return loaded
+    # two files of one name are two modules, and none hides a library's
+    unique = f"{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    if unique in sys.modules:
+        return sys.modules[unique]
+    spec = importlib.util.spec_from_file_location(unique, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module
+    loader = spec.loader
+    try:
+        _run_import(where, lambda: loader.exec_module(module))
+    except BaseException:
+        del sys.modules[unique]
+        raise
+    return module
+
+
+def _run_import(where: str, load: Callable[[], T]) -> T:
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        top = (error.name or "").partition(".")[0]
+        if error.name is not None and error.name in where and not where.endswith(".py"):
+            raise UsageError(
+                f"There is no module {where}.", "Name a kernel as FILE.py:KERNEL or module:KERNEL."
+            ) from error
+        raise CompileError(
+            f"{where} does not import: {error}.",
+            f"Install {top} beside Triton: {sys.executable} -m pip install …",
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise CompileError(
+            f"{where} does not import: {type(error).__name__}: {error}{_place_of(error)}.",
+            "See the whole error with: python -c 'import runpy; runpy.run_path(…)'."
+            if not where.endswith(".py")
+            else f"See the whole error with: python {where}",
+        ) from error
+
+
+def _place_of(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return ""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f" ({last.filename}:{last.lineno})"
+
+
+def _attribute(module: ModuleType, where: str, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, MISSING)
+        if found is MISSING:
+            near = get_close_matches(name, _kernels(module), 1)
+            remedy = f"Did you mean {near[0]}? " if near else ""
+            raise UsageError(f"{where} has no {name}.", remedy + _kernels_listed(module))
+    return found
+
+
+def _sole_kernel(module: ModuleType, where: str) -> Any:
+    names = _kernels(module)
+    if len(names) != 1:
+        raise UsageError(
+            f"{where} names no kernel." if names else f"{where} holds no Triton kernel.",
+            f"Say which, as {where}:{names[0]}. {_kernels_listed(module)}"
+            if names
+            else "A kernel is a function under @triton.jit, at the top level of its file.",
+        )
+    return getattr(module, names[0])
+
+
+def _kernels(module: ModuleType) -> list[str]:
+    """What the module itself defines, in the order of the text."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if any(_is_kernel(layer) and layer.__module__ == module.__name__ for layer in _layers(value))
+    ]
+
+
+def _kernels_listed(module: ModuleType) -> str:
+    names = _kernels(module)
+    return f"It has {', '.join(names)}." if names else "It holds no function under @triton.jit."
+
+
+def _layers(wrapped: Any) -> Iterator[Any]:
+    """A decorated kernel, layer by layer, to the kernel itself."""
+    seen = 0
+    while wrapped is not None and seen < 16:
+        yield wrapped
+        if _is_kernel(wrapped) or isinstance(wrapped, (ModuleType, type)):
+            return
+        inner = vars(wrapped) if hasattr(wrapped, "__dict__") else {}
+        wrapped = next((inner[name] for name in _WRAPPED if inner.get(name) is not None), None)
+        seen += 1
+
+
+def _is_kernel(value: Any) -> bool:
+    from triton.runtime.jit import JITFunction
+
+    return isinstance(value, JITFunction)
+
+
+def _config(config: Any) -> Config:
+    options = {name: getattr(config, name, None) for name in _CONFIG_OPTIONS}
+    if options["num_ctas"] == 1:
+        options["num_ctas"] = None  # what it is without a word
+    return Config(dict(config.kwargs), {name: value for name, value in options.items() if value is not None})
+
+
+def _parameters(function: Any) -> tuple[Parameter, ...]:
+    import inspect
+
+    declared = inspect.signature(function.fn).parameters
+    listed = getattr(function, "params", None)  # 2.2 and later
+    found = []
+    for index, name in enumerate(function.arg_names):
+        default = declared[name].default
+        param = None if listed is None else listed[index]
+        constexpr = index in function.constexprs if param is None else param.is_constexpr
+        unlooked = function.do_not_specialize or ()
+        type_ = "" if param is None else getattr(param, "annotation_type", "")
+        found.append(
+            Parameter(
+                name,
+                constexpr,
+                type_ or None,
+                MISSING if default is inspect.Parameter.empty else default,
+                index not in unlooked and name not in unlooked,
+            )
+        )
+    return tuple(found)

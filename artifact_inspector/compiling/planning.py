@@ -1,0 +1,219 @@
+"""What a request comes to: each configuration for each target, with its key and how it is compiled.
+
+Runs where Triton is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.forking import Work
+from artifact_inspector.compiling.loading import Config, Kernel, load_kernel, read_constant
+from artifact_inspector.compiling.publishing import entry_metadata
+from artifact_inspector.compiling.refusal import explain, refusal
+from artifact_inspector.compiling.signature import Arguments, Item, bind
+from artifact_inspector.compiling.standin import stand_in_for_torch
+from artifact_inspector.errors import InspectorError, UsageError
+from artifact_inspector.targets import Target, parse_target
+
+# a file with a kernel may import torch, and Triton 2.x does
+stand_in_for_torch()
+if version("triton").startswith("2."):
+    from artifact_inspector.compiling import _triton2 as _triton
+else:
+    from artifact_inspector.compiling import _triton  # type: ignore[no-redef]
+
+__all__ = ["plan"]
+
+MOST_BYTES = 1 << 20
+"""Of what a compiler may say about one kernel."""
+
+
+def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
+    """The work of one ask; a row for what is cached, and for what cannot be asked."""
+    targets = [parse_target(target) for target in ask["targets"]]
+    _scratch()
+    Path(ask["out"]).mkdir(parents=True, exist_ok=True)
+    try:
+        kernel = load_kernel(ask["place"])
+        variants = list(_variants(kernel, ask))
+    except InspectorError as error:
+        refusal = {**explain(error), "seconds": 0.0, "cached": False, "directory": None, "details": None}
+        for target in targets:
+            yield {**_label(ask["place"].rpartition(":")[2], target, None), **refusal}
+        return
+    for config, arguments, options in variants:
+        for target in targets:
+            yield _work(kernel, config, arguments, options, target, ask)
+
+
+def _variants(
+    kernel: Kernel, ask: Mapping[str, Any]
+) -> Iterator[tuple[Config | None, Arguments, dict[str, Any]]]:
+    """Each configuration that is asked for, with the arguments and options that it makes."""
+    reference = kernel.reference
+    given = {name: read_constant(written, kernel) for name, written in ask["constexprs"].items()}
+    if ask["signature"] is not None or reference is None:
+        items = [Item(*item) for item in ask["signature"] or ()]
+    else:
+        items = [Item(name, type_) for name, type_ in reference.signature.items() if name not in given]
+    base: dict[str, Any] = {}
+    if reference is not None:
+        given = {**reference.constexprs, **given}
+        base = {"num_warps": reference.num_warps, "num_stages": reference.num_stages, **reference.options}
+    asked = dict(ask["options"])
+    known = _triton.known_options()
+    for name in asked:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise UsageError(
+                f"Triton {version('triton')} has no option {name!r}.",
+                f"Did you mean {near[0]}?" if near else f"It has {', '.join(sorted(known))}.",
+            )
+    for config in _configs(kernel, ask["configs"], given):
+        constants = {**(config.constants if config is not None else {}), **given}
+        arguments = bind(kernel.name, kernel.parameters, items, constants, kernel.derive)
+        chosen = config.options if config is not None else {}
+        yield config, arguments, {**base, **chosen, **asked}
+
+
+def _configs(kernel: Kernel, wanted: int | str | None, given: Mapping[str, Any]) -> Sequence[Config | None]:
+    """The configurations to compile: None for a kernel without, and where all it tunes is given by hand.
+
+    Args:
+        kernel: whose autotuner is asked.
+        wanted: `all`, how many, spread over the list, or None for the first.
+        given: the constants of the request.
+    """
+    listed = kernel.configs
+    if not listed or (wanted is None and all(config.constants.keys() <= given.keys() for config in listed)):
+        return (None,)
+    count = len(listed) if wanted == "all" else min(int(wanted or 1), len(listed))
+    return [listed[at * len(listed) // count] for at in range(count)]
+
+
+def _work(
+    kernel: Kernel,
+    config: Config | None,
+    arguments: Arguments,
+    options: dict[str, Any],
+    target: Target,
+    ask: Mapping[str, Any],
+) -> Work | dict[str, Any]:
+    out = Path(ask["out"])
+    label = {
+        **_label(kernel.name, target, config),
+        "types": list(arguments.typed(kernel.function.arg_names)),
+        "constants": _shown(kernel, arguments),
+        "options": options,
+    }
+    environment = dict(ask["environment"])
+    key = ""
+    if not environment:
+        # in this process and so quickly; variables of the request could change the key
+        try:
+            source = _triton.make_source(kernel.function, arguments, target)
+            key = _triton.entry_name(source, target, options)
+        except Exception as error:  # noqa: BLE001 - Triton raises many types, and each is a row
+            nothing = {"seconds": 0.0, "cached": False, "directory": None, "details": None}
+            return {**label, **nothing, **explain(error)}
+        if entry_metadata(out / key) is not None:
+            found = {"seconds": 0.0, "cached": True, "directory": str(out / key), "message": None}
+            return {**label, **found, "remedy": None, "kind": None, "details": None}
+    fill = partial(_compile, kernel, arguments, options, target, environment)
+    return Work(label, f"{out}\n{key or (ask['place'], label, environment)}", out, fill)
+
+
+def _compile(
+    kernel: Kernel,
+    arguments: Arguments,
+    options: Mapping[str, Any],
+    target: Target,
+    environment: Mapping[str, str],
+    staging: Path,
+) -> str:
+    """Compile into `staging`; in a child."""
+    warnings.simplefilter("ignore")  # Python's own; the compiler's come another way
+    os.environ.update(environment)
+    os.environ["TRITON_CACHE_DIR"] = str(staging)
+    log: list[str] = []
+    _listen_to_ptxas(log)
+    try:
+        source = _triton.make_source(kernel.function, arguments, target)
+        entry = _triton.entry_name(source, target, options)
+        _triton.build(source, target, options)
+    except Exception as error:
+        raise refusal(error, kernel.function) from error
+    metadata = entry_metadata(staging / entry)
+    if metadata is None:
+        raise RuntimeError(f"Triton left no complete entry {entry}")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.lseek(2, 0, os.SEEK_SET)  # the worker made it a file
+    said = os.read(2, MOST_BYTES).decode(errors="replace")
+    os.lseek(2, 0, os.SEEK_END)
+    metadata.with_suffix(".remarks").write_text(said + "".join(log))
+    return entry
+
+
+def _listen_to_ptxas(log: list[str]) -> None:
+    """Keep what ptxas prints: Triton hands it a file for that, and deletes the file unread."""
+    run = subprocess.run
+
+    def keep(command: Any, *args: Any, **kwargs: Any) -> Any:
+        done = run(command, *args, **kwargs)
+        written = getattr(kwargs.get("stderr"), "name", None)
+        if isinstance(command, str) and "ptxas" in command and "2>" in command:
+            written = command.rpartition("2>")[2].strip()
+        elif not isinstance(command, str) and "ptxas" not in Path(str(command[0])).name:
+            return done
+        if isinstance(written, str):
+            log.append(Path(written).read_text(errors="replace"))
+        return done
+
+    subprocess.run = keep  # type: ignore[assignment]
+
+
+@cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """Once: Triton's own files are hashed, and its look-ups make their directories somewhere else."""
+    _triton.prepare()
+    scratch = tempfile.TemporaryDirectory(prefix="inspect-kernel-")
+    os.environ["TRITON_CACHE_DIR"] = scratch.name
+    return scratch
+
+
+def _label(name: str, target: Target, config: Config | None) -> dict[str, Any]:
+    return {
+        "kernel": name,
+        "target": str(target),
+        "config": None if config is None else str(config),
+        "triton": version("triton"),
+    }
+
+
+def _shown(kernel: Kernel, arguments: Arguments) -> dict[str, Any]:
+    """The constants by name, as JSON can hold them."""
+    names = [parameter.name for parameter in kernel.parameters]
+
+    def plain(value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, tuple):
+            return [plain(one) for one in value]
+        return getattr(value, "__name__", None) or str(value)
+
+    return {
+        ".".join([names[path[0]], *map(str, path[1:])]): plain(value)
+        for path, value in arguments.constants.items()
+    }

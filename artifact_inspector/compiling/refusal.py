@@ -1,0 +1,102 @@
+"""What a compiler's refusal says to a person: the message, the line of the kernel, what to do.
+
+Source:
+    triton/compiler/errors.py, `CompilationError` (2.1 to 3.9): `src` is the text of the function from its
+    `def` on, `node` the syntax tree's node in it, `error_message` the sentence.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from artifact_inspector.compiling.signature import MISSING, read_literal
+from artifact_inspector.errors import CompileError, InspectorError, UsageError
+
+__all__ = ["explain", "refusal"]
+
+
+def explain(error: BaseException) -> dict[str, Any]:
+    """A row's `message`, `remedy` and `kind`: `usage`, where the request is at fault, else `refused`."""
+    if isinstance(error, InspectorError):
+        kind = "usage" if isinstance(error, UsageError) else "refused"
+        return {"message": error.message, "remedy": error.remedy, "kind": kind}
+    return {"message": f"{type(error).__name__}: {error}", "remedy": _remedy(error), "kind": "refused"}
+
+
+def refusal(error: Exception, function: Any) -> InspectorError:
+    """The error of a compile as one that says where in the kernel's file it is.
+
+    Args:
+        error: whatever Triton raised.
+        function: the kernel, a JITFunction.
+    """
+    if isinstance(error, InspectorError):
+        return error
+    chain = list(_chain(error))
+    placed = [one for one in chain if getattr(one, "node", None) is not None]
+    last = chain[-1]
+    stated = getattr(last, "error_message", None)
+    sentence = _without_dump(_unquoted(str(last if stated is None else stated)))
+    if "CompilationError" not in type(last).__name__:
+        sentence = f"{type(last).__name__}: {sentence}" if sentence else type(last).__name__
+    if placed:
+        # the innermost is nearest to the cause; a helper's error names the helper's line
+        sentence = f"{_place(placed[-1], function)}{sentence}{_line(placed[-1])}"
+    return CompileError(sentence, _remedy(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    at: BaseException | None = error
+    while at is not None:
+        yield at
+        at = at.__cause__
+
+
+def _place(error: Any, function: Any) -> str:
+    """`file:line:column: ` of an error that has a node; empty where its function cannot be told."""
+    for known in (function, *vars(inspect.getmodule(function.fn) or object()).values()):
+        if getattr(known, "src", None) != error.src or not inspect.isfunction(getattr(known, "fn", None)):
+            continue
+        lines, first = inspect.getsourcelines(known.fn)
+        begins = next(at for at, line in enumerate(lines) if line.lstrip().startswith("def "))
+        indent = len(lines[begins]) - len(lines[begins].lstrip())
+        column = error.node.col_offset + indent + 1
+        return f"{known.fn.__code__.co_filename}:{first + begins + error.node.lineno - 1}:{column}: "
+    return ""
+
+
+def _line(error: Any) -> str:
+    lines = error.src.splitlines()
+    at = error.node.lineno - 1
+    return f"\n  {lines[at].strip()}" if 0 <= at < len(lines) else ""
+
+
+def _unquoted(text: str) -> str:
+    """`KeyError: no` for the `KeyError('no')` that Triton states of an exception it caught."""
+    match = re.fullmatch(r"(\w+)\((['\"].*['\"])\)", text.strip(), re.S)
+    words = MISSING if match is None else read_literal(match[2])
+    return f"{match[1]}: {words}" if match is not None and isinstance(words, str) else text
+
+
+def _without_dump(text: str) -> str:
+    """A message without the module that some of Triton's errors print behind it."""
+    kept = []
+    for line in text.strip().splitlines():
+        if line.lstrip().startswith(
+            ("module {", "module attributes", "#loc", "#blocked", '"builtin.module"')
+        ):
+            break
+        kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _remedy(error: BaseException) -> str | None:
+    if "TRITON_HIP_LLD_PATH" in str(error):
+        return (
+            "Triton before 3.5 links AMD kernels with LLVM's linker: install it (the package lld), or name "
+            "an ld.lld in TRITON_HIP_LLD_PATH."
+        )
+    return None

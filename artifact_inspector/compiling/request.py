@@ -1,0 +1,114 @@
+"""What can be asked of the compiler: a kernel, its arguments and options, in words that travel as JSON."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.compiling.signature import Item, parse_signature
+from artifact_inspector.errors import UsageError
+
+__all__ = ["KernelRequest", "Written", "place_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A constant as typed: a Python literal, a name that the kernel's file knows, else a string."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """One kernel and the arguments of the launch that it is compiled for."""
+
+    place: str
+    """`FILE.py:KERNEL`, `module:KERNEL`, or the name of a reference kernel."""
+    signature: str | Mapping[str, str] | None = None
+    """Types of the arguments, in the notation of `triton.tools.compile` (`parse_signature`); what is
+    missing comes from annotations and defaults. None for a reference: its own."""
+    constexprs: Mapping[str, Any] = field(default_factory=dict)
+    """Values, `Written` ones read where the kernel is; Triton functions and types are taken too."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """As Triton spells them: num_warps, num_stages, num_ctas, maxnreg, waves_per_eu …"""
+    configs: int | Literal["all"] | None = None
+    """How many of an autotuner's configurations, spread over its list; None for the first."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The request as the worker reads it.
+
+        Raises:
+            UsageError: a signature or constant that cannot be read.
+        """
+        signature: list[Item] | None = None
+        if isinstance(self.signature, str):
+            signature = list(parse_signature(self.signature))
+        elif self.signature is not None:
+            signature = [Item(*entry) for entry in self.signature.items()]
+        place = REFERENCE_KERNELS.get(self.place, self.place)
+        if place.partition(":")[0].endswith(".py"):
+            file, _, name = place.partition(":")
+            place = f"{Path(file).absolute()}:{name}" if name else str(Path(file).absolute())
+        return {
+            "place": place,
+            "signature": signature,
+            "constexprs": {name: _constant(name, value) for name, value in self.constexprs.items()},
+            "options": dict(self.options),
+            "configs": self.configs,
+        }
+
+
+def place_of(kernel: Any) -> str:
+    """Where a Triton function stands, decorated or not: what another process needs to import it.
+
+    Raises:
+        UsageError: it is not at the top level of a file.
+    """
+    function = kernel
+    while not inspect.isfunction(function):
+        inner = getattr(function, "fn", None)
+        if inner is None:
+            raise UsageError(
+                f"{kernel!r} is no Triton kernel.", "Give a function under @triton.jit, or 'FILE.py:KERNEL'."
+            )
+        function = inner
+    file = function.__code__.co_filename
+    if "<locals>" in function.__qualname__ or not Path(file).is_file():
+        raise UsageError(
+            f"{function.__qualname__} cannot be imported by the process that compiles.",
+            "Define the kernel at the top level of a file.",
+        )
+    return f"{file}:{function.__qualname__}"
+
+
+def _constant(name: str, value: Any) -> tuple[str, Any]:
+    if isinstance(value, Written):
+        return "text", value.text
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return "value", value
+    if isinstance(value, (list, tuple)):
+        return "value", [_constant(name, one)[1] for one in value]
+    if hasattr(value, "fn"):
+        return "place", place_of(value)
+    if (spelled := str(value)) and type(value).__module__.startswith("triton.language"):
+        return "text", f"tl.{getattr(value, 'name', spelled)}" if not hasattr(value, "name") else _dtype(
+            value
+        )
+    raise UsageError(
+        f"The constant {name} is a {type(value).__name__}, which cannot be handed to the compiler.",
+        "A constant is None, a bool, a number, a string, a tuple of these, a tl dtype or a Triton function.",
+    )
+
+
+def _dtype(value: Any) -> str:
+    """`tl.float16` of the dtype that Triton itself calls fp16."""
+    import triton.language as tl
+
+    for name, known in vars(tl).items():
+        if type(known) is type(value) and known == value:
+            return f"tl.{name}"
+    return f"tl.{value.name}"

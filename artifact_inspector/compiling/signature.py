@@ -1,0 +1,407 @@
+"""A launch written down: the types, hints and constants of a kernel's arguments, with no tensor at hand.
+
+The notation is that of `triton.tools.compile`, the compiler's own command: `*fp16:16` is a pointer that
+16 divides, `i32:16` an integer that 16 divides, `i32:1` an integer that is 1, and a literal is a
+constant. Beside it stand `name=type`, tuples `(i32, *fp16)` and `tensordesc<fp16[64,64]>`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, NamedTuple, Union
+
+from artifact_inspector.errors import UsageError
+
+__all__ = [
+    "MISSING",
+    "Arguments",
+    "Item",
+    "Parameter",
+    "Path",
+    "Type",
+    "ValueUnknownError",
+    "bind",
+    "parse_signature",
+    "read_literal",
+]
+
+Path = tuple[int, ...]
+"""Where an argument stands: its index, and within a tuple those of its members."""
+Type = Union[str, "tuple[Type, ...]"]
+"""As Triton spells it (`*fp16`, `i32`); `constexpr` for a constant inside a tuple."""
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING", "__slots__": ()})()
+"""No default and no value: None is a value."""
+
+_SCALARS = frozenset(
+    {
+        *("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64"),
+        *("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16", "void", "nvTmaDesc"),
+    }
+)
+_ALIASES = {
+    "bool": "i1",
+    "int1": "i1",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "int": "i32",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "f16": "fp16",
+    "f32": "fp32",
+    "f64": "fp64",
+    "half": "fp16",
+    "float": "fp32",
+    "double": "fp64",
+    "float16": "fp16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8e4nv",
+    "float8_e5m2": "fp8e5",
+    "float8_e4m3fnuz": "fp8e4b8",
+    "float8_e5m2fnuz": "fp8e5b16",
+    "float8e4nv": "fp8e4nv",
+    "float8e5": "fp8e5",
+}
+"""What torch and NumPy call them → Triton's name."""
+_DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[\s*([\d\s,]+)\]\s*>")
+_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
+HINTS = (1, 16)
+
+
+class Item(NamedTuple):
+    """One entry of a signature."""
+
+    name: str | None
+    """The parameter it is for; None goes by position."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel's parameter, as its `def` declares it."""
+
+    name: str
+    constexpr: bool = False
+    type: str | None = None
+    """By its annotation, where that names a type of Triton's."""
+    default: Any = MISSING
+    specialised: bool = True
+    """Whether a launch looks at an integer's value (not with `do_not_specialize`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a launch would have told the compiler of each argument."""
+
+    types: Mapping[str, Type]
+    """Of every argument that is no constant."""
+    constants: Mapping[Path, Any]
+    hints: Mapping[Path, int]
+    """What divides the argument, where something does."""
+
+    def typed(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The arguments as a signature gives them, `name=type:hint`; `names` are all of the kernel's."""
+        return tuple(
+            f"{name}={self._spell(type_, (names.index(name),))}" for name, type_ in self.types.items()
+        )
+
+    def _spell(self, type_: Type, path: Path) -> str:
+        if isinstance(type_, str):
+            constant = repr(self.constants[path]) if type_ == "constexpr" else type_
+            return constant + (f":{self.hints[path]}" if path in self.hints else "")
+        return f"({', '.join(self._spell(one, (*path, at)) for at, one in enumerate(type_))})"
+
+
+def parse_signature(text: str) -> tuple[Item, ...]:
+    """The entries of a signature, split at commas outside of brackets.
+
+    Raises:
+        UsageError: a bracket is not closed, or an entry is empty.
+
+    Example:
+        >>> parse_signature("*fp16:16, n=i32, d=tensordesc<fp16[64,64]>")[1:]
+        (Item(name='n', text='i32'), Item(name='d', text='tensordesc<fp16[64,64]>'))
+    """
+    items = []
+    for part in _split(text):
+        match = _NAMED.fullmatch(part)
+        name, entry = (match[1], match[2].strip()) if match else (None, part)
+        if not entry:
+            raise UsageError(f"The signature {text!r} has an empty entry.", _HOW)
+        items.append(Item(name, entry))
+    return tuple(items)
+
+
+def read_literal(text: str) -> Any:
+    """The Python value that `text` spells, lists as tuples; MISSING where it spells none."""
+    try:
+        return _as_tuple(ast.literal_eval(text.strip()))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return MISSING
+
+
+def bind(
+    kernel: str,
+    parameters: Sequence[Parameter],
+    items: Sequence[Item],
+    constants: Mapping[str, Any],
+    derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda known: {},
+) -> Arguments:
+    """The arguments that a signature and constants give a kernel; its `def` fills in the rest.
+
+    Args:
+        kernel: what it is called in errors.
+        parameters: in the kernel's order.
+        items: entries by position count the arguments that are not `tl.constexpr`; one that is a
+            literal may stand for a `tl.constexpr` in its place.
+        constants: name → value; an argument of any kind may be one.
+        derive: what heuristics make of the constants; arguments with a type are `GIVEN` there.
+
+    Raises:
+        UsageError: an entry that is no type, too many entries, unknown names, or arguments that
+            nothing gives; the remedy shows how to give them.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in [*constants, *(item.name for item in items if item.name is not None)]:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            remedy = f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}."
+            raise UsageError(f"{kernel} has no parameter {name!r}.", remedy)
+    given = {**_by_position(kernel, parameters, items, constants)}
+    given |= {item.name: item.text for item in items if item.name is not None}
+    values = dict(constants)
+    types: dict[str, Type] = {}
+    places: dict[Path, Any] = {}
+    hints: dict[Path, int] = {}
+    pending = []
+    for index, parameter in enumerate(parameters):
+        name = parameter.name
+        if name in values:
+            continue
+        if name in given:
+            entry = _entry(kernel, parameter, given[name], (index,), places, hints)
+            if entry == "constexpr":
+                values[name] = places.pop((index,))
+            else:
+                types[name] = entry
+        elif not parameter.constexpr and parameter.type is not None and parameter.default is MISSING:
+            types[name] = parameter.type
+        else:
+            pending.append((index, parameter))
+    derived = derive({**dict.fromkeys(types, GIVEN), **values})
+    values |= {name: value for name, value in derived.items() if name in known and name not in types}
+    missing = []
+    for index, parameter in pending:
+        name = parameter.name
+        if name in values:
+            continue
+        if parameter.default is MISSING:
+            missing.append(parameter)
+        elif parameter.constexpr:
+            values[name] = parameter.default
+        else:
+            type_, hint = _of_default(parameter)
+            if type_ == "constexpr":
+                values[name] = parameter.default
+            else:
+                types[name] = type_
+                if hint:
+                    hints[(index,)] = hint
+    if missing:
+        raise _lacks(kernel, missing)
+    order = {parameter.name: index for index, parameter in enumerate(parameters)}
+    places |= {(order[name],): value for name, value in values.items()}
+    return Arguments(
+        {name: types[name] for name in order if name in types},
+        {path: places[path] for path in sorted(places)},
+        {path: hints[path] for path in sorted(hints)},
+    )
+
+
+class _Given:
+    """An argument that is there, and whose value only a launch knows."""
+
+    __slots__ = ()
+
+    def _unknown(self, *_: object) -> Any:
+        raise ValueUnknownError
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
+    __and__ = __rand__ = __or__ = __ror__ = __pow__ = __neg__ = _unknown
+    __int__ = __float__ = __index__ = __len__ = __iter__ = __getitem__ = __call__ = _unknown
+    __getattr__ = _unknown
+
+
+class ValueUnknownError(Exception):
+    """A heuristic asked for a value that only a launch knows."""
+
+
+GIVEN = _Given()
+
+
+_HOW = "Write e.g. '*fp16:16, i32:16, i32' or by name 'a_ptr=*fp16:16, n=i32'."
+
+
+def _split(text: str) -> Iterable[str]:
+    depth, start, parts = 0, 0, []
+    for at, character in enumerate(text):
+        if character in "([<{":
+            depth += 1
+        elif character in ")]>}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    if depth:
+        raise UsageError(f"The signature {text!r} has a bracket that is not closed.", _HOW)
+    parts.append(text[start:].strip())
+    if parts[-1] == "":
+        parts.pop()  # nothing, or what stands behind a last comma
+    return parts
+
+
+def _by_position(
+    kernel: str, parameters: Sequence[Parameter], items: Sequence[Item], constants: Mapping[str, Any]
+) -> dict[str, str]:
+    named = {item.name for item in items}
+    free = [p for p in parameters if p.name not in named]
+    given: dict[str, str] = {}
+    waiting = [item.text for item in items if item.name is None]
+    for parameter in free:
+        if not waiting:
+            break
+        literal = read_literal(waiting[0]) is not MISSING and not waiting[0].startswith("(")
+        if parameter.constexpr and (not literal or parameter.name in constants):
+            continue
+        given[parameter.name] = waiting.pop(0)
+    if waiting:
+        takes = ", ".join(p.name for p in parameters if not p.constexpr)
+        raise UsageError(
+            f"The signature has {len(waiting)} more {'entry' if len(waiting) == 1 else 'entries'} than "
+            f"{kernel} has arguments (from {waiting[0]!r} on).",
+            f"It takes {takes}." if takes else "All its arguments are tl.constexpr: give them with --const.",
+        )
+    return given
+
+
+def _entry(
+    kernel: str,
+    parameter: Parameter,
+    text: str,
+    path: Path,
+    constants: dict[Path, Any],
+    hints: dict[Path, int],
+) -> Type:
+    """The type that an entry means, `constexpr` for a constant; fills in what it says beside."""
+    if text.startswith("(") and text.endswith(")"):
+        parts = _split(text[1:-1])
+        return tuple(
+            _entry(kernel, parameter, part, (*path, at), constants, hints) for at, part in enumerate(parts)
+        )
+    value = read_literal(text)
+    if value is not MISSING:
+        constants[path] = value
+        return "constexpr"
+    if parameter.constexpr:
+        # a string, a dtype: what stands in a tl.constexpr's place is its value, never a type
+        raise UsageError(
+            f"{kernel}: {parameter.name} is a tl.constexpr, {text!r} is no value.",
+            f"Give it with --const {parameter.name}=…",
+        )
+    type_, _, hint = text.partition(":")
+    type_ = _type(kernel, parameter.name, type_.strip())
+    if not hint:
+        return type_
+    if hint.strip() not in map(str, HINTS):
+        raise UsageError(
+            f"{kernel}: the hint of {parameter.name} is {hint.strip()!r}.",
+            "A hint is 16 (16 divides the argument) or 1 (it is 1).",
+        )
+    if hint.strip() == "1":
+        if not re.fullmatch(r"[iu]\d+", type_):
+            raise UsageError(
+                f"{kernel}: {parameter.name} is {text!r}, and only an integer can be 1.",
+                f"Write {type_}, or {type_}:16 for one that 16 divides.",
+            )
+        constants[path] = 1
+        return "constexpr"
+    hints[path] = 16
+    return type_
+
+
+def _type(kernel: str, name: str, text: str) -> str:
+    """Triton's own spelling of a type."""
+    if match := _DESCRIPTOR.fullmatch(text):
+        shape = ", ".join(size.strip() for size in match[2].split(","))
+        return f"tensordesc<{_type(kernel, name, match[1])}[{shape}]>"
+    stars = re.match(r"\**", text)
+    assert stars is not None
+    element = text[stars.end() :].strip().removeprefix("torch.").removeprefix("tl.")
+    constant = "k" if stars[0] and element.startswith("k") else ""
+    element = _ALIASES.get(element.removeprefix(constant), element.removeprefix(constant))
+    if element not in _SCALARS:
+        near = get_close_matches(element, [*_SCALARS, *_ALIASES], 1)
+        # a slip of the case is nearer than any letter
+        near = [one for one in _SCALARS if one.lower() == element.lower()] or near
+        remedy = f"Did you mean {stars[0]}{constant}{near[0]}? " if near else ""
+        raise UsageError(f"{kernel}: {text!r} is no type for {name}.", remedy + _HOW)
+    return stars[0] + constant + element
+
+
+def _of_default(parameter: Parameter) -> tuple[str, int]:
+    """Type and hint of an argument that a launch leaves at its default, as the launch would see it."""
+    value = parameter.default
+    if parameter.type is not None and value is not None:
+        return parameter.type, 0
+    if isinstance(value, bool):
+        return "i1", 0
+    if isinstance(value, int):
+        if value == 1 and parameter.specialised:
+            return "constexpr", 0
+        wide = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+        return wide, 16 if value % 16 == 0 and parameter.specialised else 0
+    if isinstance(value, float):
+        return "fp32", 0
+    return "constexpr", 0
+
+
+def _lacks(kernel: str, missing: Sequence[Parameter]) -> UsageError:
+    types = [parameter.name for parameter in missing if not parameter.constexpr]
+    constants = [parameter.name for parameter in missing if parameter.constexpr]
+    names = [parameter.name for parameter in missing]
+    remedy = []
+    if types:
+        entries = ",".join(f"{name}={_guess(name)}" for name in types)
+        remedy.append(f'types with --signature, by name (e.g. "{entries}") or by position')
+    if constants:
+        remedy.append("constants with " + " ".join(f"--const {name}={_number(name)}" for name in constants))
+    return UsageError(
+        f"{kernel} is not told its argument{'s' if len(names) > 1 else ''} {', '.join(names)}.",
+        f"Give {' and '.join(remedy)}.",
+    )
+
+
+def _guess(name: str) -> str:
+    """A type that an argument of this name often has, for an example."""
+    pointer = re.search(r"ptr", name, re.I) or re.fullmatch(r"[A-Z]\w?|[a-z]", name)
+    return "*fp16:16" if pointer and name not in ("M", "N", "K", "n", "m", "k") else "i32"
+
+
+def _number(name: str) -> str:
+    return "64" if re.search(r"block|size|dim|tile", name, re.I) else "…"
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,104 @@
+"""A `torch` for kernels' files, where the real one is not installed: it imports, and nothing more.
+
+A compile needs no torch, but most files that hold a kernel import it, and Triton 2.x does. Whatever is
+looked up in the stand-in is a class that can be a base, a decorator, an annotation or a default; it says
+that there is no GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from typing import Any
+
+__all__ = ["stand_in_for_torch"]
+
+_DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    *("half", "float", "double", "short", "int", "long"),
+)
+
+
+class _AnythingMeta(type):
+    """A class of which any attribute is another."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _make(name)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        # a decorator gives back what it decorates
+        if cls.__module__ == __name__ and len(args) == 1 and not kwargs and callable(args[0]):
+            return args[0]
+        if cls.__module__ == __name__:
+            return cls
+        return super().__call__(*args, **kwargs)
+
+    def __getitem__(cls, key: object) -> Any:
+        return cls
+
+    def __or__(cls, other: object) -> Any:
+        return cls
+
+    __ror__ = __or__
+
+    def __bool__(cls) -> bool:
+        return cls.__module__ != __name__
+
+
+class _Torch(types.ModuleType):
+    """`torch` and every module below it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _make(name)
+
+
+class _Finder:
+    """Finds `torch.anything`."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if name.startswith("torch.") else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return _Torch(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+def stand_in_for_torch() -> None:
+    """Make `import torch` work where there is none."""
+    if "torch" in sys.modules or find_spec("torch") is not None:
+        return
+    torch: Any = _Torch("torch")
+    torch.__path__ = []
+    torch.__spec__ = ModuleSpec("torch", None, is_package=True)
+    torch.__version__ = "0"
+    torch.version = types.SimpleNamespace(hip=None, cuda="12.1")
+    torch.cuda = _Torch("torch.cuda")
+    torch.cuda.is_available = lambda: False
+    torch.cuda.device_count = lambda: 0
+    torch.dtype = type("dtype", (), {})
+    for name in _DTYPES:
+        setattr(torch, name, torch.dtype())
+    torch.autograd = _Torch("torch.autograd")
+    torch.autograd.Function = type("Function", (), {"apply": None})
+    torch.nn = _Torch("torch.nn")
+    torch.nn.Module = type("Module", (), {})
+    torch.Tensor = type("Tensor", (), {})
+    sys.modules |= {
+        "torch": torch,
+        "torch.cuda": torch.cuda,
+        "torch.nn": torch.nn,
+        "torch.autograd": torch.autograd,
+    }
+    sys.meta_path.append(_Finder())
+
+
+def _make(name: str) -> Any:
+    return _AnythingMeta(name, (), {"__module__": __name__})
