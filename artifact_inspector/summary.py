@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from artifact_inspector.analysis.bounds_checks import Check
@@ -88,7 +89,7 @@ OPTIONS = (
 """Keys of the metadata that the one who compiles chooses, in any version of Triton."""
 
 _PLACE = re.compile(r" at [^ ]*:\d+.*")
-_LOOP = re.compile(r"loop@(\d+)")
+_LOOP = re.compile(r"loop[@#](\d+)")
 
 
 class Row(NamedTuple):
@@ -336,10 +337,11 @@ def _work(
     is_left_over = region.kind == "straight" and not region.id.endswith("straight")
     matrix = () if is_left_over else work.matrix
     if matrix:
-        yield "mma", "mma", "matrix instructions", "× issuers", _matrix(matrix)
+        copies = region.unrolled_by
+        yield "mma", "mma", "matrix instructions", "per iteration × issuers", _matrix(matrix, copies)
         flop = [found.flop for found in matrix]
-        total = None if None in flop else sum(one or 0 for one in flop)
-        yield "mma.flop", "mma", "FLOP", "per CTA and pass", total
+        total = None if None in flop else Fraction(sum(one or 0 for one in flop), copies)
+        yield "mma.flop", "mma", "FLOP", "per CTA and iteration", None if total is None else _number(total)
     if region.fused and not matrix and any(_has_dot(facts, region.id) for facts in kernel.stages.values()):
         yield "mma.fused", "mma", "multiply-adds in place of MMAs", "in the code", region.fused
     flying = work.in_flight
@@ -358,14 +360,19 @@ def _has_dot(facts: StageFacts, region: str) -> bool:
     return facts.stage.order <= Stage.TTGIR.order and work is not None and bool(work.matrix)
 
 
-def _matrix(found: Sequence[MatrixWork]) -> tuple[str, ...]:
+def _number(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _matrix(found: Sequence[MatrixWork], copies: int) -> tuple[str, ...]:
+    """Matrix instructions of one iteration of the source, of a loop whose body the compiler copied."""
     counts: Counter[str] = Counter()
     for work in found:
         op = work.matrix
         many = "s" if work.issuers != 1 else ""
         by = "" if op is None or work.issuers is None else f" by {work.issuers} {op.issuer}{many}"
         counts[work.op if op is None else f"{op.op} {op.shape} ({op.types}){by}"] += work.count
-    return tuple(f"{count} × {op}" for op, count in counts.items())
+    return tuple(f"{_number(Fraction(count, copies)):g} × {op}" for op, count in counts.items())
 
 
 def _threads(kernel: KernelFacts) -> int | None:

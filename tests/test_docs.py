@@ -50,6 +50,12 @@ def scratch(tmp_path: Path) -> Path:
 
 def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     program, *arguments = shlex.split(command, comments=True)
+    if program == "grep":  # the judge that everybody has
+        files = [str(found) for word in arguments for found in sorted(directory.glob(word))] if "*" in command else []
+        words = [word for word in arguments if "*" not in word]
+        return subprocess.run(
+            [program, *words, *files], cwd=directory, capture_output=True, encoding="utf-8", check=False
+        )
     assert program == "inspect-kernel"
     settings = {
         **os.environ,
@@ -75,7 +81,8 @@ def test_commands_print_what_the_page_shows(
 ) -> None:
     def printed(found: re.Match[str]) -> str:
         answer = run(found["command"], scratch)
-        assert answer.returncode == 0, answer.stderr
+        # two kernels that differ are no failure
+        assert answer.returncode in ((0, 1) if " diff " in found["command"] else (0,)), answer.stderr
         return f"```console\n$ {found['command']}\n{answer.stdout}```"
 
     text = text_of(page)
@@ -91,7 +98,7 @@ def test_every_command_runs(command: str, scratch: Path) -> None:
     if " compile " in command:
         pytest.importorskip("triton")
     answer = run(command, scratch)
-    assert answer.returncode == 0, answer.stderr
+    assert answer.returncode in ((0, 1) if " diff " in command else (0,)), answer.stderr
     assert answer.stdout
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "inspect": ("cache", [A_CACHE]),
     "findings": ("findings", ["findings", A_CACHE]),
     "diff": ("corpus", ["diff", A_CACHE, str(ROOT / "fixtures" / "3.3.1")]),
+    "bandwidth": ("bandwidth", ["bandwidth", "1x4096@4096x7168", "--time", "0.0003"]),
     "matrix": ("matrix", ["matrix", str(ROOT / "fixtures" / "3.6.0"), "gemv_splitk"]),
     "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
     "demo": ("cache", ["demo", "-t", "T4"]),

@@ -22,7 +22,7 @@ def matrix(
         typer.Option(
             "--sort",
             metavar="COLUMN",
-            help="Sort by shared, registers, spills, wait, mma, flight, occupancy, verdict …; -shared: greatest first.",
+            help="Sort by shared, registers, spills, wait, mma, flight, occupancy …; -shared: downwards.",
         ),
     ] = None,
     target: Targets = None,

@@ -25,15 +25,17 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("shared", "shared", "B/CTA", "shared"),
-    Column("registers", "regs", "/thread", "registers"),
-    Column("spills", "spills", "B/thread", "spills"),
-    Column("wait", "wait", "depth", "{principal}.pipeline.depth"),
-    Column("iterations", "iterations", "in flight", "{principal}.pipeline.iterations"),
-    Column("mma", "MMA", "/iteration", "{principal}.mma"),
-    Column("flight", "in flight", "B/CTA", "{principal}.in_flight.bytes"),
-    Column("occupancy", "blocks", "/SM, CU", "occupancy"),
-    Column("instructions", "code", "instr.", "instructions.assembly"),
+    Column("shared", "shared", "B per CTA", "shared"),
+    Column("registers", "regs", "per thread", "registers"),
+    Column("spills", "spills", "B per thread", "spills"),
+    Column(
+        "wait", "wait", "what the strictest wait for loads leaves in flight", "{principal}.pipeline.depth"
+    ),
+    Column("iterations", "ahead", "iterations in flight behind it", "{principal}.pipeline.iterations"),
+    Column("mma", "MMA", "matrix instructions per iteration", "{principal}.mma"),
+    Column("flight", "flight", "B in flight per CTA, at most", "{principal}.in_flight.bytes"),
+    Column("occupancy", "blocks", "that fit on an SM or CU", "occupancy"),
+    Column("instructions", "code", "instructions of assembly", "instructions.assembly"),
 )
 
 

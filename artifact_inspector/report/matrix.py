@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,8 @@ from artifact_inspector.summary import STEPS
 
 __all__ = ["MatrixReport"]
 
+_WORD = re.compile(r"[ (](?=[({\d])")
+
 
 @dataclass(frozen=True, slots=True)
 class MatrixReport:
@@ -25,35 +28,34 @@ class MatrixReport:
     matrix: Matrix
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        matrix = self.matrix
-        count = len(matrix.forms)
-        yield Text(f"{matrix.name} in {count} form{'s' if count != 1 else ''}", "bold")
+        count = len(self.matrix.forms)
+        yield Text(f"{self.matrix.name} in {count} form{'s' if count != 1 else ''}", "bold")
         yield ""
-        yield _grid(matrix)
+        yield _grid(self.matrix)
         yield ""
-        yield _configurations(matrix)
+        yield _configurations(self.matrix)
         yield ""
-        yield from _key(matrix)
+        yield _key(self.matrix)
 
 
 def _grid(matrix: Matrix) -> Table:
-    """Verdicts of the principal region; forms with the same answer share a line."""
+    """Verdicts of the principal region; targets with the same answer share a line."""
     steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.forms)]
-    versions = {form.summary.triton for form in matrix.forms}
+    lines: dict[tuple[tuple[str, ...], tuple[str | None, ...]], list[Form]] = {}
+    for form in matrix.forms:
+        verdicts = tuple(_verdict(form, step) for step in steps)
+        lines.setdefault((_configured(form), verdicts), []).append(form)
+    headings = ("Triton", "tiles", "warps", "stages")
+    varying = [at for at in range(len(headings)) if len({config[at] for config, _ in lines}) > 1]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for at in varying:
+        table.add_column(headings[at], no_wrap=True)
     table.add_column("target", overflow="fold")
-    if len(versions) > 1:
-        table.add_column("Triton", overflow="fold")
-    table.add_column("forms", justify="right")
     for step in steps:
         table.add_column(step, no_wrap=True)
-    lines: dict[tuple[str | None, ...], list[Form]] = {}
-    for form in matrix.forms:
-        lines.setdefault(tuple(_verdict(form, step) for step in steps), []).append(form)
-    for verdicts, forms in lines.items():
-        cells: list[RenderableType] = [_joined(form.summary.target for form in forms)]
-        cells += [_joined(form.summary.triton for form in forms)] if len(versions) > 1 else []
-        cells.append(str(len(forms)))
+    for (config, verdicts), forms in sorted(lines.items(), key=lambda line: line[0][0]):
+        cells: list[RenderableType] = [config[at] for at in varying]
+        cells.append(", ".join(dict.fromkeys(form.summary.target or "unknown" for form in forms)))
         before = None
         for verdict in verdicts:
             text = Text("–", "dim") if verdict is None else phrase_text(verdict)
@@ -65,65 +67,68 @@ def _grid(matrix: Matrix) -> Table:
     return table
 
 
+def _configured(form: Form) -> tuple[str, ...]:
+    tiles, warps, stages = form.configuration
+    return (form.summary.triton or "?", tiles, value_text(warps), value_text(stages))
+
+
 def _verdict(form: Form, step: str) -> str | None:
-    if step not in form.verdicts:
-        return None
-    return form.verdicts[step] or "unknown"
+    return form.verdicts[step] or "unknown" if step in form.verdicts else None
 
 
-def _joined(words: Iterator[str | None]) -> str:
-    return ", ".join(dict.fromkeys(word or "unknown" for word in words))
-
-
-def _configurations(matrix: Matrix) -> Table:
-    versions = {form.summary.triton for form in matrix.forms}
-    columns = [column for column in COLUMNS if any(column.name in form.figures for form in matrix.forms)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for heading, right in (("tiles", False), ("warps", True), ("stages", True), ("target", False)):
-        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
-    if len(versions) > 1:
-        table.add_column("Triton", no_wrap=True)
-    for name in matrix.options:
-        table.add_column(name, overflow="fold")
-    for column in columns:
-        table.add_column(f"{column.heading}\n{column.unit}".rstrip(), justify="right")
+def _configurations(matrix: Matrix) -> RenderableType:
+    """A row for each form; what is the same for all stands once, in front."""
+    figures = [column for column in COLUMNS if any(column.name in form.figures for form in matrix.forms)]
+    headings = ["Triton", "tiles", "warps", "stages", "target", *matrix.options]
+    rows = [
+        [*_configured(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms
+    ]
+    same = [at for at in range(len(headings)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for at, heading in enumerate(headings):
+        if at not in same:
+            table.add_column(
+                heading, justify="right" if heading in ("warps", "stages") else "left", no_wrap=True
+            )
+    for column in figures:
+        table.add_column(column.heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("hash", style="dim", no_wrap=True)
-    for form in matrix.forms:
-        tiles, warps, stages = form.configuration
-        cells: list[RenderableType] = [
-            tiles,
-            value_text(warps),
-            value_text(stages),
-            form.summary.target or "?",
-        ]
-        cells += [form.summary.triton or "?"] if len(versions) > 1 else []
-        cells += [value_text(form.summary.options.get(name)) for name in matrix.options]
-        for column in columns:
-            known = column.name in form.figures
-            cells.append(
-                "?"
-                if known and form.figures[column.name] is None
-                else value_text(form.figures.get(column.name))
-            )
+    for form, row in zip(matrix.forms, rows, strict=True):
+        cells: list[RenderableType] = [cell for at, cell in enumerate(row) if at not in same]
+        cells += [_figure(form, column.name) for column in figures]
         region = form.kernel.principal_region
         cells.append(Text("–") if region is None else phrase_text(region.phrase))
         cells.append(form.kernel.artifact.hash[:8])
         table.add_row(*cells)
-    return table
+    constant = Text(" · ".join(f"{headings[at]} {rows[0][at]}" for at in same), "dim")
+    return Group(constant, table) if same else table
 
 
-def _key(matrix: Matrix) -> Iterator[RenderableType]:
-    words = {
-        verdict.partition("(")[0].partition(" {")[0]
-        for f in matrix.forms
-        for verdict in f.verdicts.values()
-        if verdict
-    }
+def _options(form: Form, matrix: Matrix) -> list[str]:
+    return [value_text(form.summary.options.get(name)) for name in matrix.options]
+
+
+def _figure(form: Form, name: str) -> str:
+    value = form.figures.get(name)
+    return "?" if value is None and name in form.figures else value_text(value)
+
+
+def _key(matrix: Matrix) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold", style="dim")
-    for word in sorted(words):
-        grid.add_row(word, describe_verdict(word))
-    grid.add_row("–, ?", "does not apply; not known (no binary in the cache)")
-    yield grid
+    for word, meaning in _meanings(matrix):
+        grid.add_row(word, meaning)
+    return grid
+
+
+def _meanings(matrix: Matrix) -> Iterator[tuple[str, str]]:
+    phrases = {phrase for form in matrix.forms for phrase in form.verdicts.values() if phrase is not None}
+    for word in sorted({_WORD.split(phrase)[0] for phrase in phrases}):
+        yield word, describe_verdict(word) or ""
+    for column in COLUMNS:
+        if any(column.name in form.figures for form in matrix.forms):
+            yield column.heading, column.unit
+    if any(value is None for form in matrix.forms for value in form.figures.values()):
+        yield "?", "not known, for want of a binary in the cache"
