@@ -88,6 +88,9 @@ OPTIONS = (
 )
 """Keys of the metadata that the one who compiles chooses, in any version of Triton."""
 
+OF_REGISTERS = frozenset({"AI007", "AI008"})
+"""Findings that nobody can make without the registers: spills, and occupancy that they limit."""
+
 _PLACE = re.compile(r" at [^ ]*:\d+.*")
 _LOOP = re.compile(r"loop[@#](\d+)")
 
@@ -216,8 +219,11 @@ def _rows(kernel: KernelFacts, names: Mapping[str, str]) -> Iterator[Row]:
         )
     for region in sorted(names, key=lambda region: region != kernel.principal):
         yield from _region(kernel, region, names[region])
-    codes = tuple(sorted({finding.code for finding in find_findings(kernel)}))
-    yield Row("findings", "findings", "findings", "", codes, "")
+    codes = {finding.code for finding in find_findings(kernel)}
+    yield Row("findings", "findings", "findings", "", tuple(sorted(codes - OF_REGISTERS)), "")
+    known = kernel.resources.registers.value is not None
+    told = tuple(sorted(codes & OF_REGISTERS)) if known else None
+    yield Row("findings.resources", "findings", "findings on registers", "", told, "")
 
 
 def _resources(kernel: KernelFacts) -> Iterator[Row]:

@@ -51,11 +51,9 @@ def scratch(tmp_path: Path) -> Path:
 def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     program, *arguments = shlex.split(command, comments=True)
     if program == "grep":  # the judge that everybody has
-        files = [str(found) for word in arguments for found in sorted(directory.glob(word))] if "*" in command else []
-        words = [word for word in arguments if "*" not in word]
-        return subprocess.run(
-            [program, *words, *files], cwd=directory, capture_output=True, encoding="utf-8", check=False
-        )
+        files = [str(found.relative_to(directory)) for found in sorted(directory.glob(arguments[-1]))]
+        words = [program, *arguments[:-1], *files]
+        return subprocess.run(words, cwd=directory, capture_output=True, encoding="utf-8", check=False)
     assert program == "inspect-kernel"
     settings = {
         **os.environ,
