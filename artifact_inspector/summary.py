@@ -311,6 +311,9 @@ def _region(kernel: KernelFacts, region: str, name: str) -> Iterator[Row]:
     here = last.region(region)
     if work is not None and here is not None:
         yield from (row(*parts, step) for parts in _work(kernel, here, work))
+    copies = Fraction(_events(facts, EventKind.ASYNC_COPY), facts.unrolled_by)
+    if copies and facts.kind == "loop":
+        yield row("copies", "loads", "copies to shared memory", "per iteration", _number(copies), step)
     pipeline = kernel.pipelines.get(region)
     if pipeline is not None and pipeline.kind is not None:
         for key, label, unit, value in (
@@ -359,6 +362,11 @@ def _work(
     if flying.compute_covered is not None and region.kind == "loop":
         covered = round(100 * flying.compute_covered)
         yield "in_flight.covered", "in-flight", "compute behind loads in flight", "%", covered
+
+
+def _events(region: RegionFacts, kind: EventKind) -> int:
+    """Events of a kind in a region's signature."""
+    return sum(int(run[1:]) for run in region.signature.split() if run[0] == kind.letter)
 
 
 def _has_dot(facts: StageFacts, region: str) -> bool:

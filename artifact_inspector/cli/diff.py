@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +13,10 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.cache import Artifact
+    from artifact_inspector.cache import Artifact, Problem
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
 
@@ -95,7 +96,7 @@ def _compare(
     from artifact_inspector.report.progress import progress_bar
 
     axes, wanted = parse_axes(across), parse_gates(gates)
-    ours, theirs, named = _sides(sides, targets)
+    (ours, theirs), problems, named = _sides(sides, targets)
     disassemble = disassembler((*ours, *theirs), nvdisasm) if sass or nvdisasm is not None else None
     with progress_bar(max(len(ours), len(theirs)), "comparing") as advance:
         corpus = compare_corpora(
@@ -107,6 +108,7 @@ def _compare(
             together=len(ours) == len(theirs) == 1,
             always=named and min(len(ours), len(theirs)) == 1,
         )
+    corpus = replace(corpus, problems=(*problems, *corpus.problems))
     _refuse(corpus, axes, len(ours), len(theirs), named=named)
     _write(
         corpus,
@@ -120,8 +122,8 @@ def _compare(
 
 def _sides(
     sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
-) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...], bool]:
-    """The kernels of both sides, and whether single kernels are meant."""
+) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
+    """The kernels of both sides, what is wrong with their caches, and whether single kernels are meant."""
     from artifact_inspector.comparison.sides import narrow_side, parse_place
     from artifact_inspector.report.selection import choose, parse_targets
 
@@ -133,15 +135,21 @@ def _sides(
         )
     wanted = parse_targets(targets)
     places = parse_place(a), parse_place(a if b is None else b)
-    chosen = []
-    for place, words in zip(places, (left, right), strict=True):
+    chosen, problems = [], []
+    for side, place, words in zip(("left", "right"), places, (left, right), strict=True):
         cache = open_or_advise(place.directory)
-        if not cache.entries:
-            raise UsageError(f"There is no kernel in {place.directory}.", "Name a Triton cache with some.")
         selectors = [part.strip() for word in words for part in word.split(",") if part.strip()]
-        chosen.append(narrow_side(cache, place, selectors, lambda c, name: choose(c, name, wanted)))
+        if cache.entries:
+            chosen.append(narrow_side(cache, place, selectors, lambda c, name: choose(c, name, wanted)))
+        elif place.name or selectors:
+            raise UsageError(f"There is no kernel in {place.directory}.", "Name a Triton cache with some.")
+        else:
+            chosen.append(())
+        problems += [(side, problem) for problem in cache.problems]
+    if not any(chosen):
+        raise CacheError("There is no kernel on either side.", "Name Triton caches with some.")
     named = any(place.name for place in places) or all(len(side) == 1 for side in chosen)
-    return chosen[0], chosen[1], named
+    return chosen, problems, named
 
 
 def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, named: bool) -> None:

@@ -245,11 +245,13 @@ def _groups(ours: Sequence[Candidate], theirs: Sequence[Candidate], key: _Key) -
 
 
 def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
-    """Pairs of one program, then what is left alone; and what stays open."""
+    """Pairs of one entry, of one program, then what is left alone; and what stays open."""
     pairs = []
     left, right = list(group.left), list(group.right)
-    if len(left) > 1 or len(right) > 1:
-        for same in _groups(left, right, lambda x: x.fingerprint or id(x)):
+    for key in (_place, lambda x: x.fingerprint or id(x)):
+        if len(left) == len(right) == 1:
+            break
+        for same in _groups(left, right, key):
             if len(same.left) == len(same.right) == 1:
                 pairs.append((same.left[0], same.right[0]))
                 left.remove(same.left[0])
@@ -257,6 +259,11 @@ def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
     if len(left) == len(right) == 1:
         pairs.append((left.pop(), right.pop()))
     return pairs, _Group(tuple(left), tuple(right))
+
+
+def _place(x: Candidate) -> Hashable:
+    """An entry of a cache that is compared with itself, or with a copy: it may hold one kernel twice."""
+    return (x.artifact.directory, x.artifact.stem, x.artifact.hash, tuple(sorted(x.artifact.files)))
 
 
 def _similar(

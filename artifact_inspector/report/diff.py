@@ -162,8 +162,7 @@ def _identity(left: KernelFacts, right: KernelFacts) -> Iterator[tuple[str, str,
 
 def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
     """Who made the two differ, with the lines that prove it."""
-    parted = [region for region in pair.regions if region.parting is not None]
-    if not parted:
+    if pair.parting is None:
         compared = any(stage.compared for region in pair.regions for stage in region.stages)
         if pair.is_same and compared:
             yield Text("No fact differs.", "bold")
@@ -174,21 +173,23 @@ def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType
                 else "No verdict was compared."
             )
             yield Text(said, "bold")
-    for region in parted:
-        assert region.parting is not None
-        yield Text(describe_parting(pair, region) or "", "bold yellow", overflow="fold")
-        for label, lines in zip(labels, (region.parting.left_lines, region.parting.right_lines), strict=True):
-            if lines:
-                yield Padding(Text(f"{label}: {_evidence(lines)} of its {region.parting.step}"), (0, 0, 0, 2))
     for region in pair.regions:
-        if region.is_principal or region.parting is not None:
-            for label in _unturned(region, labels):
-                yield Padding(Text(label, "dim"), (0, 0, 0, 2))
+        parting = region.parting
+        if parting is not None:
+            yield Text(describe_parting(pair, region) or "", "bold yellow", overflow="fold")
+            for label, lines in zip(labels, (parting.left_lines, parting.right_lines), strict=True):
+                if lines:
+                    yield _indented(f"{label}: {_evidence(lines)} of its {parting.step}")
+        if parting is not None or region.is_principal:
+            for sentence in _unturned(region, labels):
+                yield _indented(sentence, "dim")
             for turn in region.turns:
                 text = describe_turn(turn, labels, region.name)
-                yield Padding(
-                    Text(f"{text}  {_evidence(turn.lines)}".rstrip(), overflow="fold"), (0, 0, 0, 2)
-                )
+                yield _indented(f"{text}  {_evidence(turn.lines)}".rstrip())
+
+
+def _indented(text: str, style: str = "") -> Padding:
+    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, 2))
 
 
 def _unturned(region: RegionPair, labels: tuple[str, str]) -> Iterator[str]:
@@ -215,8 +216,12 @@ def _facts(pair: Pair, labels: tuple[str, str], *, only_changes: bool) -> Render
     table.add_column(labels[0], overflow="fold")
     table.add_column(labels[1], overflow="fold")
     shown: set[str] = set()
+    final = {f"{x.name}.verdict.{x.stages[-1].step}" for x in pair.regions if x.is_principal and x.stages}
     for fact in (*pair.options, *pair.facts):
-        if fact.category == "verdict" or not _is_shown(fact, pair, only_changes=only_changes):
+        # of the verdicts, the table has the last; all of them stand below, stage by stage
+        if fact.category == "verdict" and fact.key not in final:
+            continue
+        if not _is_shown(fact, pair, only_changes=only_changes):
             continue
         if fact.region not in shown and fact.region:
             table.add_row(Text(fact.region, "bold"))
