@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
     from artifact_inspector.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
-    from artifact_inspector.compiling import CompileResult, KernelRequest, compile_kernel, compile_kernels
+    from artifact_inspector.compiling import (
+        CapturedKernel,
+        CompileResult,
+        KernelRequest,
+        ProgramRun,
+        capture,
+        capture_program,
+        compile_kernel,
+        compile_kernels,
+    )
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
     from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts, WaitFacts
     from artifact_inspector.inspection import inspect_artifact, inspect_cache, read_module
@@ -27,7 +36,16 @@ __version__ = "0.1.0"
 _PLACES = {
     "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),
     "cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
-    "compiling": ("CompileResult", "KernelRequest", "compile_kernel", "compile_kernels"),
+    "compiling": (
+        "CapturedKernel",
+        "CompileResult",
+        "KernelRequest",
+        "ProgramRun",
+        "capture",
+        "capture_program",
+        "compile_kernel",
+        "compile_kernels",
+    ),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
     "inspection": ("inspect_artifact", "inspect_cache", "read_module"),
@@ -40,6 +58,7 @@ __all__ = [
     "Artifact",
     "Cache",
     "CacheError",
+    "CapturedKernel",
     "CompileError",
     "CompileResult",
     "EventKind",
@@ -52,6 +71,7 @@ __all__ = [
     "Pair",
     "ParseError",
     "Problem",
+    "ProgramRun",
     "RegionFacts",
     "RegionWork",
     "RoundFacts",
@@ -61,6 +81,8 @@ __all__ = [
     "UsageError",
     "WaitFacts",
     "__version__",
+    "capture",
+    "capture_program",
     "compile_kernel",
     "compile_kernels",
     "inspect_artifact",

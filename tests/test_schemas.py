@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from typer.testing import CliRunner
 
 from artifact_inspector import cli
 from artifact_inspector.cache import open_cache
+from artifact_inspector.cli import capture as capture_command
 from artifact_inspector.cli import compile as compile_command
+from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
 from artifact_inspector.compiling.compile import CompileResult
+from artifact_inspector.compiling.places import Place
 from artifact_inspector.report.json import SCHEMA_VERSION, as_text, cache_document, findings_document
 from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
 from artifact_inspector.targets import parse_target
@@ -31,6 +35,7 @@ COMMANDS = {
     "bandwidth": ("bandwidth", ["bandwidth", "1x4096@4096x7168", "--time", "0.0003"]),
     "matrix": ("matrix", ["matrix", str(ROOT / "fixtures" / "3.6.0"), "gemv_splitk"]),
     "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
+    "capture": ("captured", ["capture", "--json", "-t", "T4", "python", "script.py"]),
     "demo": ("cache", ["demo", "-t", "T4"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""
@@ -74,6 +79,17 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         CompileResult("softmax", parse_target("MI300X"), 2.0, None, "refused"),
     ]
     monkeypatch.setattr(compile_command, "_compile", lambda *_: rows)
+    t4, launch = parse_target("T4"), Launch((8, 1, 1), "lib/a.py:3", "script.py:9", 2)
+    made = CapturedKernel(
+        "scale", "ab12", t4, {"x": "*fp32:16"}, {"BLOCK": "128"}, {"num_warps": 4, "maxnreg": None}, (launch,),
+        0, Place("lib/a.py:3", "script.py:9"), 0.5, tmp_path / "AB", None, "needs more",
+    )  # fmt: skip
+    refused = dataclasses.replace(made, hash=None, directory=None, message="refused", launches=())
+    runs = [
+        ProgramRun(t4, 0, "", (made, refused), (Note("A grid has a zero.", "script.py:9", (t4,)),), None),
+        ProgramRun(t4, 1, "Traceback", (), (), ("Nothing.", "Do something.")),
+    ]
+    monkeypatch.setattr(capture_command, "_run", lambda *_: runs)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "triton-cache").symlink_to(ROOT / "fixtures" / "3.9.0" / "sm_75", target_is_directory=True)
 

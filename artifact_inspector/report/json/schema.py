@@ -32,6 +32,7 @@ DOCUMENTS: Mapping[str, str] = {
     "matrix": "artifact_inspector.report.json.comparison:MatrixJson",
     "compiled": "artifact_inspector.report.compiled:CompiledJson",
     "bandwidth": "artifact_inspector.report.traffic:BandwidthJson",
+    "captured": "artifact_inspector.report.captured:CapturedJson",
     "error": "artifact_inspector.report.json.error:ErrorJson",
 }
 """Name of a document, as its field `document` has it → module and type."""

@@ -1,0 +1,72 @@
+"""`inspect-kernel capture`: every kernel that a program would launch, for any GPU, with none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out
+from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.compiling import ProgramRun
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def capture(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND…", help="The program, as it is run: -- python train.py --steps 2"),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", "-t", metavar="GPU", help="GPUs to stand in for: sm_90,gfx942,T4 …"),
+    ] = None,
+    out: Out = OUT,
+    configs: Annotated[
+        str,
+        typer.Option(
+            "--configs",
+            metavar="N|all",
+            help="Configurations to compile of each autotuned kernel, spread out.",
+        ),
+    ] = "3",
+    json: Json = False,
+) -> None:
+    """Run a program with no GPU and take every kernel that it would launch, once for each target."""
+    with exit_codes(json=json):
+        from artifact_inspector.report.captured import captured_document, captured_table, failures
+        from artifact_inspector.report.console import show, write
+        from artifact_inspector.report.json import as_text
+
+        runs = _run(command or [], target or DEMO_TARGETS, out, configs)
+        if any(run.status or run.problem for run in runs):
+            show(failures(runs), sys.stderr)
+        if json:
+            write(as_text(captured_document(runs), sys.stdout.encoding), sys.stdout)
+        else:
+            show(captured_table(runs, out), sys.stdout)
+        status = next((run.status for run in runs if run.status), 0)
+        nothing = not any(run.kernels for run in runs)
+        refused = any(kernel.message is not None for run in runs for kernel in run.kernels)
+        if status or nothing or refused:
+            raise typer.Exit(status or FOUND)
+
+
+def _run(command: list[str], targets: list[str], out: Path, configs: str) -> list[ProgramRun]:
+    from artifact_inspector.compiling import capture_program
+    from artifact_inspector.report.selection import parse_targets
+
+    if configs != "all" and not configs.isdecimal():
+        raise UsageError(f"--configs takes a number or all, not {configs!r}.", "Try --configs all.")
+    return capture_program(
+        command,
+        [str(one) for one in parse_targets(targets)],
+        out,
+        configs=None if configs == "all" else int(configs),
+    )

@@ -1,0 +1,84 @@
+"""What a compile was asked for, as a reader writes it: name, signature, constexprs, options.
+
+Source:
+    triton/compiler/compiler.py, `ASTSource`: `signature`, `constants` and `attrs`, in two forms: until Triton
+    3.2 by name and in a descriptor, from 3.3 on by the path of the argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["describe"]
+
+LONGEST_VALUE = 200
+
+
+def describe(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`name`, `signature`, `constexprs` and `options` of a compile.
+
+    Args:
+        src: Triton's `ASTSource`, or the path of a file of IR.
+        gpu: Triton's `GPUTarget`.
+        options: as `triton.compile` gets them.
+    """
+    described: dict[str, Any] = {
+        "name": getattr(getattr(src, "fn", None), "__name__", None) or Path(str(src)).stem,
+        "signature": {},
+        "constexprs": {},
+        "options": _chosen_options(gpu, options or {}),
+    }
+    if not hasattr(src, "fn"):  # a file of IR
+        return described
+    names = src.fn.arg_names
+    declared = {param.name for param in src.fn.params if param.is_constexpr}
+    constants: dict[str, Any] = {}
+    for key, value in src.constants.items():
+        place = (key,) if isinstance(key, str | int) else tuple(key)
+        name = place[0] if isinstance(place[0], str) else names[place[0]]
+        constants[name + "".join(f"[{index}]" for index in place[1:])] = value
+    divisible = _divisible(src.attrs)
+    for index, name in enumerate(names):
+        type_ = src.signature.get(name, "constexpr")
+        if name in constants and name not in declared and constants[name] == 1:
+            described["signature"][name] = f"{'i32' if type_ == 'constexpr' else type_}:1"
+            del constants[name]
+        elif type_ != "constexpr" and name not in constants:
+            described["signature"][name] = f"{type_}:16" if index in divisible else str(type_)
+    described["constexprs"] = {name: _written(value) for name, value in constants.items()}
+    return described
+
+
+def _divisible(attrs: Any) -> set[int]:
+    """Indices of the arguments that 16 divides."""
+    if isinstance(attrs, dict):  # 3.3 and later
+        return {
+            path[0]
+            for path, found in attrs.items()
+            if len(path) == 1 and any(name == "tt.divisibility" for name, _ in found)
+        }
+    return set(attrs.arg_properties.get("tt.divisibility", ()))
+
+
+def _chosen_options(gpu: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of warps, stages and CTAs, and what else is not Triton's default for the target."""
+    from triton.compiler import make_backend
+
+    usual = vars(make_backend(gpu).parse_options({}))
+    always = ("num_warps", "num_stages", "num_ctas")
+    return {
+        name: value if isinstance(value, bool | int | float | str | None) else _written(value)
+        for name, value in options.items()
+        if name in always or (name in usual and usual[name] != value)
+    }
+
+
+def _written(value: Any) -> str:
+    """A constexpr in Python's notation; functions and types by name."""
+    value = getattr(value, "value", value)
+    text = getattr(value, "__name__", None) or (
+        str(value) if type(value).__name__ == "dtype" else repr(value)
+    )
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

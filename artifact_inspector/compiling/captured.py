@@ -1,0 +1,217 @@
+"""What a captured program reported: events as they came, and the kernels that they add up to.
+
+An event is a JSON object with its kind under `event`. A program writes them one by one, from all of its
+processes, so that what was captured until it failed or was stopped is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.places import Place, find_place
+from artifact_inspector.targets import Target, parse_target
+
+__all__ = ["CapturedKernel", "Event", "Launch", "Note", "Recorder", "append_to", "find_kernels", "find_notes"]
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Launches of one kernel from one statement with one grid."""
+
+    grid: tuple[int, ...]
+    """Blocks in x, y and z; with a zero in it nothing would run."""
+    place: str
+    """`file:line` of the launch."""
+    caller: str
+    """`file:line` of the program's own statement that led to it; `place`, where no library stands between."""
+    times: int
+    """How often; at least, where the program was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedKernel:
+    """One kernel that a program would launch on one GPU, as its wrapper and Triton specialised it."""
+
+    name: str
+    """The Python function."""
+    hash: str | None
+    """Triton's own, as in the entry's metadata; None when the compiler refused."""
+    target: Target
+    signature: Mapping[str, str]
+    """Argument → type with its hint, as `compile --signature` takes it: `*fp16:16`, `i32:1`."""
+    constexprs: Mapping[str, str]
+    """Argument → value in Python's notation."""
+    options: Mapping[str, Any]
+    """num_warps, num_stages and num_ctas, and whatever else differs from Triton's default."""
+    launches: tuple[Launch, ...]
+    """Empty where it was only compiled: by `warmup`, or as a configuration that was not chosen."""
+    benchmarked: int
+    """Launches by an autotuner that would have timed it."""
+    compiled_for: Place
+    """The launch that first needed it."""
+    seconds: float
+    """That the compile took; 0 where the cache had it."""
+    directory: Path | None
+    """The entry in the cache; None when the compiler refused."""
+    message: str | None
+    """What the compiler said when it refused, else None."""
+    shortage: str | None
+    """What of the GPU it needs more of than there is, so that a real launch would fail; else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that the stand-in could not do as the GPU would have."""
+
+    text: str
+    place: str | None
+    """`file:line` of the program's own statement, where there is one."""
+    targets: tuple[Target, ...]
+
+
+class Recorder:
+    """Turns what happens in a program into events; threads may share one.
+
+    Args:
+        write: takes each event when it happens.
+    """
+
+    def __init__(self, write: Callable[[Event], None]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._times: dict[str, int] = {}
+        self._launches: dict[str, Event] = {}
+        self._written: set[str] = set()
+
+    def happened(self, event: str, **more: object) -> None:
+        """Write an event."""
+        self._write({"event": event, **more})
+
+    def launched(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
+        """Count a launch; the count is written when it has doubled, and by `finish`."""
+        place = find_place()
+        event = {
+            "event": "launched",
+            "kernel": kernel,
+            "target": str(target),
+            "grid": [int(size) for size in grid],
+            "place": place.line,
+            "caller": place.caller,
+            "benchmark": benchmark,
+            "process": os.getpid(),
+        }
+        key = json.dumps(event)
+        with self._lock:
+            self._launches[key] = event
+            times = self._times[key] = self._times.get(key, 0) + 1
+        if times & (times - 1) == 0:
+            self._write({**event, "times": times})
+        if 0 in grid:
+            self.note("A grid has a zero in it: nothing would run.", target, place.caller)
+
+    def note(self, text: str, target: Target | None = None, place: str | None = None) -> None:
+        """Write what could not be done as on the GPU, once."""
+        event = {
+            "event": "note",
+            "text": text,
+            "place": place,
+            "target": None if target is None else str(target),
+        }
+        key = json.dumps(event)
+        with self._lock:
+            if key in self._written:
+                return
+            self._written.add(key)
+        self._write(event)
+
+    @property
+    def has_launched(self) -> bool:
+        """Whether anything was launched until now."""
+        return bool(self._launches)
+
+    def finish(self) -> None:
+        """Write how often everything was launched in all."""
+        with self._lock:
+            final = [{**event, "times": self._times[key]} for key, event in self._launches.items()]
+        for event in final:
+            if event["process"] == os.getpid():
+                self._write(event)
+
+
+def append_to(path: Path) -> Callable[[Event], None]:
+    """A function that adds events to a file, one JSON line each; processes may share the file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def write(event: Event) -> None:
+        os.write(descriptor, (json.dumps(event) + "\n").encode())
+
+    return write
+
+
+def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
+    """The kernels that events tell of, in the order in which they were first needed.
+
+    A kernel that several processes compiled is one; their launches are added up.
+    """
+    compiled: dict[tuple[str, str], Event] = {}
+    counts: dict[tuple[str, str], dict[tuple[Any, ...], int]] = {}
+    shortages: dict[tuple[str, str], str] = {}
+    for event in events:
+        if "kernel" not in event:
+            continue
+        key = (event["kernel"], event["target"])
+        if event["event"] == "compiled":
+            compiled.setdefault(key, event)
+        elif event["event"] == "shortage":
+            shortages[key] = event["message"]
+        elif event["event"] == "launched":
+            launch = (
+                event["process"], event["benchmark"], tuple(event["grid"]), event["place"], event["caller"]
+            )  # fmt: skip
+            # counts only grow: the last one written is the one that holds
+            counts.setdefault(key, {})[launch] = event["times"]
+    return [_kernel(event, counts.get(key, {}), shortages.get(key)) for key, event in compiled.items()]
+
+
+def find_notes(events: Iterable[Event]) -> list[Note]:
+    """What could not be done as on the GPU: each once, with the targets that it is about."""
+    found: dict[tuple[str, str | None], list[Target]] = {}
+    for event in events:
+        if event["event"] == "note":
+            targets = found.setdefault((event["text"], event["place"]), [])
+            if event["target"] is not None and (target := parse_target(event["target"])) not in targets:
+                targets.append(target)
+    return [Note(text, place, tuple(targets)) for (text, place), targets in found.items()]
+
+
+def _kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str | None) -> CapturedKernel:
+    launches: dict[tuple[tuple[int, ...], str, str], int] = {}
+    benchmarked = 0
+    for (_, benchmark, grid, place, caller), times in counts.items():
+        if benchmark:
+            benchmarked += times
+        else:
+            launches[grid, place, caller] = launches.get((grid, place, caller), 0) + times
+    return CapturedKernel(
+        name=event["name"],
+        hash=None if event["directory"] is None else event["kernel"],
+        target=parse_target(event["target"]),
+        signature=event["signature"],
+        constexprs=event["constexprs"],
+        options=event["options"],
+        launches=tuple(Launch(*launch, times) for launch, times in launches.items()),
+        benchmarked=benchmarked,
+        compiled_for=Place(event["place"], event["caller"]),
+        seconds=event["seconds"],
+        directory=None if event["directory"] is None else Path(event["directory"]),
+        message=event["message"],
+        shortage=shortage,
+    )

@@ -1,0 +1,132 @@
+"""Take every kernel that a block of Python would launch, with no GPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.captured import (
+    CapturedKernel,
+    Event,
+    Note,
+    Recorder,
+    find_kernels,
+    find_notes,
+)
+from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.process import this_interpreter
+from artifact_inspector.errors import UsageError
+from artifact_inspector.targets import Target, parse_target
+
+__all__ = ["CONFIGS", "OUT", "Captured", "capture", "checked_directory"]
+
+CONFIGS = 3
+"""Configurations of an autotuned kernel that are compiled unless more are asked for."""
+OUT = Path("triton-cache")
+
+
+class Captured(list[CapturedKernel]):
+    """The kernels of a `capture` block, there when it has ended; `inspect_cache` reads `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.directory = directory
+        """The Triton cache that they are in."""
+        self.notes: list[Note] = []
+        """What could not be done as on the GPU."""
+
+
+_active = threading.Lock()
+
+
+@contextmanager
+def capture(
+    targets: Iterable[str],
+    out: Path | str = OUT,
+    *,
+    configs: int | None = CONFIGS,
+    time_limit: float = TIME_LIMIT_SECONDS,
+) -> Iterator[Captured]:
+    """Take every kernel that the block would launch, with no GPU.
+
+    Tensors may be on the CPU or on `meta`; made with `device="cuda"`, they are on the CPU and say that they
+    are on `cuda:0`. No launch does anything: what a kernel would have written is zeros or what was there
+    before. Afterwards Triton and torch are as they were.
+
+    The block runs once. It is answered for the first target, and everything that it launches is compiled for
+    the others too; `capture_program` lets a program choose for each target anew.
+
+    Args:
+        targets: as `parse_target` reads them.
+        out: the Triton cache to fill.
+        configs: configurations to compile of an autotuned kernel, spread out; None for all.
+        time_limit: seconds that one compile may take; then it is a row that says so.
+
+    Yields:
+        The list that holds the kernels when the block has ended, by an exception too.
+
+    Raises:
+        UsageError: no target or an unknown one, or a block within a block.
+        CompileError: there is no Triton, or one that cannot be captured.
+    """
+    wanted = tuple(dict.fromkeys(parse_target(text) for text in targets))
+    directory = checked_directory(wanted, Path(out), configs)
+    this_interpreter()
+    if not _active.acquire(blocking=False):
+        raise UsageError(
+            "A capture is running in this process already.", "End its block first; give it all targets."
+        )
+    try:
+        events: list[Event] = []
+        recorder = Recorder(events.append)
+        found = Captured(directory)
+        with _stand_ins(wanted, recorder, directory, configs, time_limit):
+            try:
+                yield found
+            finally:
+                recorder.finish()
+                found.extend(find_kernels(events))
+                found.notes.extend(find_notes(events))
+    finally:
+        _active.release()
+
+
+@contextmanager
+def _stand_ins(
+    targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
+) -> Iterator[None]:
+    from artifact_inspector.compiling.triton_stand_in import TritonStandIn
+
+    stand_ins: list[Any] = [TritonStandIn(targets, recorder, directory, configs, time_limit)]
+    if find_spec("torch") is not None:
+        from artifact_inspector.compiling.torch_stand_in import TorchStandIn
+
+        stand_ins.insert(0, TorchStandIn(targets[0], recorder))
+    try:
+        for stand_in in stand_ins:
+            stand_in.install()
+        yield
+    finally:
+        for stand_in in reversed(stand_ins):
+            stand_in.remove()
+
+
+def checked_directory(targets: Sequence[Target], out: Path, configs: int | None) -> Path:
+    """The cache directory, made if it is missing.
+
+    Raises:
+        UsageError: there are no targets, no configurations or no such directory to be had.
+    """
+    if not targets:
+        raise UsageError("There is no target to capture for.", "Name one: --target sm_90,gfx942")
+    if configs is not None and configs < 1:
+        raise UsageError(f"{configs} configurations are none.", "Give a number from 1 on, or all.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot write to {out}: {error.strerror}.", "Name another directory.") from error
+    return out.resolve()

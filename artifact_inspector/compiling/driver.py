@@ -1,0 +1,207 @@
+"""A driver of Triton's own interface for GPUs that are not there: it launches nothing, and counts.
+
+Source:
+    triton/backends/driver.py, `DriverBase`; triton/backends/nvidia/driver.py, `CudaDriver`, `CudaUtils` and
+    `CudaLauncher`; triton/compiler/compiler.py, `CompiledKernel`. Triton 3.2 to 3.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from artifact_inspector.compiling.devices import Device, device_of
+from artifact_inspector.targets import Target, parse_target
+
+__all__ = ["Launcher", "Refused", "driver_class", "gpu_target", "registers", "target_of"]
+
+_MOST_THREADS = 1024
+
+
+class StandIn(Protocol):
+    """What the driver answers for."""
+
+    @property
+    def targets(self) -> Sequence[Target]:
+        """All of the GPUs."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """The GPU that is answered for at the moment."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """The number of that GPU."""
+        ...
+
+    def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
+        """Count a launch that did nothing."""
+
+    def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
+        """An autotuner's measurement."""
+
+
+class Launcher:
+    """What Triton calls to launch: it counts."""
+
+    launch_cooperative_grid = False
+    launch_pdl = False
+    global_scratch_size = 0
+    profile_scratch_size = 0
+
+    def __init__(self, stand_in: StandIn, metadata: Any) -> None:
+        self._launched = stand_in.launched
+        self._kernel, self._target = metadata.hash, target_of(metadata.target)
+
+    def __call__(self, *args: Any) -> None:
+        """Launch with a grid, a stream and what else a launch takes."""
+        self._launched(self._kernel, self._target, args[:3])
+
+
+class Refused:
+    """Stands for a kernel that did not compile."""
+
+    n_regs = n_spills = 0
+    n_max_threads = _MOST_THREADS
+    function = module = packed_metadata = None
+
+    def __init__(self, stand_in: StandIn, kernel: str, name: str, target: Target) -> None:
+        self.hash, self.name = kernel, name
+        self.asm: dict[str, str] = {}
+        self.metadata = SimpleNamespace(hash=kernel, name=name, target=gpu_target(target), shared=0)
+        self.run = Launcher(stand_in, self.metadata)
+
+    def launch_metadata(self, *_: object) -> None:
+        """Nothing for a profiler."""
+        return
+
+    def _init_handles(self) -> None:
+        return None
+
+    def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
+        return lambda *_args, **_options: self.run(*grid, *(1,) * (3 - len(grid)))
+
+
+class _Utilities:
+    """What Triton and programs ask the vendor's library of a device."""
+
+    def __init__(self, stand_in: StandIn, *, counts_threads: bool) -> None:
+        self._stand_in = stand_in
+        self._counts_threads = counts_threads
+
+    def get_device_properties(self, index: int) -> dict[str, Any]:
+        targets = self._stand_in.targets
+        target = targets[index] if index < len(targets) else targets[0]
+        device: Device = device_of(target)
+        return {
+            "max_shared_mem": device.shared_bytes,
+            "max_num_regs": 65536,
+            "multiprocessor_count": device.multiprocessors,
+            "warpSize": device.warp_size,
+            "sm_clock_rate": 1_500_000,
+            "mem_clock_rate": 1_500_000,
+            "mem_bus_width": 5120,
+            "arch": target.arch,
+        }
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, ...]:
+        handles = (1, 1, *registers(binary))
+        return (*handles, _MOST_THREADS) if self._counts_threads else handles
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        # descriptors, occupancy queries, printf buffers: nothing that a compile depends on
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_args, **_options: 1
+
+
+def driver_class(stand_in: StandIn) -> type:
+    """A class of Triton's driver interface that answers for the targets of `stand_in`."""
+    from triton.backends.driver import DriverBase
+    from triton.compiler.compiler import CompiledKernel
+
+    counts_threads = "n_max_threads" in CompiledKernel._init_handles.__code__.co_names
+
+    class Driver(DriverBase):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.utils = _Utilities(stand_in, counts_threads=counts_threads)
+
+        def launcher_cls(self, src: Any, metadata: Any) -> Launcher:
+            return Launcher(stand_in, metadata)
+
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+        def get_current_target(self) -> Any:
+            return gpu_target(stand_in.target)
+
+        def get_current_device(self) -> int:
+            return stand_in.index
+
+        def set_current_device(self, device: int) -> None:
+            return None
+
+        def get_current_stream(self, device: int | None = None) -> int:
+            return 0
+
+        def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+            return device_of(stand_in.target).capability
+
+        def get_active_torch_device(self) -> Any:
+            import torch
+
+            return torch.device("cuda", 0)
+
+        def get_device_interface(self) -> Any:
+            import torch
+
+            return torch.cuda
+
+        def map_python_to_cpp_type(self, ty: str) -> str:
+            return "void*" if ty.startswith("*") else ty
+
+        def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
+            return args
+
+        def get_benchmarker(self) -> Any:
+            return stand_in.benchmark
+
+        def get_empty_cache_for_benchmark(self) -> Any:
+            import torch
+
+            return torch.zeros(1, dtype=torch.int)
+
+        def clear_cache(self, cache: Any) -> None:
+            return None
+
+    return Driver
+
+
+def target_of(target: Any) -> Target:
+    """Our value for Triton's."""
+    return parse_target(f"{target.backend}:{target.arch}")
+
+
+def gpu_target(target: Target) -> Any:
+    """Triton's value for ours."""
+    from triton.backends.compiler import GPUTarget
+
+    arch = int(target.arch.removeprefix("sm_")) if target.backend == "cuda" else target.arch
+    return GPUTarget(target.backend, arch, target.warp_size)
+
+
+def registers(binary: bytes) -> tuple[int, int]:
+    """Registers per thread and bytes spilled, as loading a binary tells; 32 and 0 where it cannot be read."""
+    from artifact_inspector.binaries import read_cubin, read_hsaco
+    from artifact_inspector.errors import InspectorError
+
+    try:
+        if binary[18:20] == b"\xbe\x00":
+            return read_cubin(binary).registers or 32, 0
+        return read_hsaco(binary).figures.get(".vgpr_count", 32), 0
+    except InspectorError:
+        return 32, 0

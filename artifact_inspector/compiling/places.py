@@ -1,0 +1,67 @@
+"""Where in a program something happens: the file and line that a reader of the program would look for."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+__all__ = ["Place", "find_place"]
+
+_OWN = str(Path(__file__).parent)
+_STANDARD = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
+_INSTALLED = tuple(
+    {
+        f"{path}{os.sep}"
+        for path in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
+    }
+)
+_MACHINERY = ("triton", "torch")
+"""Packages whose frames stand between a program and its launches."""
+
+
+class Place(NamedTuple):
+    """A statement of the running program."""
+
+    line: str
+    """`file:line` of the statement itself; in a library's wrapper, if that is where it stands."""
+    caller: str
+    """`file:line` of the program's own statement that led there: the innermost outside what is installed."""
+
+
+def find_place() -> Place:
+    """Where the program stands that called into Triton, torch or this package."""
+    nearest = caller = made = None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == "<string>":  # `python -c`, or a function that Triton or torch made
+            made = f"{file}:{frame.f_lineno}"
+        elif not _is_machinery(frame, file):
+            nearest = nearest or _shown(file, frame.f_lineno)
+            if not file.startswith(_INSTALLED):
+                caller = _shown(file, frame.f_lineno)
+                break
+        frame = frame.f_back
+    nearest = nearest or made or "?"
+    return Place(nearest, caller or made or nearest)
+
+
+def _is_machinery(frame: FrameType, file: str) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    if file.startswith((_OWN, "<frozen")) or module.partition(".")[0] in _MACHINERY:
+        return True
+    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+
+
+def _shown(file: str, line: int) -> str:
+    """The path from the current directory, or from where packages are installed, else whole."""
+    for root in (*_INSTALLED, f"{os.getcwd()}{os.sep}"):  # noqa: PTH109 - called at every launch
+        if file.startswith(root):
+            file = file[len(root) :]
+            break
+    return f"{file}:{line}"

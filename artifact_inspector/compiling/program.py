@@ -1,0 +1,81 @@
+"""Inside a captured program: the stand-ins take their places when the program imports Triton and torch."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from artifact_inspector.compiling.captured import Recorder, append_to
+from artifact_inspector.errors import CompileError
+from artifact_inspector.targets import parse_target
+
+__all__ = ["stand_in_when_imported"]
+
+CANNOT = 3
+
+
+def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
+    """Let the imports of Triton and torch end with the stand-ins in place.
+
+    Args:
+        settings: `targets`, `directory`, `configs`, `time_limit` as `capture_program` has them, and
+            `events`, the file that takes what happens.
+    """
+    recorder = Recorder(append_to(Path(settings["events"])))
+    recorder.happened("started", process=os.getpid())
+    targets = [parse_target(text) for text in settings["targets"]]
+
+    def triton_stands_in() -> None:
+        from artifact_inspector.compiling.triton_stand_in import TritonStandIn
+
+        directory = Path(settings["directory"])
+        TritonStandIn(targets, recorder, directory, settings["configs"], settings["time_limit"]).install()
+
+    def torch_stands_in() -> None:
+        from artifact_inspector.compiling.torch_stand_in import TorchStandIn
+
+        TorchStandIn(targets[0], recorder).install()
+
+    sys.meta_path.insert(0, _AfterImport({"triton": triton_stands_in, "torch": torch_stands_in}, recorder))
+    atexit.register(recorder.finish)
+
+
+class _AfterImport(MetaPathFinder):
+    """Runs a function when the import of a package has ended."""
+
+    def __init__(self, functions: Mapping[str, Callable[[], None]], recorder: Recorder) -> None:
+        self._functions = dict(functions)
+        self._recorder = recorder
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        function = self._functions.pop(name, None)
+        if function is None:
+            return None
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            self._recorder.happened("missing", module=name, python=sys.executable)
+            self._functions[name] = function
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_call(module: ModuleType) -> None:
+            execute(module)
+            self._recorder.happened("imported", module=name, version=getattr(module, "__version__", "?"))
+            try:
+                function()
+            except CompileError as error:
+                self._recorder.happened("failed", message=error.message, remedy=error.remedy)
+                sys.exit(CANNOT)
+
+        spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,48 @@
+"""Python runs this before the program that is captured: its directory stands first in PYTHONPATH.
+
+Whatever starts Python under the program, by whatever name, is captured too. The interpreter need not be ours:
+what the stand-in imports is found where it lies.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+
+SETTING = "INSPECT_KERNEL_CAPTURE"
+
+
+class _Ours(MetaPathFinder):
+    """Finds packages where they lie."""
+
+    def __init__(self, places: "dict[str, str]") -> None:
+        self.places = places
+
+    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+        return PathFinder.find_spec(name, [self.places[name]]) if name in self.places else None
+
+
+def _next_sitecustomize() -> None:
+    """Run the one that would have run, had this not stood in front of it."""
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - may be a very old Python
+    paths = [path for path in sys.path if os.path.abspath(path) != here]  # noqa: PTH100
+    spec = PathFinder.find_spec("sitecustomize", paths)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+if os.environ.get(SETTING):
+    settings = json.loads(os.environ[SETTING])
+    if sys.version_info < (3, 10):  # noqa: UP036 - the program's own interpreter
+        sys.exit("inspect-kernel capture needs Python 3.10 or newer, and this is " + sys.version.split()[0])
+    # the interpreter may have another version of this package; of others, its own is as good
+    sys.meta_path.insert(0, _Ours(settings["own"]))
+    sys.meta_path.append(_Ours(settings["others"]))
+    from artifact_inspector.compiling.program import stand_in_when_imported
+
+    stand_in_when_imported(settings)
+    _next_sitecustomize()

@@ -1,0 +1,392 @@
+"""torch answering for a GPU that is not there: tensors live on the CPU and say that they are on `cuda:0`.
+
+Three kinds of answers: what `torch.cuda` says of the device, where tensors are made and say that they are,
+and operators that are registered for CUDA alone. They are set for the whole process, because a mode that
+intercepts calls is off inside of backward passes and custom operators.
+
+Source:
+    torch/cuda/__init__.py; torch/library.py; torch/utils/_device.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from artifact_inspector.compiling.captured import Recorder
+from artifact_inspector.compiling.devices import device_of
+from artifact_inspector.compiling.patches import Patches
+from artifact_inspector.compiling.places import find_place
+from artifact_inspector.targets import Target
+
+__all__ = ["TorchStandIn"]
+
+_CUDA = re.compile(r"(cuda|hip)(:\d+)?")
+_FACTORIES = (
+    "arange", "asarray", "as_tensor", "bartlett_window", "blackman_window", "empty_permuted", "eye",
+    "frombuffer", "full", "full_like", "hamming_window", "hann_window", "kaiser_window", "linspace", "load",
+    "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "randperm", "scalar_tensor", "sparse_coo_tensor", "sparse_csr_tensor", "tensor",
+    "tril_indices", "triu_indices", "zeros", "zeros_like",
+)  # fmt: skip
+_METHODS = ("new_full", "new_ones", "new_tensor", "new_zeros")
+_READS = ("item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", "__index__")
+
+
+class TorchStandIn:
+    """torch as it would be with a GPU in the machine, from `install` to `remove`.
+
+    Args:
+        target: the GPU.
+        recorder: is told where the program reads back what no kernel has written.
+    """
+
+    def __init__(self, target: Target, recorder: Recorder) -> None:
+        self.target = target
+        self.recorder = recorder
+        self._patches = Patches()
+
+    def install(self) -> None:
+        """Put the answers in place."""
+        import torch
+
+        self._device = torch.device("cuda", 0)
+        self._cpu = torch.device("cpu")
+        self._answer_for_device(torch)
+        self._place_tensors(torch)
+        self._make_tensors(torch)
+        self._dispatch_operators(torch)
+        self._watch_reads(torch)
+
+    def remove(self) -> None:
+        """Put everything back as it was."""
+        self._patches.undo()
+
+    def _answer_for_device(self, torch: Any) -> None:
+        """`torch.cuda`, `torch.version` and `torch.accelerator`, as with the device."""
+        device = device_of(self.target)
+        is_hip = self.target.backend == "hip"
+        properties = _properties(self.target)
+        newest = is_hip or device.capability >= (8, 0)
+        answers: dict[str, Any] = {
+            "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True,
+            "init": None, "_lazy_init": None, "set_device": None, "get_device_capability": device.capability,
+            "get_device_name": device.name, "get_device_properties": properties, "synchronize": None,
+            "empty_cache": None, "is_current_stream_capturing": False, "memory_allocated": 0,
+            "max_memory_allocated": 0, "memory_reserved": 0, "max_memory_reserved": 0, "memory_stats": {},
+            "mem_get_info": (device.memory_bytes, device.memory_bytes), "is_bf16_supported": newest,
+            "is_tf32_supported": newest, "can_device_access_peer": False, "manual_seed": None,
+            "manual_seed_all": None, "reset_peak_memory_stats": None, "ipc_collect": None,
+            "_maybe_exchange_device": 0, "_exchange_device": 0, "set_rng_state": None, "_is_compiled": True,
+            "get_arch_list": [self.target.arch], "set_stream": None, "_device_count_nvml": 1,
+            "_get_device_properties": properties,
+        }  # fmt: skip
+        cuda = torch.cuda
+        for name, answer in answers.items():
+            if hasattr(cuda, name):
+                self._patches.set(cuda, name, lambda *_args, _answer=answer, **_options: _answer)
+        self._patches.set(
+            cuda, "get_rng_state", lambda *_args, **_options: torch.zeros(16, dtype=torch.uint8)
+        )
+        self._patches.set(cuda, "default_generators", (_Generator(self._device, torch),))
+        stream = _stream_class(self._device)
+        for name, value in {
+            "Stream": stream, "ExternalStream": stream, "Event": _Event, "device": _Context,
+            "device_of": _Context, "_DeviceGuard": _Context, "stream": _Context, "StreamContext": _Context,
+            "CUDAGraph": _Graph, "graph": _Context, "current_stream": stream, "default_stream": stream,
+        }.items():  # fmt: skip
+            self._patches.set(cuda, name, value)
+        self._patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)
+        self._patches.set(torch.version, "hip", "6.4.43482" if is_hip else None)
+        self._patches.set(torch.version, "cuda", None if is_hip else "12.9")
+        self._patches.set(torch.backends.cuda, "is_built", lambda: True)
+        accelerator = getattr(torch, "accelerator", None)
+        for name, answer in {
+            "current_accelerator": torch.device("cuda"), "is_available": True, "device_count": 1,
+            "current_device_index": 0, "current_device_idx": 0, "synchronize": None, "set_device_index": None,
+        }.items():  # fmt: skip
+            if hasattr(accelerator, name):
+                self._patches.set(accelerator, name, lambda *_args, _answer=answer, **_options: _answer)
+        if hasattr(accelerator, "current_stream"):
+            self._patches.set(accelerator, "current_stream", stream)
+        if hasattr(accelerator, "device_index"):
+            self._patches.set(accelerator, "device_index", _Context)
+
+    def _place_tensors(self, torch: Any) -> None:
+        """Tensors on the CPU say that they are on the GPU; those on `meta` stay there."""
+        tensor, device = torch.Tensor, self._device
+        true_device = torch._C.TensorBase.device.__get__
+
+        def place(self: Any) -> Any:
+            true = true_device(self)
+            return device if true.type == "cpu" else true
+
+        for name, value in {
+            "device": property(place),
+            "is_cuda": property(lambda _: True),
+            "is_cpu": property(lambda _: False),
+            "get_device": lambda _: 0,
+            "cuda": lambda tensor, *_args, **_options: tensor,
+            "pin_memory": lambda tensor, *_args, **_options: tensor,
+            "is_pinned": lambda *_args, **_options: True,
+            "record_stream": lambda *_args: None,
+        }.items():
+            self._patches.set(tensor, name, value)
+        module = torch.nn.Module
+        self._patches.set(module, "cuda", lambda module, *_args, **_options: module)
+
+    def _make_tensors(self, torch: Any) -> None:
+        """What asks for a tensor on the GPU gets one on the CPU; memory that is not set holds zeros."""
+        tensor = torch.Tensor
+        for name in _FACTORIES:
+            if hasattr(torch, name):
+                self._patches.set(torch, name, self._on_cpu(getattr(torch, name)))
+        for name in _METHODS:
+            self._patches.set(tensor, name, self._on_cpu(getattr(tensor, name)))
+        for owner in (tensor, torch.nn.Module):
+            self._patches.set(owner, "to", self._on_cpu(owner.to, takes_index=True))
+        # a kernel that never ran left nothing there, and wrappers read lengths and indices back
+        for owner, name in (
+            (torch, "empty"), (torch, "empty_like"), (torch, "empty_strided"),
+            (tensor, "new_empty"), (tensor, "new_empty_strided"),
+        ):  # fmt: skip
+            self._patches.set(owner, name, self._on_cpu(getattr(owner, name), zeroed=True))
+        guards = torch._C._dynamo.guards
+        if hasattr(guards, "_empty_strided_cuda"):
+            strided = torch._C._dynamo.guards._empty_strided_cpu
+            self._patches.set(guards, "_empty_strided_cuda", lambda *args: strided(*args).zero_())
+        from torch.utils._device import DeviceContext as context  # noqa: N813
+
+        init = context.__init__
+        self._patches.set(context, "__init__", lambda self_, device: init(self_, self._fixed(device)))
+        autocast = torch.amp.autocast_mode.autocast
+        begin = autocast.__init__
+
+        def cast_on_cpu(self_: Any, device_type: str, dtype: Any = None, *args: Any, **options: Any) -> None:
+            if device_type == "cuda":
+                device_type, dtype = "cpu", torch.float16 if dtype is None else dtype
+            begin(self_, device_type, dtype, *args, **options)
+
+        self._patches.set(autocast, "__init__", cast_on_cpu)
+        for name in ("is_autocast_enabled", "get_autocast_dtype"):
+            asked = getattr(torch, name)
+            self._patches.set(torch, name, lambda *_args, _asked=asked: _asked("cpu"))
+        self._patches.set(torch, "get_autocast_gpu_dtype", lambda: torch.get_autocast_dtype("cpu"))
+        generator = torch.Generator
+
+        class CpuGenerator(generator):  # type: ignore[misc, valid-type]
+            def __new__(cls, device: Any = None) -> Any:
+                return generator.__new__(cls)
+
+        self._patches.set(torch, "Generator", CpuGenerator)
+
+    def _dispatch_operators(self, torch: Any) -> None:
+        """Operators registered for CUDA alone serve tensors that are on the CPU."""
+        library = torch.library
+        implement, custom_op, register = (
+            library.Library.impl, library.custom_op, library.register_kernel,
+        )  # fmt: skip
+
+        def impl(
+            self_: Any, name: Any, function: Any, dispatch_key: str = "", *args: Any, **options: Any
+        ) -> Any:
+            key = "CPU" if dispatch_key in ("CUDA", "HIP") else dispatch_key
+            return implement(self_, name, function, key, *args, **options)
+
+        def for_any_device(
+            name: Any, function: Any = None, /, *, device_types: Any = None, **options: Any
+        ) -> Any:
+            return custom_op(name, function, device_types=None, **options)
+
+        def for_cpu(operator: Any, device_types: Any, function: Any = None, /, **options: Any) -> Any:
+            asked = (device_types,) if isinstance(device_types, str) else device_types
+            if asked is not None and "cuda" in asked and "cpu" not in asked:
+                device_types = "cpu"
+            return register(operator, device_types, function, **options)
+
+        self._patches.set(library.Library, "impl", impl)
+        self._patches.set(library, "custom_op", for_any_device)
+        self._patches.set(library, "register_kernel", for_cpu)
+
+    def _watch_reads(self, torch: Any) -> None:
+        """Tell where values are read back after a launch: they are none that a kernel wrote."""
+        for name in _READS:
+            self._patches.set(torch.Tensor, name, self._watched(getattr(torch.Tensor, name), name))
+        for name in ("allclose", "equal"):
+            self._patches.set(torch, name, self._watched(getattr(torch, name), name))
+
+    def _watched(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def read(*args: Any, **options: Any) -> Any:
+            if self.recorder.has_launched:
+                place = find_place()
+                self.recorder.note(
+                    f"Values are read back after a launch ({name.strip('_')}): no kernel ran, so what one "
+                    "would have written is zero, or what was there before.",
+                    None,
+                    place.line,
+                )
+            return function(*args, **options)
+
+        return read
+
+    def _fixed(self, value: Any) -> Any:
+        """The CPU for a GPU; anything else as it is."""
+        import torch
+
+        if isinstance(value, torch.device):
+            return self._cpu if value.type == "cuda" else value
+        return "cpu" if isinstance(value, str) and _CUDA.fullmatch(value) else value
+
+    def _on_cpu(
+        self, function: Callable[..., Any], *, zeroed: bool = False, takes_index: bool = False
+    ) -> Callable[..., Any]:
+        """A function that makes or moves tensors, with the CPU wherever the GPU is named.
+
+        Args:
+            zeroed: what it makes would hold whatever was there before.
+            takes_index: its first argument may be the number of a GPU.
+        """
+
+        @functools.wraps(function)
+        def make(*args: Any, **options: Any) -> Any:
+            args = tuple(self._fixed(value) for value in args)
+            if takes_index and len(args) > 1 and type(args[1]) is int:
+                args = (args[0], self._cpu, *args[2:])
+            for name in ("device", "map_location"):
+                if name in options:
+                    value = options[name]
+                    options[name] = self._cpu if type(value) is int else self._fixed(value)
+            options.pop("pin_memory", None)
+            made = function(*args, **options)
+            return made.zero_() if zeroed and not made.is_meta and not made.requires_grad else made
+
+        return make
+
+
+def _properties(target: Target) -> SimpleNamespace:
+    """As `torch.cuda.get_device_properties`."""
+    device = device_of(target)
+    is_hip = target.backend == "hip"
+    return SimpleNamespace(
+        name=device.name,
+        major=device.capability[0],
+        minor=device.capability[1],
+        multi_processor_count=device.multiprocessors,
+        total_memory=device.memory_bytes,
+        L2_cache_size=device.l2_bytes,
+        warp_size=device.warp_size,
+        regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=device.threads_per_multiprocessor,
+        max_threads_per_block=1024,
+        shared_memory_per_block=min(device.shared_bytes, 48 * 1024) if not is_hip else device.shared_bytes,
+        shared_memory_per_block_optin=device.shared_bytes,
+        shared_memory_per_multiprocessor=device.shared_bytes + (0 if is_hip else 1024),
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        clock_rate=1_500_000,
+        memory_clock_rate=1_500_000,
+        memory_bus_width=5120,
+        gcnArchName=f"{target.arch}:sramecc+:xnack-" if target.arch.startswith("gfx9") else target.arch,
+        uuid="GPU-00000000-0000-0000-0000-000000000000",
+        pci_bus_id=0,
+        pci_device_id=0,
+        pci_domain_id=0,
+    )
+
+
+class _Context:
+    """`torch.cuda.device`, `stream` and `graph`: nothing to enter."""
+
+    idx = prev_idx = 0
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        return None
+
+    def __enter__(self) -> _Context:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class _Event:
+    """Nothing takes time that nothing does: a millisecond between any two."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        return None
+
+    def record(self, *_: object) -> None:
+        return None
+
+    wait = synchronize = record
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: object) -> float:
+        return 1.0
+
+
+class _Graph:
+    """A CUDA graph of launches that do nothing."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        return None
+
+    def replay(self, *_args: object, **_options: object) -> None:
+        return None
+
+    capture_begin = capture_end = reset = enable_debug_mode = debug_dump = replay
+
+    def pool(self) -> tuple[int, int]:
+        return (0, 0)
+
+
+class _Generator:
+    """The generator of a GPU's random numbers; its state is a seed and an offset."""
+
+    def __init__(self, device: Any, torch: Any) -> None:
+        self.device = device
+        self._state = torch.zeros(16, dtype=torch.uint8)
+
+    def get_state(self) -> Any:
+        return self._state
+
+    def set_state(self, state: Any) -> None:
+        return None
+
+    def initial_seed(self) -> int:
+        return 0
+
+    seed = initial_seed
+
+    def manual_seed(self, _: int) -> _Generator:
+        return self
+
+
+def _stream_class(device: Any) -> type:
+    class Stream(_Context):
+        """A stream on which nothing waits."""
+
+        cuda_stream = device_index = stream_id = 0
+
+        @property
+        def device(self) -> Any:
+            return device
+
+        def query(self) -> bool:
+            return True
+
+        def synchronize(self, *_: object) -> None:
+            return None
+
+        wait_stream = wait_event = synchronize
+
+        def record_event(self, event: _Event | None = None) -> _Event:
+            return event or _Event()
+
+    return Stream

@@ -1,0 +1,358 @@
+"""Triton answering for GPUs that are not there: its own driver interface, with launches that do nothing.
+
+The program's own wrappers choose arguments, grid and configuration; Triton itself specialises and compiles;
+only the launch is missing. Written for the interfaces of Triton 3.2 to 3.9.
+
+Source:
+    triton/backends/driver.py, `DriverBase`; triton/runtime/jit.py, `JITFunction.run`;
+    triton/runtime/autotuner.py, `Autotuner`; triton/compiler/compiler.py, `CompiledKernel._init_handles`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.asking import describe
+from artifact_inspector.compiling.captured import Recorder
+from artifact_inspector.compiling.driver import (
+    Launcher,
+    Refused,
+    driver_class,
+    gpu_target,
+    registers,
+    target_of,
+)
+from artifact_inspector.compiling.forking import Work, run
+from artifact_inspector.compiling.patches import Patches
+from artifact_inspector.compiling.places import find_place
+from artifact_inspector.compiling.publishing import entry_metadata
+from artifact_inspector.errors import CompileError
+from artifact_inspector.targets import Target
+
+__all__ = ["OLDEST", "TritonStandIn"]
+
+OLDEST = (3, 2)
+_VENDORS = {"cuda": "nvidia", "hip": "amd"}
+
+
+class TritonStandIn:
+    """Triton as it would be with some GPUs in the machine, from `install` to `remove`.
+
+    Args:
+        targets: the GPUs. What a program asks of its GPU is answered for the first; every launch is
+            compiled for all of them.
+        recorder: is told of every compile, launch and shortage.
+        directory: the Triton cache to fill.
+        configs: how many configurations of an autotuned kernel are compiled, spread out; None for all.
+        time_limit: seconds that one compile may take.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        recorder: Recorder,
+        directory: Path,
+        configs: int | None,
+        time_limit: float,
+    ) -> None:
+        self.targets = tuple(targets)
+        self.recorder = recorder
+        self.directory = directory
+        self.configs = configs
+        self.time_limit = time_limit
+        self._patches = Patches()
+        self._seen: set[int] = set()
+        self._lock = threading.RLock()
+        self._thread = threading.local()
+        self._refused = itertools.count(1)
+        self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._index = 0
+
+    def install(self) -> None:
+        """Put the stand-in in the driver's place.
+
+        Raises:
+            CompileError: this Triton is too old, or is set to interpret kernels rather than compile them.
+        """
+        import triton
+        from triton.compiler import compiler
+        from triton.runtime import autotuner, jit
+        from triton.runtime.driver import driver
+
+        if tuple(int(part) for part in triton.__version__.split(".")[:2]) < OLDEST:
+            raise CompileError(
+                f"Triton {triton.__version__} is too old to be captured.",
+                "Use Triton 3.2 or newer; `inspect-kernel compile` reaches older ones.",
+            )
+        if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
+            raise CompileError(
+                "TRITON_INTERPRET is set: kernels are interpreted, and none would be compiled.", "Unset it."
+            )
+        self._patches.keep(driver)
+        stand_in = driver_class(self)
+        backends = triton.backends.backends
+        vendor = _VENDORS[self.targets[0].backend]
+        # Inductor makes its own driver from here
+        self._patches.set_item(
+            backends, vendor, type(backends[vendor])(compiler=backends[vendor].compiler, driver=stand_in)
+        )
+        driver.set_active(stand_in())
+        self._patches.set_item(os.environ, "TRITON_CACHE_DIR", str(self.directory))
+        compile_ = self._compiling(compiler.compile)
+        for module in (triton, triton.compiler, compiler):
+            self._patches.set(module, "compile", compile_)
+        self._patches.set(jit.JITFunction, "run", self._running(jit.JITFunction.run))
+        tuner = autotuner.Autotuner
+        self._patches.set(tuner, "run", self._tuning(tuner.run))
+        self._patches.set(tuner, "prune_configs", self._pruning(tuner.prune_configs))
+        kernel = compiler.CompiledKernel
+        self._patches.set(kernel, "_init_handles", self._loading(kernel._init_handles))
+        for name in ("do_bench", "do_bench_cudagraph", "do_bench_cudagraph_proton"):
+            if hasattr(triton.testing, name):
+                self._patches.set(triton.testing, name, _take_no_time)
+
+    def remove(self) -> None:
+        """Put everything back as it was."""
+        for kernel in self._kernels:
+            kernel.module = None  # or the real driver would be asked to unload what it never loaded
+        self._patches.undo()
+        self._seen.clear()
+
+    @property
+    def target(self) -> Target:
+        """The GPU that is answered for at the moment."""
+        return self.targets[self._index]
+
+    @property
+    def index(self) -> int:
+        """The number of that GPU, by which Triton keeps what it compiled apart."""
+        return self._index
+
+    def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
+        """Count a launch that did nothing."""
+        self.recorder.launched(kernel, target, grid, benchmark=self._benchmarking)
+
+    def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
+        """An autotuner's measurement: the kernel is compiled, and takes as long as every other."""
+        before, self._thread.benchmarking = self._benchmarking, True
+        try:
+            return _take_no_time(call, *args, **options)
+        finally:
+            self._thread.benchmarking = before
+
+    @property
+    def _benchmarking(self) -> bool:
+        return getattr(self._thread, "benchmarking", False)
+
+    @contextmanager
+    def _as(self, index: int) -> Iterator[None]:
+        before, self._index = self._index, index
+        try:
+            yield
+        finally:
+            self._index = before
+
+    def _first_time(self, owner: Any) -> bool:
+        """Whether an object is new here; if so its attributes will come back."""
+        if id(owner) in self._seen:
+            return False
+        self._seen.add(id(owner))
+        self._patches.keep(owner)  # which keeps it alive, too: its id stays its own
+        return True
+
+    def _running(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`JITFunction.run` for every target, with caches of its own."""
+
+        def run_for_all(function: Any, *args: Any, **options: Any) -> Any:
+            with self._lock:
+                if self._first_time(function):
+                    _forget_compiled(function)
+                results = []
+                for index, target in enumerate(self.targets):
+                    with self._as(index):
+                        if "binder" in vars(function) and len(self.targets) > 1:
+                            vars(function)["binder"] = None  # Triton 3.2 has one for all targets
+                        try:
+                            results.append(original(function, *args, **options))
+                        except Exception as error:
+                            if index == 0:
+                                raise
+                            # options of one vendor are no options of the other
+                            self._refuse(function.__name__, target, f"{type(error).__name__}: {error}")
+                return results[0]
+
+        return run_for_all
+
+    def _tuning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`Autotuner.run` that measures nothing, and remembers nothing of it."""
+
+        def run_untimed(tuner: Any, *args: Any, **options: Any) -> Any:
+            with self._lock:
+                if self._first_time(tuner):
+                    vars(tuner).update(cache={}, cache_results=False, do_bench=self.benchmark)
+            return original(tuner, *args, **options)
+
+        return run_untimed
+
+    def _pruning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`Autotuner.prune_configs` that leaves a few configurations, spread out."""
+
+        def prune_to_few(tuner: Any, *args: Any, **options: Any) -> list[Any]:
+            found = list(original(tuner, *args, **options))
+            if self.configs is None or len(found) <= self.configs:
+                return found
+            name = getattr(tuner.base_fn, "__name__", "a kernel")
+            self.recorder.note(
+                f"{name} is tuned over {len(found)} configurations; {self.configs} of them were compiled "
+                "(--configs all compiles every one)."
+            )
+            return spread(found, self.configs)
+
+        return prune_to_few
+
+    def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`CompiledKernel._init_handles` that notes a kernel too big for the GPU and goes on."""
+        from triton.runtime.errors import OutOfResources
+
+        def load_anyway(kernel: Any) -> None:
+            try:
+                original(kernel)
+            except OutOfResources as error:
+                target = target_of(kernel.metadata.target)
+                self.recorder.happened(
+                    "shortage", kernel=kernel.hash, target=str(target), message=_shortage(error)
+                )
+                if self._benchmarking:
+                    raise  # the autotuner takes another configuration
+                launcher = Launcher(self, kernel.metadata)
+                vars(kernel)["_run" if "_run" in vars(kernel) else "run"] = launcher
+                kernel.module = kernel.function = 1
+                kernel.n_regs, kernel.n_spills = registers(kernel.kernel)
+
+        return load_anyway
+
+    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`triton.compile` that tries it in a child first, and reports what came of it."""
+
+        def compile(src: Any, target: Any = None, options: Any = None, **more: Any) -> Any:
+            wanted = self.target if target is None else target_of(target)
+            # the program may have set another one
+            os.environ["TRITON_CACHE_DIR"] = str(self.directory)
+
+            def attempt(staging: Path) -> str:
+                os.environ["TRITON_CACHE_DIR"] = str(staging)
+                return _entry(original(src, target=target, options=options, **more).hash).name
+
+            seconds = 0.0
+            described = describe(src, gpu_target(wanted), options)
+            if not self._is_cached(lambda: original(src, target=target, options=options, **more)):
+                work = Work({}, "", self.directory, attempt)
+                (row,) = run([work], workers=1, time_limit=self.time_limit)
+                seconds = row["seconds"]
+                if row["message"] is not None:
+                    message = "\n".join(filter(None, (row["message"], row["remedy"])))
+                    return self._refuse(described.pop("name"), wanted, message, seconds, **described)
+            # read back from the cache
+            kernel = original(src, target=target, options=options, **more)
+            self._kernels.add(kernel)
+            directory = str(_entry(kernel.hash))
+            self._report(kernel.hash, wanted, seconds=seconds, directory=directory, message=None, **described)
+            return kernel
+
+        return compile
+
+    def _is_cached(self, compile: Callable[[], object]) -> bool:
+        """Whether the cache has what a compile would make; nothing is compiled."""
+        from triton.compiler import compiler
+
+        def stop(key: str) -> None:
+            raise _KeyMadeError(key)
+
+        with self._lock:
+            manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
+            try:
+                compile()
+            except _KeyMadeError as made:
+                return entry_metadata(Path(manager(made.args[0]).cache_dir)) is not None
+            except Exception:  # noqa: BLE001 - options that Triton refuses: the child will say so
+                return False
+            finally:
+                compiler.get_cache_manager = manager
+        return False
+
+    def _refuse(
+        self, name: str, target: Target, message: str, seconds: float = 0.0, **described: Any
+    ) -> Refused:
+        """Report a refusal; what stands for the kernel, so that the program goes on to its next.
+
+        Raises:
+            OutOfResources: an autotuner asked, which then takes another configuration.
+        """
+        from triton.runtime.errors import OutOfResources
+
+        kernel = f"refused {os.getpid()} {next(self._refused)}"
+        described = {"signature": {}, "constexprs": {}, "options": {}, **described}
+        self._report(kernel, target, name=name, seconds=seconds, directory=None, message=message, **described)
+        if self._benchmarking:
+            raise OutOfResources(0, 0, f"compiler: {message}")
+        return Refused(self, kernel, name, target)
+
+    def _report(self, kernel: str, target: Target, **described: Any) -> None:
+        place = find_place()
+        self.recorder.happened(
+            "compiled", kernel=kernel, target=str(target), place=place.line, caller=place.caller, **described
+        )
+
+
+class _KeyMadeError(Exception):
+    """Raised out of `triton.compile` when it has made the key and asks for the cache; holds the key."""
+
+
+def spread(found: Sequence[Any], wanted: int) -> list[Any]:
+    """So many of a list, evenly spaced, the first and the last among them.
+
+    Example:
+        >>> spread(range(10), 4), spread(range(3), 1)
+        ([0, 3, 6, 9], [0])
+    """
+    if wanted == 1:
+        return [found[0]]
+    return [found[round(place * (len(found) - 1) / (wanted - 1))] for place in range(wanted)]
+
+
+def _take_no_time(call: Callable[[], object], *_: object, **options: Any) -> Any:
+    """As `triton.testing.do_bench`: the call is made once, and every time is a millisecond."""
+    call()
+    quantiles = options.get("quantiles")
+    if quantiles:
+        return [1.0] * len(quantiles)
+    return [1.0] if options.get("return_mode") == "all" else 1.0
+
+
+def _forget_compiled(function: Any) -> None:
+    """Let a JITFunction start anew: what it compiled for a real GPU is none of ours."""
+    state = vars(function)
+    if "device_caches" in state:  # 3.3 and later
+        state["device_caches"] = defaultdict(function.create_binder)
+    if "cache" in state:
+        state["cache"] = defaultdict(dict)
+    if "binder" in state:
+        state["binder"] = None
+
+
+def _entry(kernel: str) -> Path:
+    from triton.runtime.cache import get_cache_manager
+
+    return Path(get_cache_manager(kernel).cache_dir)
+
+
+def _shortage(error: Any) -> str:
+    return f"needs {error.required} of {error.name}, and the GPU has {error.limit}"

@@ -1,0 +1,226 @@
+"""What was captured of a program: a row for each kernel and target, and what could not be faked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.compiling import ProgramRun
+from artifact_inspector.compiling.captured import CapturedKernel, Note
+from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
+
+__all__ = ["CapturedJson", "captured_document", "captured_table", "failures"]
+
+HASH_CHARACTERS = 6
+MOST_CONSTANTS = 40
+"""Characters of constexprs in a row; the JSON has them whole."""
+
+
+class LaunchJson(TypedDict):
+    """Launches of one kernel from one statement with one grid."""
+
+    grid: list[int]
+    """Blocks in x, y and z."""
+    place: str
+    """`file:line` of the launch, in a library's wrapper if it stands there."""
+    caller: str
+    """`file:line` of the program's own statement that led to it."""
+    times: int
+
+
+class CapturedKernelJson(TypedDict):
+    """One kernel that a program would launch on one GPU."""
+
+    kernel: str
+    target: str
+    """Its architecture, as `sm_80` or `gfx942`."""
+    hash: str | None
+    """Triton's own; null when the compiler refused."""
+    signature: dict[str, str]
+    """Argument → type with its hint, as `inspect-kernel compile --signature` takes it."""
+    constexprs: dict[str, str]
+    """Argument → value in Python's notation."""
+    options: dict[str, str | int | float | bool | None]
+    """num_warps, num_stages and num_ctas, and whatever else differs from Triton's default."""
+    launches: list[LaunchJson]
+    """Empty where it was only compiled."""
+    benchmarked: int
+    """Launches by an autotuner that would have timed it."""
+    compiled_for: str
+    """`file:line` of the launch that first needed it."""
+    seconds: float
+    directory: str | None
+    """The entry in the cache; null when the compiler refused."""
+    message: str | None
+    """What the compiler said when it refused."""
+    shortage: str | None
+    """What of the GPU it needs more of than there is, so that a real launch would fail."""
+
+
+class ProgramRunJson(TypedDict):
+    """How the program ran for one target."""
+
+    target: str
+    status: int
+    """Its exit status."""
+    problem: str | None
+    """Why nothing was captured, or what the program lacked."""
+
+
+class NoteJson(TypedDict):
+    """Something that could not be done as on the GPU."""
+
+    text: str
+    place: str | None
+    """`file:line` of the program's statement."""
+
+
+class CapturedJson(TypedDict):
+    """What a program would launch: `inspect-kernel capture --json`."""
+
+    schema_version: SchemaVersion
+    document: Literal["captured"]
+    captured: list[CapturedKernelJson]
+    runs: list[ProgramRunJson]
+    notes: list[NoteJson]
+
+
+def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
+    """Kernels by target with their launches, then refusals, shortages and notes."""
+    kernels = [kernel for run in runs for kernel in run.kernels]
+    targets = ", ".join(run.target.arch for run in runs)
+    if not kernels:
+        return Group(Text(f"Nothing was captured for {targets}", "bold"), *_notes(_merged(runs)))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading, right in (
+        ("kernel", False), ("hash", False), ("target", False), ("w", True), ("st", True),
+        ("constants", False), ("launches", True), ("grid", False), ("launched at", False),
+    ):  # fmt: skip
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for kernel in kernels:
+        table.add_row(*_row(kernel))
+    done = sum(kernel.directory is not None for kernel in kernels)
+    parts: list[RenderableType] = [
+        Text(f"{done} of {len(kernels)} kernels captured for {targets} into {out}", "bold"), "", table
+    ]  # fmt: skip
+    for kernel in kernels:
+        if kernel.message is not None:
+            parts.append(Text(f"\n{kernel.name} for {kernel.target} was refused:", "bold red"))
+            parts.append(Padding(Text(kernel.message), (0, 0, 0, 2)))
+    short = list(dict.fromkeys(f"{k.name} for {k.target} {k.shortage}" for k in kernels if k.shortage))
+    if short:
+        parts.append(Text("\nToo big to be launched, though compiled:", "bold"))
+        parts.extend(Padding(Text(line), (0, 0, 0, 2)) for line in short)
+    return Group(*parts, *_notes(_merged(runs)))
+
+
+def captured_document(runs: Sequence[ProgramRun]) -> CapturedJson:
+    """The same as JSON."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "document": "captured",
+        "captured": [_kernel_json(kernel) for run in runs for kernel in run.kernels],
+        "runs": [
+            {
+                "target": run.target.arch,
+                "status": run.status,
+                "problem": None if run.problem is None else " ".join(filter(None, run.problem)),
+            }
+            for run in runs
+        ],
+        "notes": [{"text": note.text, "place": note.place} for note in _merged(runs)],
+    }
+
+
+def failures(runs: Sequence[ProgramRun]) -> RenderableType:
+    """What went wrong with the program, and what it printed where that was not seen yet."""
+    parts: list[RenderableType] = []
+    for run in runs:
+        ended = f"The program ended with exit status {run.status} for {run.target}."
+        if run.status:
+            if run.output.strip():
+                parts.append(Text(run.output.rstrip()))
+            parts.append(Text(ended, "bold red"))
+        if run.problem is not None and (run is runs[0] or run.problem != runs[0].problem):
+            parts.append(Text(run.problem[0], "bold"))
+            if run.problem[1] is not None:
+                parts.append(Text(run.problem[1]))
+    return Group(*parts)
+
+
+def _row(kernel: CapturedKernel) -> list[RenderableType]:
+    options = kernel.options
+    constants = " ".join(f"{name}={value}" for name, value in kernel.constexprs.items())
+    if len(constants) > MOST_CONSTANTS:
+        constants = f"{constants[: MOST_CONSTANTS - 1]}…"
+    times = sum(launch.times for launch in kernel.launches)
+    grids = list(dict.fromkeys("×".join(map(str, _trimmed(launch.grid))) for launch in kernel.launches))
+    places = list(dict.fromkeys(launch.place for launch in kernel.launches)) or [kernel.compiled_for.line]
+    refused = kernel.hash is None
+    return [
+        Text(kernel.name),
+        Text("refused", "magenta") if refused else Text((kernel.hash or "")[:HASH_CHARACTERS], "dim"),
+        Text(kernel.target.arch),
+        Text(str(options.get("num_warps", ""))),
+        Text(str(options.get("num_stages", ""))),
+        Text(constants),
+        Text(str(times) if times else "tuning" if kernel.benchmarked else "none"),
+        Text(_first(grids)),
+        Text(_first(places), "dim"),
+    ]
+
+
+def _trimmed(grid: Sequence[int]) -> list[int]:
+    """A grid without the ones at its end."""
+    sizes = list(grid)
+    while len(sizes) > 1 and sizes[-1] == 1:
+        sizes.pop()
+    return sizes
+
+
+def _first(found: Sequence[str]) -> str:
+    return "" if not found else found[0] if len(found) == 1 else f"{found[0]} +{len(found) - 1}"
+
+
+def _merged(runs: Sequence[ProgramRun]) -> list[Note]:
+    """The notes of all runs, each once."""
+    return list({(note.text, note.place): note for run in runs for note in run.notes}.values())
+
+
+def _notes(notes: Iterable[Note]) -> list[RenderableType]:
+    places: dict[str, list[str]] = {}
+    for note in notes:
+        places.setdefault(note.text, []).extend([] if note.place is None else [note.place])
+    if not places:
+        return []
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for text, found in places.items():
+        grid.add_row(Text("note", "dim"), Text(f"{text} {', '.join(found)}".rstrip()))
+    return [Text(""), grid]
+
+
+def _kernel_json(kernel: CapturedKernel) -> CapturedKernelJson:
+    return {
+        "kernel": kernel.name,
+        "target": kernel.target.arch,
+        "hash": kernel.hash,
+        "signature": dict(kernel.signature),
+        "constexprs": dict(kernel.constexprs),
+        "options": dict(kernel.options),
+        "launches": [
+            {"grid": list(one.grid), "place": one.place, "caller": one.caller, "times": one.times}
+            for one in kernel.launches
+        ],
+        "benchmarked": kernel.benchmarked,
+        "compiled_for": kernel.compiled_for.line,
+        "seconds": round(kernel.seconds, 3),
+        "directory": None if kernel.directory is None else str(kernel.directory),
+        "message": kernel.message,
+        "shortage": kernel.shortage,
+    }

@@ -1,0 +1,481 @@
+"""A program's own wrappers run with no GPU, and what they would launch is compiled for any."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import signal
+import sys
+import textwrap
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from artifact_inspector.cache import open_cache
+from artifact_inspector.compiling import capture, capture_program
+from artifact_inspector.compiling.captured import Recorder, find_kernels, find_notes
+from artifact_inspector.compiling.devices import device_of
+from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.inspection import inspect_cache
+from artifact_inspector.targets import KNOWN_TARGETS, parse_target
+
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Capturing needs Triton (Linux).")
+needs_torch = pytest.mark.skipif(
+    find_spec("triton") is None or find_spec("torch") is None, reason="Tensors need torch."
+)
+
+SCALE = """
+    import triton
+    import triton.language as tl
+
+    class Pointer:
+        dtype = "fp32"
+        def data_ptr(self):
+            return 4096
+
+    @triton.jit
+    def scale(x, n, factor, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + at, tl.load(x + at, at < n) * factor, at < n)
+
+    def wrapper(n):
+        scale[(triton.cdiv(n, 128),)](Pointer(), n, 1, BLOCK=128)
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A function that writes a script and gives the command that runs it."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(*parts: str, name: str = "script.py") -> list[str]:
+        (tmp_path / name).write_text("".join(textwrap.dedent(part) for part in parts))
+        return ["python", name]
+
+    return write
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A function that imports a module of this text."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def write(*parts: str, name: str):
+        (tmp_path / f"{name}.py").write_text("".join(textwrap.dedent(part) for part in parts))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return write
+
+
+def line_of(text: str, file: str = "script.py") -> int:
+    return next(n for n, line in enumerate(Path(file).read_text().splitlines(), 1) if text in line)
+
+
+@needs_triton
+def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
+    command = program(SCALE, "\nfor _ in range(3):\n    wrapper(1000)\nwrapper(4096)\n")
+    runs = capture_program(command, ["sm_80", "gfx942"], tmp_path / "out")
+    assert [(run.target.arch, run.status, run.problem) for run in runs] == [
+        ("sm_80", 0, None),
+        ("gfx942", 0, None),
+    ]
+    for run in runs:
+        odd, even = run.kernels
+        assert odd.signature == {"x": "*fp32:16", "n": "i32", "factor": "i32:1"}
+        assert even.signature["n"] == "i32:16"
+        assert odd.constexprs == {"BLOCK": "128"}
+        assert odd.options["num_warps"] == 4
+        (launch,) = odd.launches
+        assert (launch.grid, launch.times) == ((8, 1, 1), 3)
+        assert launch.place == launch.caller == f"script.py:{line_of('scale[(')}"
+    cache = open_cache(tmp_path / "out")
+    assert not cache.problems
+    assert {entry.hash for entry in cache.entries} == {kernel.hash for run in runs for kernel in run.kernels}
+    amd = next(iter(runs[1].kernels)).directory
+    # as on a real GPU: only so do buffer loads appear
+    assert re.search(r"\.amdgcn_target .*gfx942", (amd / "scale.amdgcn").read_text())
+
+
+@needs_triton
+def test_what_was_captured_is_what_a_compile_of_the_same_signature_makes(
+    program, module, tmp_path, monkeypatch
+):
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    (run,) = capture_program(program(SCALE, "\nwrapper(1000)\n"), ["sm_80"], tmp_path / "out")
+    (kernel,) = run.kernels
+    script = module(SCALE, name="script")
+    source = ASTSource(
+        script.scale,
+        {"x": "*fp32", "n": "i32", "factor": "constexpr", "BLOCK": "constexpr"},
+        {(2,): 1, (3,): 128},
+        {(0,): [["tt.divisibility", 16]]},
+    )
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "other"))
+    asked = triton.compile(
+        source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 4, "num_stages": 3}
+    )
+    assert asked.asm["ptx"] == (kernel.directory / "scale.ptx").read_text()
+
+
+@needs_triton
+def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in_all(program, tmp_path):
+    command = program(
+        """
+        import triton
+        import triton.language as tl
+        """,
+        SCALE,
+        """
+        @triton.autotune([triton.Config({"BLOCK": 32 << n}, num_warps=1) for n in range(5)], key=["n"])
+        @triton.jit
+        def tuned(x, n, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(x + at, tl.load(x + at, at < n) * 2, at < n)
+
+        tuned[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](Pointer(), 1000)
+        """,
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    assert [kernel.constexprs["BLOCK"] for kernel in run.kernels] == ["32", "128", "512"]
+    assert [kernel.benchmarked for kernel in run.kernels] == [1, 1, 1]
+    assert [sum(one.times for one in kernel.launches) for kernel in run.kernels] == [1, 0, 0]
+    assert [note.text for note in run.notes] == [
+        "tuned is tuned over 5 configurations; 3 of them were compiled (--configs all compiles every one)."
+    ]
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out", configs=None)
+    assert len(run.kernels) == 5
+    assert not run.notes
+
+
+@needs_torch
+def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_path):
+    command = program(
+        """
+        import torch
+        import triton
+        import triton.language as tl
+
+        @triton.heuristics({"EVEN": lambda args: args["n"] % 128 == 0})
+        @triton.jit
+        def double(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            value = tl.load(x + at) if EVEN else tl.load(x + at, at < n)
+            tl.store(out + at, value * 2, at < n)
+
+        def wrapper(x):
+            assert x.is_cuda
+            out = torch.empty_like(x)
+            double[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+            return out
+
+        wrapper(torch.randn(256, device="cuda", dtype=torch.float16))
+        wrapper(torch.ones(100).to("cuda:0"))
+        wrapper(torch.empty(1 << 40, device="meta", dtype=torch.bfloat16))
+        layer = torch.nn.Linear(16, 16, device="cuda").cuda()
+        with torch.autocast("cuda"):
+            wrapper(layer(torch.randn(8, 16, device=0)))
+        print(torch.cuda.get_device_capability(), torch.cuda.get_device_properties(0).multi_processor_count)
+        """
+    )
+    first, second = capture_program(command, ["sm_75", "sm_90"], tmp_path / "out")
+    assert (first.status, second.status) == (0, 0), second.output
+    assert [(k.signature["x"], k.constexprs["EVEN"]) for k in second.kernels] == [
+        ("*fp16:16", "True"),
+        ("*fp32:16", "False"),
+        ("*bf16:16", "True"),
+    ]
+    half = second.kernels[0]
+    assert [sum(one.times for one in half.launches)] == [2]  # the last one under autocast
+    assert second.output.endswith("(9, 0) 132\n")
+
+
+@needs_torch
+def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
+    command = program(
+        """
+        import torch
+        """,
+        SCALE,
+        """
+        counts = torch.ones(4, device="cuda", dtype=torch.int32)
+        before = int(counts[0])
+        scale[(before,)](counts, 4, 1, BLOCK=128)
+        found = torch.empty(1, device="cuda", dtype=torch.int32)
+        rows = found.item()
+        scale[(rows,)](counts, 4, 1, BLOCK=128)
+        """,
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    assert [(note.text.partition(":")[0], note.place) for note in run.notes] == [
+        ("Values are read back after a launch (item)", f"script.py:{line_of('found.item()')}"),
+        ("A grid has a zero in it", f"script.py:{line_of('scale[(rows,)]')}"),
+    ]
+    assert [launch.grid for launch in run.kernels[0].launches] == [(1, 1, 1), (0, 1, 1)]
+
+
+@needs_triton
+def test_a_failing_program_keeps_its_status_its_traceback_and_its_kernels(program, tmp_path):
+    command = program(SCALE, "\nwrapper(1000)\nraise OSError('no data')\n")
+    first, second = capture_program(command, ["sm_80", "gfx942"], tmp_path / "out")
+    assert (first.status, second.status) == (1, 1)
+    assert "Traceback" in second.output
+    assert second.output.endswith("OSError: no data\n")
+    assert [len(run.kernels) for run in (first, second)] == [1, 1]
+
+
+@needs_triton
+def test_a_killed_program_keeps_what_was_captured_until_then(program, tmp_path):
+    command = program(
+        SCALE,
+        "\nfor _ in range(5):\n    wrapper(1000)\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    assert run.status == 128 + signal.SIGKILL
+    (launch,) = run.kernels[0].launches
+    assert 4 <= launch.times <= 5
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("print('nothing')\n", "The program never imported Triton, so it launched no kernel."),
+        ("import triton\n", "The program imported Triton and launched no kernel."),
+    ],
+)
+@needs_triton
+def test_a_program_that_launches_nothing_is_told_of(text, problem, program, tmp_path):
+    (run,) = capture_program(program(text), ["sm_80"], tmp_path / "out")
+    assert run.problem == (problem, None)
+    assert not run.kernels
+
+
+@pytest.mark.parametrize("name", ["triton", "torch"])
+def test_an_interpreter_without_triton_or_torch_is_named(name, program, tmp_path, monkeypatch):
+    # what is in an interpreter's site-packages is none of it with -S in between
+    command = program(f"import {name}\n")
+    (tmp_path / "bare.sh").write_text(f"#!/bin/sh\nexec {sys.executable} -S {command[1]}\n")
+    (tmp_path / "bare.sh").chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", "")
+    (run,) = capture_program(["./bare.sh"], ["sm_80"], tmp_path / "out")
+    assert run.status == 1
+    assert run.problem is not None
+    # without `site` there is no sitecustomize either
+    assert "ran no Python that could be captured" in run.problem[0]
+
+
+@needs_triton
+def test_a_refused_kernel_is_a_row_and_the_program_goes_on(program, tmp_path):
+    command = program(
+        SCALE,
+        """
+        @triton.jit
+        def wrong(x, BLOCK: tl.constexpr):
+            tl.store(x + tl.arange(0, BLOCK), no_such_name)
+
+        wrong[(1,)](Pointer(), BLOCK=32)
+        wrapper(1000)
+        """,
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    wrong, scale = run.kernels
+    assert wrong.directory is wrong.hash is None
+    assert "no_such_name is not defined" in wrong.message
+    assert [launch.times for launch in wrong.launches] == [1]
+    assert scale.directory.is_dir()
+    assert run.status == 0
+
+
+@needs_triton
+def test_a_compile_that_takes_too_long_costs_its_own_row(program, tmp_path):
+    (run,) = capture_program(
+        program(SCALE, "\nwrapper(1000)\n"), ["sm_80"], tmp_path / "out", time_limit=0.01
+    )
+    assert [kernel.message for kernel in run.kernels] == ["took longer than 0.01 s"]
+    assert run.status == 0
+
+
+@needs_triton
+def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_path):
+    command = program(
+        SCALE,
+        """
+        class Half(Pointer):
+            dtype = "fp16"
+
+        @triton.jit
+        def matmul(a, b, c, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+            rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+            total = tl.zeros((M, N), tl.float32)
+            for k in range(0, K, STEP):
+                left = tl.load(a + rows[:, None] * K + k + inner[None, :])
+                right = tl.load(b + (k + inner)[:, None] * N + columns[None, :])
+                total = tl.dot(left, right, total)
+            tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+        matmul[(1,)](Half(), Half(), Pointer(), 4096, 128, 128, 64, num_warps=8, num_stages=6)
+        """,
+    )
+    (run,) = capture_program(command, ["sm_89"], tmp_path / "out")
+    (kernel,) = run.kernels
+    assert re.fullmatch(r"needs \d{6} of shared memory, and the GPU has 101376", kernel.shortage)
+    assert kernel.directory.is_dir()
+    assert [launch.times for launch in kernel.launches] == [1]
+
+
+@needs_torch
+def test_a_block_is_captured_and_everything_is_as_before(module, tmp_path):
+    import torch
+    import triton
+    from triton.compiler import compiler
+    from triton.runtime import autotuner, jit
+    from triton.runtime.driver import driver
+
+    places = [driver, triton, triton.testing, compiler, compiler.CompiledKernel, jit.JITFunction,
+              autotuner.Autotuner, torch, torch.cuda, torch.Tensor, torch.version, torch.nn.Module,
+              torch.library, torch.library.Library, torch.backends.cuda]  # fmt: skip
+    script = module(SCALE, name="restored_script")
+    before = [dict(vars(place)) for place in places]
+    state = dict(vars(script.scale))
+    with capture(["sm_90", "gfx942"], tmp_path / "out") as kernels:
+        assert not kernels
+        assert torch.cuda.is_available()
+        script.wrapper(1000)
+        assert torch.ones(3, device="cuda").device == torch.device("cuda", 0)
+    assert [(kernel.name, kernel.target.arch) for kernel in kernels] == [
+        ("scale", "sm_90"),
+        ("scale", "gfx942"),
+    ]
+    assert [kernel.launches[0].grid for kernel in kernels] == [(8, 1, 1)] * 2
+    for place, old in zip(places, before, strict=True):
+        # what was imported meanwhile stays
+        now = {name: value for name, value in vars(place).items() if not isinstance(value, ModuleType)}
+        assert now == {name: value for name, value in old.items() if not isinstance(value, ModuleType)}, place
+    assert dict(vars(script.scale)) == state
+    assert not torch.cuda.is_available()
+    assert torch.ones(3).device.type == "cpu"
+    facts = list(inspect_cache(open_cache(kernels[0].directory)))
+    assert [found.artifact.hash for found in facts] == [kernels[0].hash]
+    assert not facts[0].problems
+    assert len(open_cache(kernels.directory).entries) == 2
+
+
+@needs_triton
+def test_an_exception_leaves_the_block_with_the_kernels_kept_and_everything_restored(module, tmp_path):
+    from triton.runtime.driver import driver
+
+    script = module(SCALE, name="raising_script")
+    before = dict(vars(driver))
+    with pytest.raises(ZeroDivisionError), capture(["sm_80"], tmp_path) as kernels:
+        script.wrapper(1000 // len(script.wrapper(1000) or ()))
+    assert [kernel.name for kernel in kernels] == ["scale"]
+    assert dict(vars(driver)) == before
+    with capture(["sm_80"], tmp_path) as again:
+        script.wrapper(1000)
+    assert [kernel.hash for kernel in again] == [kernel.hash for kernel in kernels]
+
+
+@needs_triton
+def test_a_block_in_a_block_is_refused_and_the_outer_one_goes_on(module, tmp_path):
+    script = module(SCALE, name="nested_script")
+    with capture(["sm_80"], tmp_path) as kernels:
+        with pytest.raises(UsageError, match="A capture is running"), capture(["sm_90"], tmp_path):
+            pass
+        script.wrapper(1000)
+    assert len(kernels) == 1
+
+
+@needs_triton
+def test_threads_may_launch_at_the_same_time(module, tmp_path):
+    script = module(SCALE, name="threaded_script")
+    with capture(["sm_80"], tmp_path) as kernels:
+        threads = [threading.Thread(target=script.wrapper, args=(size,)) for size in (1000, 1001, 4096, 1000)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(sum(one.times for one in kernel.launches) for kernel in kernels) == [1, 3]
+
+
+@needs_triton
+def test_what_a_vendor_does_not_know_is_refused_for_its_target_alone(module, tmp_path):
+    script = module(SCALE, name="vendor_script")
+    with capture(["gfx942", "sm_80"], tmp_path) as kernels:
+        script.scale[(1,)](script.Pointer(), 5, 1, BLOCK=128, waves_per_eu=2)
+    amd, nvidia = kernels
+    assert amd.options["waves_per_eu"] == 2
+    assert amd.directory.is_dir()
+    assert "waves_per_eu" in nvidia.message
+
+
+@pytest.mark.parametrize(
+    ("targets", "configs", "said"),
+    [([], 3, "no target"), (["sm_8O"], 3, "Did you mean sm_8"), (["sm_80"], 0, "0 configurations are none")],
+)
+def test_a_request_that_makes_no_sense_is_refused(targets, configs, said, tmp_path):
+    with pytest.raises(UsageError, match=said), capture(targets, tmp_path, configs=configs):
+        pass
+    with pytest.raises(UsageError, match=said):
+        capture_program(["python", "x.py"], targets, tmp_path, configs=configs)
+
+
+def test_a_program_that_cannot_be_started_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"no_such_program cannot be run.*python their_script\.py"):
+        capture_program(["./no_such_program"], ["sm_80"], tmp_path)
+    with pytest.raises(UsageError, match="no program to run"):
+        capture_program([], ["sm_80"], tmp_path)
+
+
+def test_without_triton_a_block_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("artifact_inspector.compiling.process.find_spec", lambda name: None)
+    with pytest.raises(CompileError, match=r"pip install 'triton"), capture(["sm_80"], tmp_path):
+        pass
+
+
+@needs_triton
+def test_a_block_under_the_interpreter_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(CompileError, match="kernels are interpreted"), capture(["sm_80"], tmp_path):
+        pass
+    assert os.environ.get("TRITON_CACHE_DIR") != str(tmp_path)
+
+
+def test_counts_of_several_processes_add_up_and_a_later_count_replaces_an_earlier():
+    described = {"name": "k", "signature": {}, "constexprs": {}, "options": {}, "seconds": 0.1,
+                 "directory": "/c/K", "message": None, "place": "a.py:1", "caller": "a.py:1"}  # fmt: skip
+    launch = {"event": "launched", "kernel": "h", "target": "sm_80", "grid": [4, 1, 1], "place": "a.py:1",
+              "caller": "a.py:1", "benchmark": False}  # fmt: skip
+    events = [
+        {"event": "started", "process": 1},
+        *({"event": "compiled", "kernel": "h", "target": "sm_80", **described} for _ in range(2)),
+        *({**launch, "process": 1, "times": times} for times in (1, 2, 3)),
+        {**launch, "process": 2, "times": 4},
+    ]
+    (kernel,) = find_kernels(events)
+    assert [(one.grid, one.times) for one in kernel.launches] == [((4, 1, 1), 7)]
+
+
+def test_a_note_is_written_once():
+    events = []
+    recorder = Recorder(events.append)
+    for _ in range(3):
+        recorder.note("It is so.", parse_target("sm_80"), "a.py:3")
+    assert [(note.text, note.place, note.targets) for note in find_notes(events)] == [
+        ("It is so.", "a.py:3", (parse_target("sm_80"),))
+    ]
+
+
+def test_every_known_target_is_answered_for():
+    for target in KNOWN_TARGETS:
+        device = device_of(target)
+        assert device.multiprocessors > 0
+        assert device.warp_size == target.warp_size
+        assert device.shared_bytes == (target.limits.shared_per_block or 65536)
