@@ -83,6 +83,7 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
     return KernelFacts(
         artifact=made,
         stages={s.stage: s for s in stages},
+        program=None,
         principal=principal,
         resources=find_resources(made.target, made.metadata),
         **facts,  # type: ignore[arg-type]
