@@ -8,6 +8,8 @@ written in a file is followed, and links to directories stay closed.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import re
@@ -24,11 +26,14 @@ from artifact_inspector.targets import STAGES_WITH_TARGET, Target, parse_metadat
 __all__ = [
     "Artifact",
     "Cache",
+    "HeldFile",
     "Other",
     "Problem",
     "StageText",
     "default_directory",
+    "hold_files",
     "open_cache",
+    "open_file",
     "read_binary",
     "read_stage",
 ]
@@ -59,6 +64,24 @@ class Other(NamedTuple):
     kind: str
 
 
+class HeldFile(NamedTuple):
+    """A file whose content is in memory; it is read as a path is."""
+
+    name: str
+    content: bytes
+
+    def read_bytes(self) -> bytes:
+        """The content."""
+        return self.content
+
+    def open(self, mode: str) -> io.BytesIO:
+        """The content as a binary stream."""
+        return io.BytesIO(self.content)
+
+
+File = Path | HeldFile
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """What one compilation left behind."""
@@ -72,7 +95,7 @@ class Artifact:
     display_name: str
     """The name without the specialisation that Triton 2.x appended (`matmul_0d1d2d34`)."""
     hash: str
-    """The metadata's hash, or the directory's own name where it has none."""
+    """The metadata's hash; where it has none, the directory's own name, in memory the files' SHA-256."""
     target: Target | None
     triton_version: str | None
     """As written (3.3 and later), else told from the keys: `2.0` … `2.3`, `3.0/3.1`, `3.2`."""
@@ -83,7 +106,7 @@ class Artifact:
     state: str
     """`complete`, `binary-only`, or `partial`: no readable metadata, as a failed compile, one still
     running and a dump directory leave it."""
-    files: Mapping[str, Path] = field(hash=False)
+    files: Mapping[str, File] = field(hash=False)
     """By suffix: `ttir`, `ptx`, `cubin`, `json` …"""
     metadata: Mapping[str, object] = field(hash=False)
     """The JSON as written; keys come and go between versions."""
@@ -156,6 +179,50 @@ def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
     _walk(root, found)
     entries = sorted(found.artifacts, key=_order)
     return Cache(root, tuple(entries), tuple(sorted(found.others)), tuple(sorted(found.problems)))
+
+
+def open_file(path: str | os.PathLike[str]) -> Cache:
+    """One file of a kernel with the metadata beside it, if any, as a cache of one entry.
+
+    Args:
+        path: a stage or a binary, which is then all that is known of the kernel; or its metadata, which
+            stands for all of its files.
+
+    Raises:
+        CacheError: it is none of these, or not there.
+    """
+    place = Path(path)
+    suffix = place.suffix.removeprefix(".")
+    shown = _printable(str(place))
+    if not place.is_file():
+        raise CacheError(f"There is no file {shown}.", _NAME_ONE)
+    if suffix not in SUFFIXES or place.name.startswith("__grp__"):
+        kinds = ", ".join(f".{kind}" for kind in sorted(SUFFIXES))
+        raise CacheError(f"{shown} is no file of a compiled kernel.", f"Those end in {kinds}.")
+    wanted = sorted(SUFFIXES) if suffix == "json" else [suffix, "json"]
+    beside = {kind: place.with_name(f"{place.stem}.{kind}") for kind in wanted}
+    files: dict[str, File] = {kind: file for kind, file in beside.items() if file.is_file()}
+    found = _Found()
+    found.artifacts.extend(_artifacts(place.parent, ".", place.stem, files, found))
+    return Cache(place.parent, tuple(found.artifacts), tuple(found.others), tuple(found.problems))
+
+
+def hold_files(stem: str, contents: Mapping[str, bytes]) -> Cache:
+    """A kernel whose files are in memory, by suffix, as a cache of one entry; what is no file of one is left.
+
+    Args:
+        contents: as they would stand in the cache, the metadata under `json`.
+    """
+    files: dict[str, File] = {
+        suffix: HeldFile(f"{stem}.{suffix}", content)
+        for suffix, content in contents.items()
+        if suffix in SUFFIXES
+    }
+    digest = hashlib.sha256(b"".join(files[suffix].read_bytes() for suffix in sorted(files)))
+    found = _Found()
+    if files:
+        found.artifacts.extend(_artifacts(Path(digest.hexdigest()), ".", stem, files, found))
+    return Cache(Path(), tuple(found.artifacts), tuple(found.others), tuple(found.problems))
 
 
 def read_stage(artifact: Artifact, suffix: str) -> StageText:
@@ -284,7 +351,7 @@ _OTHERS = tuple(
 
 def _sort_out(directory: Path, shown: str, names: list[str], found: _Found) -> None:
     """Share the files of one directory out among kernels, other things and strangers."""
-    kernels: dict[str, dict[str, Path]] = {}
+    kernels: dict[str, dict[str, File]] = {}
     strangers = []
     for name in names:
         stem, _, suffix = name.rpartition(".")
@@ -314,7 +381,7 @@ def _sort_out(directory: Path, shown: str, names: list[str], found: _Found) -> N
 
 
 def _artifacts(
-    directory: Path, shown: str, stem: str, files: dict[str, Path], found: _Found
+    directory: Path, shown: str, stem: str, files: dict[str, File], found: _Found
 ) -> Iterator[Artifact]:
     """The artifact of one stem; two where two targets were dumped on top of each other."""
 
@@ -354,7 +421,7 @@ def _artifact(
     directory: Path,
     shown: str,
     stem: str,
-    files: Mapping[str, Path],
+    files: Mapping[str, File],
     metadata: Mapping[str, object] | None,
     target: Target | None,
     complain: Complain,
@@ -393,7 +460,7 @@ def _artifact(
     )
 
 
-def _metadata(path: Path, complain: Complain) -> dict[str, object] | None:
+def _metadata(path: File, complain: Complain) -> dict[str, object] | None:
     odd: list[str] = []
     try:
         content = json.loads(path.read_bytes(), parse_constant=odd.append)
@@ -440,7 +507,7 @@ def _triton_version(metadata: Mapping[str, object]) -> str | None:
     return "2.0" if "ctime" in keys else None
 
 
-def _stage_target(files: Mapping[str, Path], complain: Complain) -> Target | None:
+def _stage_target(files: Mapping[str, File], complain: Complain) -> Target | None:
     """The target by the first stage that tells."""
     for suffix in STAGES_WITH_TARGET:
         if suffix not in files:

@@ -39,7 +39,7 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None) -> Disassemble:
     from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
-    cubins = [artifact.files["cubin"] for artifact in chosen if "cubin" in artifact.files]
+    cubins = [file for artifact in chosen if isinstance(file := artifact.files.get("cubin"), Path)]
     if tool is not None and len(cubins) > 1:
         with progress_bar(len(cubins), "disassembling") as advance:
             keep_all(cubins, tool, progress=lambda cubin: advance(cubin.stem))

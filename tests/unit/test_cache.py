@@ -2,12 +2,21 @@ import json
 import os
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from saved import FIXTURES
 
 from artifact_inspector import cache as cache_module
-from artifact_inspector.cache import default_directory, open_cache, read_stage
+from artifact_inspector.cache import (
+    default_directory,
+    hold_files,
+    open_cache,
+    open_file,
+    read_binary,
+    read_stage,
+)
 from artifact_inspector.errors import CacheError, UsageError
 
 HASH = "ebcf17115880ff712b93233e36f0c227c065b6e680ce7e27c3a184ee9d53a73a"
@@ -529,3 +538,45 @@ def test_a_stage_that_vanished_since_is_an_error_with_its_path(tmp_path):
     (directory / "gemv.ptx").unlink()
     with pytest.raises(CacheError, match=r"x/gemv\.ptx: it vanished"):
         read_stage(found, "ptx")
+
+
+def test_files_in_memory_are_read_as_a_cache_of_one_entry() -> None:
+    (saved,) = open_cache(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped").entries
+    contents = {suffix: file.read_bytes() for suffix, file in saved.files.items()}
+    held = hold_files(saved.stem, {**contents, "ast": b"no file of a kernel"})
+    (artifact,) = held.entries
+    assert replace(artifact, directory=saved.directory, files=saved.files) == saved
+    assert artifact.relative("ptx") == "matmul_kernel.ptx"
+    assert read_stage(artifact, "ptx").source.text == read_stage(saved, "ptx").source.text
+    assert read_binary(artifact) == read_binary(saved)
+    assert held.problems == ()
+    del contents["json"]
+    (bare,) = hold_files(saved.stem, contents).entries
+    assert (bare.state, str(bare.target)) == ("partial", "sm_80")
+    assert len(bare.hash) == 64
+    assert hold_files("nothing", {"ast": b""}).entries == ()
+
+
+def test_broken_metadata_in_memory_is_a_problem() -> None:
+    held = hold_files("k", {"ptx": b".target sm_80\n", "json": b"{"})
+    assert [problem.path for problem in held.problems] == ["k.json"]
+    assert held.entries[0].state == "partial"
+
+
+def test_a_file_stands_alone_and_its_metadata_for_all() -> None:
+    ptx = open_cache(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped").entries[0].files["ptx"]
+    assert isinstance(ptx, Path)
+    (alone,) = open_file(ptx).entries
+    assert set(alone.files) == {"ptx", "json"}
+    (whole,) = open_file(ptx.with_suffix(".json")).entries
+    assert {"ttir", "ttgir", "llir", "ptx", "cubin", "json"} <= set(whole.files)
+
+
+@pytest.mark.parametrize("name", ["gone.ptx", "notes.txt", "__grp__k.json"])
+def test_a_file_that_is_no_kernels_is_refused(tmp_path: Path, name: str) -> None:
+    if name != "gone.ptx":
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(CacheError) as caught:
+        open_file(tmp_path / name)
+    assert name in caught.value.message
+    assert caught.value.remedy is not None
