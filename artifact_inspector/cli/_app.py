@@ -27,6 +27,12 @@ class _Group(TyperGroup):
         shown.params = [*default.params, *self.params]
         TyperGroup.format_help(shown, ctx, formatter)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each command with its whole sentence, which would else be cut to fit a line."""
+        shown = [(name, command) for name, command in sorted(self.commands.items()) if not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, (command.help or "").partition("\n\n")[0]) for name, command in shown])
+
     def _with_command(self, args: list[str]) -> list[str]:
         """The arguments with the command in front of its options, the default one if there is none."""
         own = {name for param in self.params for name in param.opts} | {"--help"}
@@ -50,8 +56,9 @@ app = typer.Typer(
     cls=_Group,
     subcommand_metavar="| COMMAND …",
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # half of the time that the help takes would go into its boxes
     invoke_without_command=True,
-    context_settings={"help_option_names": ["--help", "-h"]},
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
 
 
