@@ -3,8 +3,9 @@
 The public names are loaded when they are first used: importing the package costs nothing.
 
 Example:
-    >>> from artifact_inspector import open_cache, inspect_cache
-    >>> kernels = list(inspect_cache(open_cache(path)))  # doctest: +SKIP
+    >>> from artifact_inspector import inspect
+    >>> inspect(path_or_compiled_kernel).loop().verdict  # doctest: +SKIP
+    'pipelined'
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
+    from artifact_inspector.api import Inspection, RegionView, Watched, inspect, watch
     from artifact_inspector.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
     from artifact_inspector.compiling import (
         CapturedKernel,
@@ -35,6 +37,7 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),
+    "api": ("Inspection", "RegionView", "Watched", "inspect", "watch"),
     "cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
     "compiling": (
         "CapturedKernel",
@@ -62,6 +65,7 @@ __all__ = [
     "CompileError",
     "CompileResult",
     "EventKind",
+    "Inspection",
     "InspectorError",
     "Instruction",
     "KernelFacts",
@@ -73,6 +77,7 @@ __all__ = [
     "Problem",
     "ProgramRun",
     "RegionFacts",
+    "RegionView",
     "RegionWork",
     "RoundFacts",
     "Stage",
@@ -80,17 +85,20 @@ __all__ = [
     "Target",
     "UsageError",
     "WaitFacts",
+    "Watched",
     "__version__",
     "capture",
     "capture_program",
     "compile_kernel",
     "compile_kernels",
+    "inspect",
     "inspect_artifact",
     "inspect_cache",
     "open_cache",
     "parse_target",
     "read_module",
     "read_stage",
+    "watch",
 ]
 
 

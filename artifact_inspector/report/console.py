@@ -1,7 +1,12 @@
-"""Where reports are written: width, colour and encoding of a stream, and nothing unprintable on it."""
+"""Where reports are written: width, colour and encoding of a stream, and nothing unprintable on it.
+
+Or as text and HTML for whoever shows them otherwise.
+"""
 
 from __future__ import annotations
 
+import html
+import io
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,13 +14,15 @@ from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
-__all__ = ["make_console", "show", "write"]
+__all__ = ["make_console", "show", "to_html", "to_text", "write"]
 
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
 LEAST_WIDTH = 32
 
+_PLAIN = "white-space: pre; overflow-x: auto; line-height: 1.25; font-family: monospace"
 _ASCII = str.maketrans({"…": "...", "–": "-", "×": "x", "÷": "/", "·": "|", "→": "->", "�": "?"})
 
 
@@ -36,8 +43,40 @@ def show(report: RenderableType, stream: TextIO) -> None:
     console = make_console(stream)
     with console.capture() as captured:
         console.print(_Printable(report), crop=False)
-    # tables pad their last column; nobody wants to copy that
-    write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()), stream)
+    write(_unpadded(captured.get()), stream)
+
+
+def to_text(report: RenderableType, width: int) -> str:
+    """A report as plain text, `width` columns wide."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(_Printable(report), crop=False)
+    return _unpadded(captured.get())
+
+
+def to_html(report: RenderableType, width: int = 120) -> str:
+    """A report as a fragment of HTML with its styles inside; text and ground are those of the page."""
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False)
+    lines = Segment.split_lines(console.render(_Printable(report)))
+    text = "".join("".join(map(_span, _without_padding(line))) + "\n" for line in lines)
+    return f'<pre style="{_PLAIN}">{text}</pre>'
+
+
+def _without_padding(line: list[Segment]) -> list[Segment]:
+    while line and not line[-1].text.strip():
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
+
+
+def _span(segment: Segment) -> str:
+    style = "" if segment.style is None else segment.style.get_html_style(DEFAULT_TERMINAL_THEME)
+    text = html.escape(segment.text)
+    return f'<span style="{style}">{text}</span>' if style else text
+
+
+def _unpadded(text: str) -> str:
+    """Without what tables pad their last column with: nobody wants to copy that."""
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def write(text: str, stream: TextIO) -> None:

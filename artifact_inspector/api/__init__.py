@@ -1,0 +1,15 @@
+"""Kernels as a program holds them: in a test, a notebook, a script.
+
+`inspect` makes an `Inspection` of what a Triton launch returns, or of a path; `watch` collects those of
+everything that Triton compiles meanwhile. They hold no facts of their own: every answer is read from
+`KernelFacts`.
+"""
+
+from __future__ import annotations
+
+from artifact_inspector.api.reading import inspect
+from artifact_inspector.api.region import RegionView, Verdict
+from artifact_inspector.api.view import Inspection
+from artifact_inspector.api.watching import Watched, watch
+
+__all__ = ["Inspection", "RegionView", "Verdict", "Watched", "inspect", "watch"]

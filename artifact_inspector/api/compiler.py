@@ -1,0 +1,63 @@
+"""Kernels compiled where no GPU is, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.api._plain import errors_are_the_callers
+from artifact_inspector.api.reading import inspect
+from artifact_inspector.api.view import Inspection
+from artifact_inspector.compiling import compile_kernel
+
+__all__ = ["KernelCompiler"]
+
+
+class KernelCompiler:
+    """Compiles kernels into one directory, and keeps what became of each."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._kept: dict[tuple[object, ...], Inspection] = {}
+
+    @errors_are_the_callers
+    def __call__(
+        self,
+        kernel: Any,
+        target: str,
+        *,
+        signature: str | Mapping[str, str] | None = None,
+        constexprs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Inspection:
+        """What the kernel becomes for a GPU that need not be there.
+
+        Args:
+            kernel: a Triton function at the top level of a file, `"FILE.py:KERNEL"`, `"module:KERNEL"`, or
+                the name of a reference kernel.
+            target: `sm_80`, `gfx942`, `T4` …
+            signature: types of its arguments, in the notation of `triton.tools.compile`:
+                `"*fp16:16, *fp16:16, i32:16"`; annotations and defaults fill what they can.
+            constexprs: values of its `tl.constexpr` arguments.
+            options: num_warps, num_stages and whatever else Triton takes.
+
+        Raises:
+            UsageError: no such kernel or target, missing arguments.
+            CompileError: the compiler refused; its own message.
+        """
+        asked = (kernel, target, repr(signature), repr(constexprs), repr(sorted(options.items())))
+        if asked not in self._kept:
+            made = compile_kernel(
+                kernel,
+                target,
+                signature=signature,
+                constexprs=constexprs,
+                out_dir=self.directory,
+                **options,
+            )
+            self._kept[asked] = inspect(made)
+        return self._kept[asked]
+
+    def __repr__(self) -> str:
+        return f"<compiler into {self.directory}>"

@@ -1,0 +1,70 @@
+"""Facts as flat records: one row for each region at each stage, the same columns for every kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from artifact_inspector.facts import KernelFacts
+
+__all__ = ["records_of"]
+
+
+def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
+    """A row for each region at each stage; numbers, strings and None alone, in columns that never change.
+
+    What is said of the kernel as a whole (registers, shared memory …) is repeated on each of its rows.
+    """
+    artifact, taken, held = kernel.artifact, kernel.resources, kernel.occupancy
+    whole = {
+        "name": artifact.display_name,
+        "hash": artifact.hash,
+        "target": None if artifact.target is None else artifact.target.arch,
+        "triton_version": artifact.triton_version,
+        "num_warps": artifact.num_warps,
+        "num_stages": artifact.num_stages,
+        "shared_bytes": taken.shared.value,
+        "registers": taken.registers.value,
+        "spill_bytes": taken.spill_bytes.value,
+        "blocks_per_sm": None if held is None else held.blocks,
+        "warps_per_sm": None if held is None else held.warps,
+    }
+    rows = []
+    for stage, facts in kernel.stages.items():
+        for region in facts.regions:
+            work = facts.work.get(region.id)
+            flight = None if work is None else work.in_flight
+            ahead = region.distance
+            low, high = ahead if isinstance(ahead, tuple) else (ahead, ahead)
+            depths = [
+                wait.depth
+                for wait in facts.waits
+                if wait.region == region.id and wait.is_for_loads and wait.depth is not None
+            ]
+            rows.append(
+                {
+                    **whole,
+                    "stage": stage.value,
+                    "region": region.id,
+                    "kind": region.kind,
+                    "depth": region.depth,
+                    "principal": region.id == kernel.principal,
+                    "in_program": region.in_program,
+                    "verdict": region.verdict,
+                    "phrase": region.phrase,
+                    "distance_min": low,
+                    "distance_max": high,
+                    "unrolled_by": region.unrolled_by,
+                    "first_line": region.lines[0],
+                    "last_line": region.lines[1],
+                    "rounds": len(region.rounds),
+                    "matrix": region.matrix,
+                    "fused": region.fused,
+                    "waits_for_loads": len(depths),
+                    "least_wait_depth": min(depths, default=None),
+                    "max_loads_in_flight": None if flight is None else flight.max_loads,
+                    "max_bytes_in_flight": None if flight is None else flight.max_bytes_per_thread,
+                    "compute_covered": None if flight is None else flight.compute_covered,
+                    "signature": region.signature,
+                }
+            )
+    return rows

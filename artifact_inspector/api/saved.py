@@ -1,0 +1,117 @@
+"""Saved compiler output, found by kernel, target and Triton version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from artifact_inspector.api._plain import errors_are_the_callers
+from artifact_inspector.api.view import Inspection
+from artifact_inspector.cache import Artifact, Cache, open_cache
+from artifact_inspector.errors import UsageError
+from artifact_inspector.inspection import inspect_artifact
+from artifact_inspector.report.selection import choose, parse_targets
+
+__all__ = ["OWN", "SavedIR"]
+
+OWN = Path(__file__).parents[2] / "fixtures"
+"""What this project itself was tested with; beside the package in a checkout, else not there."""
+MOST_NAMES = 8
+
+
+class SavedIR:
+    """Kernels in directories of saved compiler output: caches, or directories of them.
+
+    Where none of the named directories has a kernel, it is looked for in the project's own.
+    """
+
+    def __init__(self, directories: Iterable[Path]) -> None:
+        self.directories = (*directories, *([OWN] if (OWN / "manifest.json").is_file() else []))
+        self._caches: dict[Path, Cache] = {}
+        self._read: dict[tuple[Path, str, str], Inspection] = {}
+
+    @errors_are_the_callers
+    def __call__(
+        self, kernel: str | None = None, *, target: str | None = None, triton: str | None = None
+    ) -> Inspection:
+        """The one kernel that fits.
+
+        Args:
+            kernel: a name or a part of one, or a directory that it lies in.
+            target: `sm_80`, `gfx942`, `T4` …
+            triton: the version that compiled it, `3.6.0` or `3.6`; a directory may be called so.
+
+        Raises:
+            UsageError: none fits, or several do; the remedy says which there are.
+        """
+        cache, found = self._find(kernel, target, triton)
+        if len(found) > 1:
+            titles = [f"{x.display_name} for {x.target} in {x.directory}" for x in found]
+            more = f" and {len(titles) - MOST_NAMES} more" if len(titles) > MOST_NAMES else ""
+            raise UsageError(
+                f"{len(found)} saved kernels fit: {', '.join(titles[:MOST_NAMES])}{more}.",
+                "Give more of the name, target= or triton=.",
+            )
+        return self._inspection(cache, found[0])
+
+    @errors_are_the_callers
+    def all(
+        self, kernel: str | None = None, *, target: str | None = None, triton: str | None = None
+    ) -> list[Inspection]:
+        """Every kernel that fits, of the first directory that has one.
+
+        Raises:
+            UsageError: none fits.
+        """
+        cache, found = self._find(kernel, target, triton)
+        return [self._inspection(cache, artifact) for artifact in found]
+
+    def _find(
+        self, kernel: str | None, target: str | None, triton: str | None
+    ) -> tuple[Cache, list[Artifact]]:
+        why = UsageError(
+            "There is no directory of saved compiler output.", "Name one: pytest --saved-ir=DIR."
+        )
+        for place, directory in enumerate(self.directories):
+            if directory not in self._caches:
+                self._caches[directory] = open_cache(directory)
+            cache = self._caches[directory]
+            try:
+                return cache, _narrow(cache, kernel, target, triton)
+            except UsageError as error:
+                why = error if place == 0 else why
+        raise why
+
+    def __repr__(self) -> str:
+        return f"<saved compiler output in {', '.join(x.name for x in self.directories) or 'no directory'}>"
+
+    def _inspection(self, cache: Cache, artifact: Artifact) -> Inspection:
+        key = (cache.root, artifact.directory, artifact.stem)
+        if key not in self._read:
+            self._read[key] = Inspection(inspect_artifact(artifact), cache)
+        return self._read[key]
+
+
+def _narrow(cache: Cache, kernel: str | None, target: str | None, triton: str | None) -> list[Artifact]:
+    found = [*choose(cache, kernel, parse_targets([] if target is None else [target]))]
+    # a directory called exactly so is meant before names that merely contain the word
+    inside = [x for x in found if kernel in x.directory.split("/")]
+    found = inside or found
+    if triton is not None:
+        fitting = [x for x in found if _is_of(x, triton)]
+        if not fitting:
+            have = dict.fromkeys(x.triton_version or "unknown" for x in found)
+            raise UsageError(
+                f"No saved kernel that fits is of Triton {triton}.",
+                f"There are those of {', '.join(have) or 'none'}.",
+            )
+        found = fitting
+    if not found:
+        raise UsageError(f"No kernel is saved in {cache.root}.", "Name a cache: pytest --saved-ir=DIR.")
+    return found
+
+
+def _is_of(artifact: Artifact, version: str) -> bool:
+    """Whether the metadata names this version, or a directory is called after it."""
+    said = (artifact.triton_version, *artifact.directory.split("/"))
+    return any(one is not None and (one == version or one.startswith(f"{version}.")) for one in said)

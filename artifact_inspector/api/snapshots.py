@@ -1,0 +1,153 @@
+"""Facts of a kernel stored beside the test that compares with them.
+
+One JSON file for each test, `facts/<test module>/<test>.json`, small enough to review: the rows of a
+summary that say how good the code is, under names that do not shift with lines, addresses or hashes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.summary import Row, Summary, Value
+
+__all__ = ["STORED", "StoredFacts"]
+
+STORED = ("verdict", "spills", "waits", "mma", "shared", "registers")
+"""Categories of rows that are stored."""
+VERSION = 1
+DIRECTORY = "facts"
+_UNSAFE = re.compile(r"[^\w.=+-]+")
+_REVIEW = "Run pytest with --update-facts, and review what it writes."
+
+
+@dataclass(eq=False)
+class StoredFacts:
+    """What is stored for a test; a kernel's facts are equal to it where every stored row is as it was."""
+
+    module: Path
+    """The file of the test."""
+    name: str
+    """The test, with its parameters."""
+    update: bool = False
+    """Write in place of comparing."""
+    _written: dict[str, Any] | None = field(default=None, repr=False)
+
+    def __call__(self, name: str) -> StoredFacts:
+        """Further facts of the same test, for a second kernel."""
+        return StoredFacts(self.module, f"{self.name}-{name}", self.update)
+
+    @property
+    def path(self) -> Path:
+        """Where they are stored."""
+        file = f"{_UNSAFE.sub('-', self.name).strip('-')}.json"
+        return self.module.parent / DIRECTORY / self.module.stem / file
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Summary):
+            return NotImplemented
+        if self.update:
+            self._write(other)
+            return True
+        stored = self._read()
+        return stored is not None and not _changes(stored, other)
+
+    __hash__ = None  # type: ignore[assignment] # equality depends on a file
+
+    def __repr__(self) -> str:
+        return f"<facts stored in {DIRECTORY}/{self.module.stem}/{self.path.name}>"
+
+    def explain_comparison(self, other: object) -> tuple[list[str], str]:
+        """What a failed comparison says: each row that changed, then the evidence."""
+        if not isinstance(other, Summary):
+            return [
+                f"{type(other).__name__} is compared where a kernel's facts are stored: use kernel.facts"
+            ], ""
+        inspection = getattr(other, "inspection", None)
+        evidence = "" if inspection is None else inspection.evidence()
+        stored = self._read()
+        if stored is None:
+            return [f"nothing is stored for this test. {_REVIEW}"], evidence
+        changes = _changes(stored, other)
+        before, now = stored.get("triton"), other.triton
+        by = "" if before == now else f" (stored of Triton {before}, now {now})"
+        head = f"{len(changes)} of {len(stored['facts'])} stored facts of {other.name} changed{by}:"
+        return [head, *(f"  {change}" for change in changes), _REVIEW], "\n".join(
+            [head, *(f"  {change}" for change in changes), "", evidence]
+        )
+
+    def _read(self) -> dict[str, Any] | None:
+        """The file's content; None where there is none.
+
+        Raises:
+            UsageError: it is no such file, or of another version.
+        """
+        try:
+            content = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.path} cannot be read: {error}.", _REVIEW) from None
+        if not isinstance(content, dict) or not isinstance(content.get("facts"), dict):
+            raise UsageError(f"{self.path} holds no stored facts.", _REVIEW)
+        if content.get("version") != VERSION:
+            raise UsageError(
+                f"{self.path} is of version {content.get('version')}, this reads {VERSION}.", _REVIEW
+            )
+        return content
+
+    def _write(self, summary: Summary) -> None:
+        content = {
+            "version": VERSION,
+            "kernel": summary.name,
+            "target": summary.target,
+            "triton": summary.triton,
+            "facts": {row.key: row.value for row in _kept(summary)},
+        }
+        if self._written not in (None, content):
+            raise UsageError(
+                f"Two kernels would be stored in {self.path}.",
+                'Name the second: assert kernel.facts == stored_facts("second").',
+            )
+        self._written = content
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        if not self.path.exists() or self.path.read_text(encoding="utf-8") != text:
+            self.path.write_text(text, encoding="utf-8")
+
+
+def _kept(summary: Summary) -> list[Row]:
+    return [row for row in summary.rows if row.category in STORED]
+
+
+def _changes(stored: dict[str, Any], summary: Summary) -> list[str]:
+    """A sentence for each row that is not as stored; for kernels that are not comparable, one alone."""
+    for key, found in (("kernel", summary.name), ("target", summary.target)):
+        if stored.get(key) != found:
+            return [f"{key} is {found}, stored is {stored.get(key)}"]
+    before: dict[str, Value] = {key: _value(value) for key, value in stored["facts"].items()}
+    rows = {row.key: row for row in _kept(summary)}
+    changes = []
+    for key in dict.fromkeys([*before, *rows]):
+        row = rows.get(key)
+        if row is None:
+            changes.append(f"{key} was {_words(before[key])}, is not there any more")
+        elif key not in before:
+            changes.append(f"{key} is new: {_words(row.value)} {row.unit}".rstrip())
+        elif before[key] != row.value:
+            changes.append(f"{key} was {_words(before[key])}, is {_words(row.value)} {row.unit}".rstrip())
+    return changes
+
+
+def _value(value: Any) -> Value:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _words(value: Value) -> str:
+    if value is None:
+        return "unknown"
+    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,269 @@
+"""One compiled kernel as an object to ask and to make assertions about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from artifact_inspector.api.evidence import (
+    MATRIX,
+    ORDER,
+    SPILLS,
+    count_matching,
+    describe_shortfall,
+    explain,
+    spill_lines,
+)
+from artifact_inspector.api.records import records_of
+from artifact_inspector.api.region import RegionView
+from artifact_inspector.cache import Cache
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts import KernelFacts, StageFacts
+from artifact_inspector.findings import Finding, find_findings
+from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.report.console import to_html, to_text
+from artifact_inspector.report.findings import pick_rules
+from artifact_inspector.report.story import KernelReport
+from artifact_inspector.report.words import plural
+from artifact_inspector.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from artifact_inspector.targets import Target
+
+__all__ = ["Inspection", "KernelSummary"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelSummary(Summary):
+    """A summary that knows the kernel that it is of."""
+
+    inspection: Inspection = field(compare=False)
+
+    def __repr__(self) -> str:
+        return f"<facts of {self.inspection.title}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What is known of one compiled kernel."""
+
+    kernel: KernelFacts
+    """Everything that its files say."""
+    cache: Cache
+    """Where it was found, with the problems of the files around it."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.kernel.artifact.display_name
+
+    @property
+    def target(self) -> Target | None:
+        """What it was compiled for; `target.arch` is `sm_80`."""
+        return self.kernel.artifact.target
+
+    @property
+    def triton_version(self) -> str | None:
+        """The Triton that compiled it, as far as the files tell."""
+        return self.kernel.artifact.triton_version
+
+    @property
+    def title(self) -> str:
+        """`matmul_kernel for sm_80`."""
+        return self.name if self.target is None else f"{self.name} for {self.target}"
+
+    @property
+    def verdict(self) -> str | None:
+        """That of the principal region in the last stage that has it."""
+        return None if self.kernel.principal_region is None else self.region().verdict
+
+    @property
+    def facts(self) -> KernelSummary:
+        """Its facts as flat rows with names that do not shift, which a stored copy can be held against."""
+        summary = summarise(self.kernel)
+        own = {one.name: getattr(summary, one.name) for one in fields(summary)}
+        return KernelSummary(**own, inspection=self)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What stands out, warnings first."""
+        return find_findings(self.kernel)
+
+    @property
+    def regions(self) -> tuple[RegionView, ...]:
+        """Every region of any stage."""
+        stages = self.kernel.stages.values()
+        return tuple(
+            RegionView(self, name) for name in dict.fromkeys(x.id for s in stages for x in s.regions)
+        )
+
+    @property
+    def loops(self) -> tuple[RegionView, ...]:
+        """The loops of the program; without tensor-level IR, which alone tells, every loop."""
+        told = any(stage.order <= Stage.TTGIR.order for stage in self.kernel.stages)
+        return tuple(
+            region
+            for region in self.regions
+            if any(x.kind == "loop" and (x.in_program or not told) for x in region.stages.values())
+        )
+
+    @property
+    def registers(self) -> int | None:
+        """Registers per thread; None where no file says."""
+        return self.kernel.resources.registers.value
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes of registers per thread that are spilled; None where no file says."""
+        return self.kernel.resources.spill_bytes.value
+
+    @property
+    def shared_bytes(self) -> int | None:
+        """Bytes of shared memory per block, as launched; None where no file says."""
+        return self.kernel.resources.shared.value
+
+    @property
+    def matrix(self) -> int:
+        """Matrix instructions of the last stage."""
+        last = self.kernel.last
+        return 0 if last is None else last.counts[EventKind.MATRIX.count_name]
+
+    def region(self, name: str | None = None) -> RegionView:
+        """The region of that id; without one, the region that the kernel is known by.
+
+        Raises:
+            UsageError: there is none; the remedy lists those that there are.
+        """
+        __tracebackhide__ = True
+        return self._find("region", self.regions, name if name is not None else self.kernel.principal)
+
+    def loop(self, name: str | int | None = None) -> RegionView:
+        """The loop of that id (`loop@81`), or at that line of the source; without one, the principal loop.
+
+        Raises:
+            UsageError: there is none, or no single one that the kernel is known by; the remedy lists them.
+        """
+        __tracebackhide__ = True
+        loops = self.loops
+        if name is None:
+            name = self.kernel.principal if any(x.id == self.kernel.principal for x in loops) else None
+            name = loops[0].id if name is None and len(loops) == 1 else name
+        return self._find("loop", loops, f"loop@{name}" if isinstance(name, int) else name)
+
+    def stage(self, name: str | Stage) -> StageFacts:
+        """What the file of one stage says.
+
+        Raises:
+            UsageError: it was not read; the remedy lists those that were.
+        """
+        __tracebackhide__ = True
+        for stage, facts in self.kernel.stages.items():
+            if name in (stage, stage.value):
+                return facts
+        asked = name.value if isinstance(name, Stage) else name
+        have = ", ".join(stage.value for stage in self.kernel.stages)
+        raise UsageError(
+            f"{self.title} has no stage {asked!r} that could be read.", f"It has {have or 'none'}."
+        )
+
+    def assert_interleaved(self) -> None:
+        """Fail unless the principal region is interleaved."""
+        __tracebackhide__ = True
+        self.region().assert_interleaved()
+
+    def assert_clustered(self) -> None:
+        """Fail unless the principal region is clustered."""
+        __tracebackhide__ = True
+        self.region().assert_clustered()
+
+    def assert_pipelined(self, distance: int | None = None) -> None:
+        """Fail unless the principal loop is pipelined, by so many iterations if given."""
+        __tracebackhide__ = True
+        self.loop().assert_pipelined(distance)
+
+    def assert_mma(
+        self, count: int | None = None, *, op: str | None = None, shape: str | None = None
+    ) -> None:
+        """Fail unless the last stage has matrix instructions: so many, of that name and shape."""
+        __tracebackhide__ = True
+        last = self.kernel.last
+        work = () if last is None else tuple(found for one in last.work.values() for found in one.matrix)
+        found = count_matching(work, op, shape) if op or shape else self.matrix
+        if not (found if count is None else found == count):
+            stage = None if last is None else last.stage
+            self._fail(describe_shortfall(found, count, op, shape, stage, work), MATRIX)
+
+    def assert_no_spills(self) -> None:
+        """Fail if registers are spilled to memory, and where no file says whether they are."""
+        __tracebackhide__ = True
+        taken = self.kernel.resources
+        if taken.spill_bytes.value is None:
+            self._fail(f"may spill registers, nobody knows: {taken.spill_bytes.source}", SPILLS)
+        if taken.spill_bytes.value or taken.reload_bytes.value:
+            read = taken.reload_bytes.value
+            back = "" if read is None else f" and reads {read} back"
+            where = "".join(f"\n{line}" for line in spill_lines(self.kernel))
+            spills = f"spills {taken.spill_bytes.value} B of registers per thread{back}"
+            self._fail(f"{spills} ({taken.spill_bytes.source}){where}", SPILLS)
+
+    def assert_no_findings(self, *codes: str) -> None:
+        """Fail if something stands out: one of these findings (`AI001`, `narrow-loads`), or any warning.
+
+        Raises:
+            UsageError: a code or name is that of no finding.
+        """
+        __tracebackhide__ = True
+        wanted = {rule.code for code in codes for rule in pick_rules(code)}
+        found = [
+            x for x in self.findings if x.code in wanted or (not codes and x.severity.value == "warning")
+        ]
+        if found:
+            said = "".join(f"\n  {x.code} {x.name}: {x.remark.message}" for x in found)
+            self._fail(f"has {len(found)} {plural('finding', len(found))}{said}", [x.code for x in found])
+
+    def evidence(self, codes: Iterable[str] = ORDER) -> str:
+        """The principal region at every stage, and the pages of those findings that were made."""
+        if self.kernel.principal_region is None:
+            return explain(self.cache, self.kernel, codes)
+        return self.region().evidence(codes)
+
+    def report(self, width: int = 100) -> str:
+        """The whole story of the kernel as text, `width` columns wide."""
+        return to_text(KernelReport(self.cache, self.kernel), width)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """A flat record for each region at each stage, as pandas and Arrow take them.
+
+        Example:
+            >>> pandas.DataFrame(kernel.to_records())  # doctest: +SKIP
+            >>> pyarrow.Table.from_pylist(kernel.to_records())  # doctest: +SKIP
+        """
+        return records_of(self.kernel)
+
+    def _find(self, kind: str, regions: tuple[RegionView, ...], name: str | None) -> RegionView:
+        __tracebackhide__ = True
+        for region in regions:
+            if region.id == name:
+                return region
+        have = ", ".join(f"{region.id} ({region.phrase})" for region in regions)
+        if not regions:
+            remedy = f"Its regions are {', '.join(x.id for x in self.regions)}." if self.regions else None
+            raise UsageError(f"{self.title} has no {kind}.", remedy)
+        missing = (
+            f"no {kind} {name!r}" if name is not None else f"{len(regions)} {kind}s, none the principal one"
+        )
+        raise UsageError(f"{self.title} has {missing}.", f"It has {have}.")
+
+    def _fail(self, sentence: str, codes: Iterable[str]) -> None:
+        __tracebackhide__ = True
+        raise AssertionError(f"{self.title} {sentence}\n\n{self.evidence(codes)}")
+
+    def __repr__(self) -> str:
+        region = self.kernel.principal_region
+        verdict = "nothing readable" if region is None else f"{region.id} {region.phrase}"
+        version = "" if self.triton_version is None else f" by Triton {self.triton_version}"
+        return f"<{self.title}{version}: {verdict}>"
+
+    def _repr_html_(self) -> str:
+        return to_html(KernelReport(self.cache, self.kernel))

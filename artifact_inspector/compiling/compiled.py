@@ -1,0 +1,76 @@
+"""The files that Triton's compiled kernel carries in memory, of any version; nothing of Triton is imported.
+
+Source:
+    triton/compiler/compiler.py, `CompiledKernel`: 2.x has its metadata as a dict and the function as `fn`,
+    3.x as a named tuple and the function's name in `src`; `asm` holds every stage in all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from artifact_inspector.errors import UsageError
+
+__all__ = ["files_of"]
+
+_UNCOMPILED = frozenset({"JITFunction", "GluonJITFunction", "Autotuner", "Heuristics", "InterpretedFunction"})
+
+
+def files_of(kernel: object) -> tuple[str, dict[str, bytes]]:
+    """The stem of the files that a compiled kernel has in the cache, and their contents by suffix.
+
+    Raises:
+        UsageError: it is no compiled kernel.
+    """
+    if not hasattr(kernel, "asm") and callable(getattr(kernel, "result", None)):
+        kernel = kernel.result()  # type: ignore[attr-defined] # one that is compiled in the background
+    texts = getattr(kernel, "asm", None)
+    if not isinstance(texts, Mapping):
+        raise _not_compiled(kernel)
+    contents = {
+        suffix: content if isinstance(content, bytes) else str(content).encode()
+        for suffix, content in texts.items()
+    }
+    metadata = _fields(getattr(kernel, "metadata", None))
+    if metadata:
+        contents["json"] = json.dumps(metadata, default=_plain).encode()
+    # the symbol may have a suffix (2.x) that the files do not have
+    source, function = getattr(kernel, "src", None), getattr(kernel, "fn", None)
+    stem = getattr(source, "name", None) or getattr(function, "__name__", None) or metadata.get("name")
+    return str(stem or "kernel"), contents
+
+
+def _fields(metadata: Any) -> dict[str, Any]:
+    if hasattr(metadata, "_asdict"):
+        return dict(metadata._asdict())
+    return dict(metadata) if isinstance(metadata, Mapping) else {}
+
+
+def _plain(value: object) -> object:
+    """A value as Triton's own metadata file has it: the target as its fields."""
+    return vars(value) if hasattr(value, "__dict__") else str(value)
+
+
+def _not_compiled(kernel: object) -> UsageError:
+    kind = type(kernel).__name__
+    if kind in _UNCOMPILED:
+        name = getattr(kernel, "__name__", None) or getattr(getattr(kernel, "fn", None), "__name__", "kernel")
+        return UsageError(
+            f"{name} is a kernel's source, not what it was compiled to.",
+            f"Inspect what a launch returns: inspect({name}[grid](…)), or {name}.warmup(…, grid=(1,)).",
+        )
+    if kernel is None:
+        return UsageError(
+            "None is no compiled kernel.",
+            "A launch returns none under TRITON_INTERPRET=1, or where a hook kept Triton from compiling.",
+        )
+    return UsageError(
+        f"{_article(kind)} {kind} is no compiled kernel.",
+        "Inspect what a Triton launch or triton.compile returns, or a path of a cache or of a file in it.",
+    )
+
+
+def _article(word: str) -> str:
+    return "An" if word[0].lower() in "aeiou" else "A"
