@@ -1,0 +1,162 @@
+"""The pytest plugin: compiled kernels as fixtures, their facts as snapshots, failures with the evidence.
+
+Loaded by every pytest of an environment that this package is installed in, so it imports nothing but
+pytest and the standard library until a test asks for a kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from artifact_inspector.api import Inspection
+    from artifact_inspector.api.compiler import KernelCompiler
+    from artifact_inspector.api.saved import SavedIR
+    from artifact_inspector.api.snapshots import StoredFacts
+
+__all__: list[str] = []
+
+_OWN_FIXTURES = frozenset({"compile_kernel", "inspect_kernel", "saved_ir", "triton_cache"})
+_EVIDENCE = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options, in a group of their own."""
+    group = parser.getgroup("artifact-inspector", "compiled Triton kernels")
+    group.addoption(
+        "--saved-ir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="directory of saved compiler output that the fixture saved_ir finds kernels in; "
+        "may be given again (ini: saved_ir)",
+    )
+    group.addoption(
+        "--update-facts",
+        action="store_true",
+        help="write the facts that the fixture stored_facts is compared with, for review, "
+        "in place of comparing them",
+    )
+    parser.addini("saved_ir", "directories for --saved-ir", type="paths", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the mark."""
+    config.addinivalue_line(
+        "markers",
+        "targets(*gpus): run the test once for each GPU, as its argument `target`: "
+        '@pytest.mark.targets("sm_80", "gfx942")',
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each GPU of a mark `targets`."""
+    gpus = [gpu for mark in metafunc.definition.iter_markers("targets") for gpu in mark.args]
+    if not gpus:
+        return
+    if "target" in metafunc.fixturenames:
+        # a test that gives its own values means something else by the mark
+        if not any("target" in _names(mark) for mark in metafunc.definition.iter_markers("parametrize")):
+            metafunc.parametrize("target", list(dict.fromkeys(gpus)))
+    elif _OWN_FIXTURES & set(metafunc.fixturenames):
+        raise pytest.UsageError(
+            f"{metafunc.definition.nodeid} is marked with targets, and takes no argument `target`."
+        )
+
+
+def _names(parametrize: pytest.Mark) -> list[str]:
+    """The arguments that a mark `parametrize` gives values of."""
+    names = parametrize.args[0] if parametrize.args else parametrize.kwargs.get("argnames", "")
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+# -- fixtures ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def saved_ir(pytestconfig: pytest.Config) -> SavedIR:
+    """Kernels of saved compiler output: ask for `saved_ir("matmul", target="sm_80", triton="3.6")`."""
+    from artifact_inspector.api.saved import SavedIR
+
+    named = [Path(pytestconfig.invocation_params.dir, path) for path in pytestconfig.getoption("--saved-ir")]
+    return SavedIR([*named, *pytestconfig.getini("saved_ir")])
+
+
+@pytest.fixture
+def triton_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh directory that Triton compiles into while the test runs."""
+    directory = tmp_path / "triton-cache"
+    directory.mkdir()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(directory))
+    # a directory that a program set by itself goes before the environment's
+    knobs = sys.modules.get("triton.knobs")
+    if knobs is not None:
+        monkeypatch.delitem(vars(knobs.cache), "dir", raising=False)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def inspect_kernel() -> Callable[..., Inspection]:
+    """What is known of a compiled kernel: ask for `inspect_kernel(kernel[grid](…))`, or of a path."""
+    from artifact_inspector.api import inspect
+
+    return inspect
+
+
+@pytest.fixture(scope="session")
+def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> KernelCompiler:
+    """Compile for a GPU that is not here: `compile_kernel(kernel, target, signature="*fp32, i32")`."""
+    from artifact_inspector.api.compiler import KernelCompiler
+
+    directory = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        directory = directory.parent  # Triton's cache is made for several processes
+    return KernelCompiler(directory / "compiled-kernels")
+
+
+@pytest.fixture
+def stored_facts(request: pytest.FixtureRequest) -> StoredFacts:
+    """The facts that are stored for this test: `assert kernel.facts == stored_facts`."""
+    from artifact_inspector.api.snapshots import StoredFacts
+
+    update = request.config.getoption("--update-facts")
+    name = request.node.name
+    holder = request.node.parent
+    if isinstance(holder, pytest.Class):
+        name = f"{holder.name}.{name}"
+    return StoredFacts(request.path, name, update=update)
+
+
+# -- failures ------------------------------------------------------------------------------
+
+
+def pytest_assertrepr_compare(
+    config: pytest.Config, op: str, left: object, right: object
+) -> list[str] | None:
+    """What was expected of a kernel, and what it is; the evidence waits for the report."""
+    for found, other in ((left, right), (right, left)):
+        if type(found).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            explain = getattr(found, "explain_comparison", None)
+            if explain is not None:
+                sentences, evidence = explain(other)
+                config.stash.setdefault(_EVIDENCE, []).append(evidence)
+                return [f"{left!r} {op} {right!r}", *sentences]
+    return None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Put the evidence of a failed comparison behind the failure: in full, where pytest would cut it."""
+    outcome: Any = yield
+    kept = item.config.stash.get(_EVIDENCE, [])
+    if kept and call.excinfo is not None:
+        failure = outcome.get_result().longrepr
+        if hasattr(failure, "addsection"):
+            failure.addsection("what was compiled", kept[-1])
+    kept.clear()
