@@ -79,6 +79,14 @@ def compile(
             "--configs", metavar="all|N", help="Configurations of an autotuned kernel; the first by default."
         ),
     ] = None,
+    triton: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--triton",
+            metavar="VERSION",
+            help="Compile with these Tritons: 3.2.0,3.9.0, or 3.2.0=PYTHON for one that has it.",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", metavar="N", help="Compiles at a time; one per processor.")
     ] = None,
@@ -97,7 +105,7 @@ def compile(
         requests = _requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:
             raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
-        rows = _compile(requests, target or DEMO_TARGETS, out, jobs)
+        rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [])
         if json:
             write(as_text(compiled_document(rows), sys.stdout.encoding), sys.stdout)
         else:
@@ -120,7 +128,7 @@ def demo(
         from artifact_inspector.report.compiled import refusals
         from artifact_inspector.report.console import show
 
-        rows = _compile(_requests([]), target or DEMO_TARGETS, out, None)
+        rows = _compile(_requests([]), target or DEMO_TARGETS, out, None, [])
         report(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)
@@ -178,9 +186,14 @@ def _value(text: str) -> Any:
 
 
 def _compile(
-    requests: Sequence[KernelRequest], targets: list[str], out: Path, jobs: int | None
+    requests: Sequence[KernelRequest],
+    targets: list[str],
+    out: Path,
+    jobs: int | None,
+    tritons: Sequence[str],
 ) -> Sequence[CompileResult]:
     from artifact_inspector.compiling import compile_kernels
+    from artifact_inspector.report.console import write
     from artifact_inspector.report.progress import progress_bar
     from artifact_inspector.report.selection import parse_targets
 
@@ -196,7 +209,9 @@ def _compile(
             requests,
             wanted,
             out,
+            tritons=[version.strip() for text in tritons for version in text.split(",") if version.strip()],
             workers=jobs,
+            notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
             progress=lambda row: advance(f"{row.kernel} {row.target}"),
             planned=planned,
         )

@@ -25,7 +25,7 @@ from artifact_inspector.compiling.signature import Arguments, Type
 from artifact_inspector.errors import UsageError
 from artifact_inspector.targets import Target
 
-__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source", "prepare"]
+__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source"]
 
 VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
 DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
@@ -45,15 +45,6 @@ class _Headless:
 
 class _Source(_Headless, ASTSource):  # type: ignore[misc]
     """A kernel and its arguments, as `triton.compile` takes them."""
-
-
-def prepare() -> None:
-    """Do once what every compile needs: hash Triton's own files, which takes half a second."""
-    try:
-        from triton.runtime.cache import triton_key
-    except ImportError:
-        from triton.compiler.compiler import triton_key
-    triton_key()
 
 
 def make_source(function: Any, arguments: Arguments, target: Target) -> Any:

@@ -18,7 +18,7 @@ from artifact_inspector.compiling.signature import Arguments
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.targets import Target
 
-__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source", "prepare"]
+__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source"]
 
 VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
 
@@ -40,18 +40,18 @@ class _Unloaded:
         pass
 
 
-def prepare() -> None:
-    """Do once what every compile needs: hash Triton's own files; and do without a driver."""
+def _without_driver() -> None:
+    """Let no compile link a launcher against the driver, nor load what it made."""
     if VERSION < (2, 3):
-        from triton.runtime.jit import version_key
-
-        version_key()
-        compiler.make_stub = lambda *_, **__: "no launcher"  # it would link against the driver
+        compiler.make_stub = lambda *_, **__: "no launcher"
     else:
         import triton.compiler.backends.cuda as cuda
 
         cuda.make_stub = lambda *_, **__: "no launcher"
     compiler.CompiledKernel = _Unloaded
+
+
+_without_driver()
 
 
 def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
@@ -80,9 +80,6 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
 
 def entry_name(source: _Source, target: Target, options: Mapping[str, Any]) -> str:
     """The directory of a kernel's entry in any cache: its key."""
-    if VERSION < (2, 3):
-        arch = int(target.arch.removeprefix("sm_"))
-        return str(compiler.make_hash(source.function, arch, **_keywords(source, target, options)))
 
     def stop(key: str) -> None:
         raise _KeyError(key)
@@ -133,14 +130,16 @@ def known_options() -> frozenset[str]:
 
 def _keywords(source: _Source, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
     constants = source.arguments.constants
+    sixteens = {path[0] for path in source.arguments.hints}
+    hints = {"divisible_by_16": sixteens, "equal_to_1": set(source.ones)}
+    if VERSION >= (2, 2):
+        types = _by_index(source, source.arguments.types)
+        hints["ids_of_folded_args"] = set(source.ones)
+        hints["divisible_by_8"] = {index for index in sixteens if not str(types[index]).startswith("*")}
     return {
         "signature": _by_index(source, source.arguments.types),
         "constants": {path[0]: v for path, v in constants.items() if path[0] not in source.ones},
-        "configs": [
-            compiler.instance_descriptor(
-                divisible_by_16={path[0] for path in source.arguments.hints}, equal_to_1=set(source.ones)
-            )
-        ],
+        "configs": [compiler.instance_descriptor(**hints)],
         "cc": int(target.arch.removeprefix("sm_")),
         "device_type": "cuda",
         **options,

@@ -19,13 +19,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from artifact_inspector.compiling.forking import Work, run
+from artifact_inspector.compiling.standin import stand_in_for_torch
 
-__all__ = ["serve"]
+__all__ = ["main", "serve"]
 
 
 def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) -> None:
@@ -65,8 +66,19 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) 
         say(row)
 
 
-if __name__ == "__main__":
+def main(lent: Iterable[str] = ()) -> None:
+    """Serve with the Triton of this Python.
+
+    Args:
+        lent: directories of another Python, whose packages a kernel's file may import.
+    """
     # imported before the first fork, so that every child has Triton for nothing
     from artifact_inspector.compiling.planning import plan
 
+    sys.path.extend(lent)
+    stand_in_for_torch()
     serve(plan)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.environments import cache_directory
+from artifact_inspector.compiling.environments import cache_directory, find_interpreter, parse_triton
 from artifact_inspector.compiling.manifest import record
 from artifact_inspector.compiling.process import answers, this_interpreter
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
@@ -61,12 +61,14 @@ def compile_kernels(
     targets: Iterable[str],
     out_dir: Path,
     *,
+    tritons: Iterable[str] = (),
     workers: int | None = None,
     progress: Callable[[CompileResult], None] | None = None,
     planned: Callable[[int], None] | None = None,
+    notice: Callable[[str], None] = lambda sentence: None,
     time_limit: float = TIME_LIMIT_SECONDS,
 ) -> list[CompileResult]:
-    """One result for each kernel, configuration and target, in that order; `out_dir` becomes a Triton cache.
+    """One result for each version, kernel, configuration and target, in that order, in a Triton cache.
 
     Every compile runs in a process of its own, as many at a time as there are processors, so that a
     compiler that aborts or hangs costs one row. What is in the cache already is not compiled again, by
@@ -76,38 +78,83 @@ def compile_kernels(
         requests: the kernels.
         targets: as `parse_target` reads them: `sm_75`, `gfx90a`, `cuda:80`, `hip:gfx942` …
         out_dir: made if it is missing.
+        tritons: versions of Triton to compile with, each in an environment of its own that is made where
+            there is none: `3.2.0`, or `3.2.0=PYTHON` for one that has it. None means the one installed here.
         workers: compiles at a time; as many as there are processors.
         progress: called with each result when it is there.
         planned: called with the number of results when it is known.
+        notice: called with a sentence before an environment is made, which takes a minute.
         time_limit: seconds that one compile may take.
 
     Raises:
-        UsageError: an unknown reference kernel or target, a signature that cannot be read.
-        CompileError: Triton cannot be used here at all.
+        UsageError: an unknown reference kernel, target or version, a signature that cannot be read.
+        CompileError: Triton cannot be used here at all. Of several versions, those that cannot be had are
+            rows.
     """
     # repeating a target would compile for it twice
     wanted = list(dict.fromkeys(parse_target(target) for target in targets))
     written = [_known(request).as_json() for request in requests]
-    interpreter = this_interpreter()
+    versions = [parse_triton(one) for one in dict.fromkeys(tritons)]
+    interpreters = [this_interpreter()] if not versions else []
     out_dir = _made(out_dir)
     asks = [
         {**ask, "targets": [str(one) for one in wanted], "out": str(out_dir), "environment": {}}
         for ask in written
     ]
-    found: list[tuple[tuple[int, int], CompileResult]] = []
+    counts = [len(asks) * len(wanted)] * (len(versions) or 1)
+    found: list[tuple[tuple[int, int, int], CompileResult]] = []
+
+    def counted(number: int) -> None:
+        counts[run] = number
+        if planned is not None:
+            planned(sum(counts))
+
     try:
-        for row in answers(
-            interpreter, asks, workers=workers or processors(), time_limit=time_limit, planned=planned
-        ):
-            result = _result(row, requests[row["ask"]].place)
-            found.append(((row["ask"], row["index"]), result))
-            if progress is not None:
-                progress(result)
+        for run in range(len(counts)):
+            try:
+                interpreter = (
+                    find_interpreter(*versions[run], notice=notice) if versions else interpreters[run]
+                )
+            except CompileError as error:
+                if len(versions) == 1:
+                    raise
+                rows = _refused(asks, versions[run][0], error)
+            else:
+                rows = answers(
+                    interpreter,
+                    asks,
+                    workers=workers or processors(),
+                    time_limit=time_limit,
+                    planned=counted,
+                )
+            for row in rows:
+                result = _result(row, requests[row["ask"]].place)
+                found.append(((run, row["ask"], row["index"]), result))
+                if progress is not None:
+                    progress(result)
     finally:
         # an interrupted sweep has made what it has made
         if found:
             record(out_dir, (result for _, result in found))
     return [result for _, result in sorted(found, key=lambda entry: entry[0])]
+
+
+def _refused(
+    asks: Sequence[Mapping[str, Any]], version: str, error: CompileError
+) -> Iterator[dict[str, Any]]:
+    """The rows of a Triton that is not there."""
+    for number, ask in enumerate(asks):
+        for index, target in enumerate(ask["targets"]):
+            yield {
+                "ask": number,
+                "index": index,
+                "kernel": ask["place"].rpartition(":")[2],
+                "target": target,
+                "triton": version,
+                "seconds": 0.0,
+                "message": error.message,
+                "remedy": error.remedy,
+            }
 
 
 def compile_reference(

@@ -1,14 +1,309 @@
-"""Where this tool keeps what it made for a user: by the XDG rules, as Triton compiles on Linux only."""
+"""Isolated environments, one per Triton version, in the user's cache directory: made once and reused.
+
+`<cache>/triton/<version>/` is a virtual environment with that Triton and nothing else that it does not
+need to compile. Any environment put there by hand, or linked, serves as well. The package itself is lent to
+it, and so is what else the caller can import, where both Pythons are of one version.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
 from pathlib import Path
 
-__all__ = ["cache_directory"]
+from artifact_inspector.compiling.process import Interpreter, this_interpreter
+from artifact_inspector.errors import CompileError, UsageError
+
+__all__ = ["cache_directory", "find_interpreter", "parse_triton"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_OWN = ("artifact_inspector", "kernels")
+_OLDEST = (2, 1)
+_PYTHON_3 = {
+    (2, 1): (7, 11),
+    (2, 2): (8, 12),
+    (2, 3): (8, 12),
+    (3, 0): (8, 12),
+    (3, 1): (8, 12),
+    (3, 2): (9, 13),
+    (3, 3): (9, 13),
+    (3, 4): (9, 13),
+}
+"""Triton → the oldest and newest Python 3 that it has wheels for, as the package index lists them; of
+newer ones the index is asked."""
+_OUR_OLDEST = 10
+_LATEST = {
+    (2, 1): "2.1.0",
+    (2, 2): "2.2.0",
+    (2, 3): "2.3.1",
+    (3, 0): "3.0.0",
+    (3, 1): "3.1.0",
+    (3, 2): "3.2.0",
+    (3, 3): "3.3.1",
+    (3, 4): "3.4.0",
+    (3, 5): "3.5.1",
+    (3, 6): "3.6.0",
+    (3, 7): "3.7.1",
+}
+"""The last release of each version that has several, or is old."""
+_LINKER = """#!{python}
+# AMD's kernels of Triton before 3.5 are linked by a program; newer Tritons hold the same linker.
+import sys
+from triton._C.libtriton import amd
+arguments = sys.argv[1:]
+if "--version" in arguments:
+    print("LLD of Triton {version}")
+else:
+    amd.link_hsaco(arguments[arguments.index("-shared") + 1], arguments[arguments.index("-o") + 1])
+"""
+_BOOT = """
+import json, sys
+from importlib.machinery import PathFinder
+root, own, lent = json.loads(sys.argv[1])
+class Lent:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, [root]) if path is None and name in own else None
+sys.meta_path.insert(0, Lent)
+from artifact_inspector.compiling._worker import main
+main(lent)
+"""
 
 
 def cache_directory() -> Path:
-    """The user's cache directory for this tool; not made yet."""
+    """The user's cache directory for this tool, by the XDG rules; not made yet."""
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return Path(base if base else Path.home() / ".cache", "artifact-inspector")
+
+
+def parse_triton(text: str) -> tuple[str, Path | None]:
+    """The version, and the Python that has it where one is given, of `3.2.0`, `3.2` or `3.2.0=PYTHON`.
+
+    Raises:
+        UsageError: it is no version, or one too old.
+    """
+    version, equals, python = text.partition("=")
+    match = re.fullmatch(r"v?(\d+)\.(\d+)(\.\d+)?", version.strip())
+    if match is None or (equals and not python.strip()):
+        raise UsageError(f"{text!r} is no version of Triton.", "Write e.g. 3.2.0, or 3.2.0=/path/to/python.")
+    minor = (int(match[1]), int(match[2]))
+    if minor < _OLDEST:
+        raise UsageError(
+            f"Triton {version} is older than what can be compiled with here.", "The oldest is 2.1."
+        )
+    whole = version.strip().lstrip("v") if match[3] else _LATEST.get(minor, f"{minor[0]}.{minor[1]}.0")
+    return whole, Path(python.strip()).expanduser() if equals else None
+
+
+def find_interpreter(
+    version: str, python: Path | None = None, *, notice: Callable[[str], None] = lambda sentence: None
+) -> Interpreter:
+    """A Python with that Triton: the one given, this one, one in the cache directory, else a new one there.
+
+    Args:
+        version: as `parse_triton` gives it.
+        python: use this one.
+        notice: called with a sentence before anything that takes long.
+
+    Raises:
+        CompileError: there is none, and none can be made; the remedy says why.
+    """
+    if python is not None:
+        found = _version_in(python)
+        if found != version:
+            has = "no Triton" if found is None else f"Triton {found}"
+            raise CompileError(
+                f"{python} has {has}, not {version}.", "Name the Python of another environment."
+            )
+        return _isolated(python, version)
+    if _installed_here() == version:
+        return this_interpreter()
+    if sys.platform != "linux":
+        this_interpreter()  # says that there is no Triton here
+    place = cache_directory() / "triton" / version
+    if _version_in(place / "bin" / "python") != version:
+        with _locked(place):
+            if _version_in(place / "bin" / "python") != version:
+                notice(f"making an environment with Triton {version} in {place}")
+                _make(place, version)
+    return _isolated(place / "bin" / "python", version)
+
+
+def _installed_here() -> str | None:
+    try:
+        return installed("triton")
+    except PackageNotFoundError:
+        return None
+
+
+def _version_in(python: Path) -> str | None:
+    """The version of Triton that a Python has, without importing it; None where it has none."""
+    code = "from importlib.metadata import version; print(version('triton'))"
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-c", code], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _isolated(python: Path, version: str) -> Interpreter:
+    same = _minor_of(python) == sys.version_info[1]
+    lent = [path for path in sys.path if path] if same else []
+    environment = {
+        "PYTHONPATH": "",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",  # Triton 2.3 makes its keys of sets
+    }
+    if "TRITON_HIP_LLD_PATH" not in os.environ and (linker := _linker(version)) is not None:
+        environment["TRITON_HIP_LLD_PATH"] = str(linker)
+    command = [str(python), "-c", _BOOT, json.dumps([str(_ROOT), _OWN, lent])]
+    return Interpreter(command, environment, version)
+
+
+def _linker(version: str) -> Path | None:
+    """An ld.lld for Tritons that need one: the system's, else a script that uses this Triton's."""
+    if _minor(version) >= (3, 5):
+        return None
+    if found := shutil.which("ld.lld"):
+        return Path(found)
+    here = _installed_here()
+    if here is None or _minor(here) < (3, 5):
+        return None
+    script = cache_directory() / "bin" / "ld.lld"
+    text = _LINKER.format(python=sys.executable, version=here)
+    if not script.is_file() or script.read_text() != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        aside = script.with_name(f".ld.lld.{os.getpid()}")
+        aside.write_text(text)
+        aside.chmod(0o755)
+        aside.replace(script)
+    return script
+
+
+def _make(place: Path, version: str) -> None:
+    """Build the environment aside, then move it to its place: it is there whole or not at all."""
+    aside = place.with_name(f".{place.name}-{os.getpid()}")
+    wanted = f"Triton {version}"
+    pythons = _pythons(version)
+    if not pythons and shutil.which("uv") is None:
+        _, newest = _PYTHON_3[_minor(version)]
+        raise CompileError(
+            f"{wanted} has wheels for Python 3.{newest} and older, and none of these is here.",
+            f"Install Python 3.{newest}, or uv, which fetches one.",
+        )
+    complaint = ""
+    try:
+        for python in pythons or [f"3.{_PYTHON_3[_minor(version)][1]}"]:
+            shutil.rmtree(aside, ignore_errors=True)
+            complaint = _install(aside, python, _packages(version))
+            if not complaint:
+                shutil.rmtree(place, ignore_errors=True)
+                aside.rename(place)
+                return
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    raise CompileError(
+        f"{wanted} could not be installed: {complaint}",
+        f"Connect to a package index, or give a Python that has it: --triton {version}=/path/to/python.",
+    )
+
+
+def _packages(version: str) -> list[str]:
+    """What a compile needs: not what the wheels of 2.x ask for (torch, cmake …)."""
+    packages = [f"triton=={version}"]
+    if _minor(version) < (3, 3):
+        packages += ["setuptools<80", "filelock"]
+    if (2, 2) <= _minor(version) < (3, 0):
+        packages.append("numpy<2")
+    return packages
+
+
+def _install(place: Path, python: str, packages: Sequence[str]) -> str:
+    """Make an environment and fill it; what went wrong, or nothing."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if uv := shutil.which("uv"):
+        steps = [
+            [uv, "venv", "--quiet", "--python", python, str(place)],
+            [
+                uv,
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                str(place / "bin" / "python"),
+                "--no-deps",
+                *packages,
+            ],
+        ]
+    else:
+        steps = [
+            [python, "-m", "venv", str(place)],
+            [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", *packages],
+        ]
+    for step in steps:
+        try:
+            done = subprocess.run(step, capture_output=True, text=True, check=False)
+        except OSError as error:
+            return f"{step[0]}: {error.strerror}."
+        if done.returncode != 0:
+            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            errors = [line for line in said if "error" in line.lower()]
+            return (errors or said or ["no reason was given"])[-1].strip()
+    return ""
+
+
+def _pythons(version: str) -> list[str]:
+    """Pythons of this machine that may have a wheel of that Triton, this one first, then newer first."""
+    oldest, newest = _PYTHON_3.get(_minor(version), (0, 99))
+    candidates = [sys.executable] if _fits(sys.version_info[1], oldest, newest) else []
+    for minor in range(min(newest, 20), max(oldest, _OUR_OLDEST) - 1, -1):
+        found = shutil.which(f"python3.{minor}")
+        if minor != sys.version_info[1] and found is not None and _minor_of(Path(found)) == minor:
+            candidates.append(found)
+    return candidates
+
+
+def _fits(minor: int, oldest: int, newest: int) -> bool:
+    return max(oldest, _OUR_OLDEST) <= minor <= newest
+
+
+def _minor_of(python: Path) -> int | None:
+    """N of Python 3.N; None where it does not run."""
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-c", "import sys; print(sys.version_info[1])"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return int(answer.stdout) if answer.returncode == 0 else None
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """One process at a time makes an environment."""
+    import fcntl  # Linux has it, and only there is anything made
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_name(f".{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

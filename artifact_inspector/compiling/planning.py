@@ -26,9 +26,8 @@ from artifact_inspector.compiling.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.targets import Target, parse_target
 
-# a file with a kernel may import torch, and Triton 2.x does
-stand_in_for_torch()
 if version("triton").startswith("2."):
+    stand_in_for_torch()  # which it asks for a device
     from artifact_inspector.compiling import _triton2 as _triton
 else:
     from artifact_inspector.compiling import _triton  # type: ignore[no-redef]
@@ -186,8 +185,7 @@ def _listen_to_ptxas(log: list[str]) -> None:
 
 @cache
 def _scratch() -> tempfile.TemporaryDirectory[str]:
-    """Once: Triton's own files are hashed, and its look-ups make their directories somewhere else."""
-    _triton.prepare()
+    """Where look-ups make the directories that Triton makes of every key."""
     scratch = tempfile.TemporaryDirectory(prefix="inspect-kernel-")
     os.environ["TRITON_CACHE_DIR"] = scratch.name
     return scratch

@@ -113,15 +113,16 @@ def answers(
             )
         number, blamed = left.pop(reading)
         refused += len(blamed["targets"])
-        why = (
-            f"was not imported in {IMPORT_SECONDS:g} s"
-            if watch.rang
-            else "ended the process that imported it"
-        )
-        yield from _blamed(number, blamed, why, complaint)
+        why = f"was not imported in {IMPORT_SECONDS:g} s"
+        if not watch.rang:
+            last = complaint.splitlines()[-1] if complaint else f"exit status {status}"
+            why = f"ended the process that imported it ({last})"
+        yield from _blamed(number, blamed, why, complaint, interpreter.version)
 
 
-def _blamed(number: int, ask: Mapping[str, Any], why: str, details: str) -> Iterator[dict[str, Any]]:
+def _blamed(
+    number: int, ask: Mapping[str, Any], why: str, details: str, version: str | None
+) -> Iterator[dict[str, Any]]:
     """Rows for an ask whose file cannot be imported in any process."""
     file, _, name = ask["place"].rpartition(":")
     for index, target in enumerate(ask["targets"]):
@@ -132,6 +133,7 @@ def _blamed(number: int, ask: Mapping[str, Any], why: str, details: str) -> Iter
             "target": target,
             "seconds": 0.0,
             "message": f"{file or ask['place']} {why}.",
+            "triton": version,
             "remedy": f"Check that `python {file or ask['place']}` ends, with no GPU.",
             "details": details,
         }

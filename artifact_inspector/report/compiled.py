@@ -117,15 +117,17 @@ def compiled_document(rows: Sequence[CompileResult]) -> CompiledJson:
 
 def _refused(rows: Sequence[CompileResult], *, verbose: bool) -> list[RenderableType]:
     """Each refusal once, with all the targets that it is for."""
-    alike: dict[tuple[str, str, str | None], list[CompileResult]] = {}
+    alike: dict[tuple[str, str, str | None, str | None], list[CompileResult]] = {}
     for row in rows:
         if row.directory is None:
             message = (row.message or "no reason was given").replace(row.target.arch, "\0")
-            alike.setdefault((row.kernel, message, row.remedy), []).append(row)
+            alike.setdefault((row.kernel, message, row.remedy, row.triton), []).append(row)
     found: list[RenderableType] = []
-    for (kernel, _, remedy), same in alike.items():
+    several = len({row.triton for row in rows}) > 1
+    for (kernel, _, remedy, triton), same in alike.items():
         targets = ", ".join(dict.fromkeys(row.target.arch for row in same))
-        found.append(Text(f"\n{kernel} for {targets} was refused:", "bold red"))
+        by = f" by Triton {triton}" if several and triton else ""
+        found.append(Text(f"\n{kernel} for {targets} was refused{by}:", "bold red"))
         found.append(Padding(Text(same[0].message or "no reason was given"), (0, 0, 0, 2)))
         if remedy:
             found.append(Padding(Text(remedy, "dim"), (0, 0, 0, 2)))
