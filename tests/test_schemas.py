@@ -34,6 +34,7 @@ COMMANDS = {
     "diff": ("corpus", ["diff", A_CACHE, str(ROOT / "fixtures" / "3.3.1")]),
     "bandwidth": ("bandwidth", ["bandwidth", "1x4096@4096x7168", "--time", "0.0003"]),
     "matrix": ("matrix", ["matrix", str(ROOT / "fixtures" / "3.6.0"), "gemv_splitk"]),
+    "check": ("check", ["check", str(ROOT / "fixtures" / "3.9.0" / "sm_80"), "--baseline", "baseline.json"]),
     "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
     "capture": ("captured", ["capture", "--json", "-t", "T4", "python", "script.py"]),
     "demo": ("cache", ["demo", "-t", "T4"]),
@@ -91,6 +92,9 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ]
     monkeypatch.setattr(capture_command, "_run", lambda *_: runs)
     monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(
+        cli.app, ["baseline", str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "-o", "baseline.json"]
+    )
     (tmp_path / "triton-cache").symlink_to(ROOT / "fixtures" / "3.9.0" / "sm_75", target_is_directory=True)
 
 
@@ -108,7 +112,9 @@ def test_every_command_with_json_is_checked_here() -> None:
         if any("--json" in parameter.opts for parameter in command.params)
     }
     assert with_json == set(COMMANDS), "a document is a TypedDict, listed in report/json/schema.py"
-    assert {document for document, _ in COMMANDS.values()} | {"listing", "pair", "error"} == set(DOCUMENTS)
+    assert {document for document, _ in COMMANDS.values()} | {"listing", "pair", "baseline", "error"} == set(
+        DOCUMENTS
+    )
 
 
 @pytest.mark.usefixtures("no_compiler")
@@ -124,6 +130,13 @@ def test_a_command_prints_the_document_of_its_schema(command: str) -> None:
 def test_a_listing_is_a_document_too() -> None:
     code, document = answer(str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "flash", "--ir")
     assert (code, document["document"]) == (0, "listing")
+    check(document)
+
+
+def test_a_baseline_is_a_document_too() -> None:
+    result = CliRunner().invoke(cli.app, ["baseline", A_CACHE])
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["document"]) == (0, "baseline")
     check(document)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from artifact_inspector.model import EventKind, Function, Language, Module
+from artifact_inspector.model import EventKind, Frame, Function, Language, Module
 
 __all__ = ["Program", "find_program"]
 
@@ -28,6 +28,8 @@ class Program(NamedTuple):
     tiles: tuple[str, ...]
     """Shapes of what it loads, multiplies and stores, each once, in the order of the text:
     `load 128×32`, `dot 128×32×32`."""
+    place: Frame | None = None
+    """Where the kernel stands in the source that it was compiled from."""
 
 
 def find_program(module: Module, language: Language, kernel: str) -> Program | None:
@@ -40,7 +42,8 @@ def find_program(module: Module, language: Language, kernel: str) -> Program | N
         return None
     named = next((found for found in module.functions if found.name == kernel), module.functions[0])
     tiles = [tile for function in module.functions for tile in _tiles(function, module, language)]
-    return Program(named.signature, tuple(dict.fromkeys(tiles)))
+    place = None if not named.location else named.location[-1]
+    return Program(named.signature, tuple(dict.fromkeys(tiles)), place)
 
 
 def _tiles(function: Function, module: Module, language: Language) -> Iterator[str]:

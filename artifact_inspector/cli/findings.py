@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,14 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.cli._sources import find_source
+from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.cache import Cache
+    from artifact_inspector.facts import KernelFacts
+
+FORMATS = ("text", "json", "sarif", "github")
 
 
 @app.command()
@@ -24,15 +32,21 @@ def findings(
         str | None,
         typer.Option("--explain", metavar="CODE", help="Say what a finding means: AI003, narrow-loads, all."),
     ] = None,
+    format: Annotated[
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, sarif or github.")
+    ] = "text",
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
     """List what stands out in each kernel, or explain one finding."""
-    with exit_codes(json=json):
+    format = "json" if json else format
+    with exit_codes(json=format == "json"):
+        if format not in FORMATS:
+            raise UsageError(f"{format!r} is no format.", f"There are {', '.join(FORMATS)}.")
         if explain is not None:
             _explain(explain)
         else:
-            _list_findings(cache, name, target or [], nvdisasm, json=json, sass=sass)
+            _list_findings(cache, name, target or [], nvdisasm, format, sass=sass)
 
 
 def _list_findings(
@@ -40,25 +54,42 @@ def _list_findings(
     name: str | None,
     targets: list[str],
     nvdisasm: Path | None,
+    format: str,
     *,
-    json: bool,
     sass: bool,
 ) -> None:
-    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.console import show
     from artifact_inspector.report.findings import FindingsReport
-    from artifact_inspector.report.json import as_text, findings_document
     from artifact_inspector.report.selection import choose, parse_targets
 
     cache = open_or_advise(path)
     chosen = choose(cache, name, parse_targets(targets))
     disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
     kernels = inspect_kernels(cache, chosen, disassemble)
-    if json:
-        write(as_text(findings_document(kernels, cache.problems), sys.stdout.encoding), sys.stdout)
-    else:
+    if format == "text":
         show(FindingsReport(kernels), sys.stdout)
+    else:
+        _write(cache, kernels, format)
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+
+
+def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
+    from artifact_inspector.report.annotations import workflow_commands
+    from artifact_inspector.report.console import write
+    from artifact_inspector.report.json import as_text, findings_document
+    from artifact_inspector.report.remarks import finding_kinds, finding_remarks
+    from artifact_inspector.report.sarif import sarif_document
+
+    encoding = sys.stdout.encoding
+    remarks = finding_remarks(kernels, lambda file: find_source(file, Path.cwd()))
+    if format == "json":
+        text = as_text(findings_document(kernels, cache.problems), encoding)
+    elif format == "sarif":
+        text = as_text(sarif_document(finding_kinds(), remarks), encoding)
+    else:
+        text = workflow_commands(remarks)
+    write(text, sys.stdout)
 
 
 def _explain(word: str) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from artifact_inspector.cache import BINARIES, Artifact, Problem, read_stage
 from artifact_inspector.comparison.canonical import canonical
@@ -23,7 +24,7 @@ from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.summary import CATEGORIES
 
-__all__ = ["GATES", "Change", "Corpus", "Degree", "compare_corpora", "parse_gates"]
+__all__ = ["GATES", "Change", "Corpus", "Degree", "Sides", "compare_corpora", "parse_gates"]
 
 
 class Degree(Enum):
@@ -52,15 +53,17 @@ class Change:
     right: Candidate
     degree: Degree
     differences: tuple[Difference, ...]
+    held: tuple[FactPair, ...]
+    """All facts of both; empty where the texts already say that nothing differs."""
     pair: Pair | None
-    """None where the texts already say that nothing differs."""
+    """None also where one side is a record of facts."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Region by its name → its line in the source, on the right."""
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
         """What differs, most telling first."""
-        if self.pair is None:
-            return ()
-        found = [fact for fact in self.pair.facts if fact.differs]
+        found = [fact for fact in self.held if fact.differs]
         return tuple(sorted(found, key=lambda fact: CATEGORIES.index(fact.category)))
 
     @property
@@ -83,6 +86,17 @@ class Change:
         return (1 + (Degree.CODE, Degree.BENIGN, Degree.IDENTICAL).index(self.degree),)
 
 
+class Sides(NamedTuple):
+    """How a report speaks of two sides."""
+
+    left: str = "on the left"
+    right: str = "on the right"
+    benign: str = "differ in names and line numbers only"
+
+
+TWO_CACHES = Sides()
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Two caches, compared."""
@@ -92,6 +106,7 @@ class Corpus:
     matching: Matching
     problems: tuple[tuple[str, Problem], ...]
     """What could not be read, each with its side."""
+    sides: Sides = TWO_CACHES
 
     def count(self, degree: Degree) -> int:
         """Kernels that changed that much."""
@@ -176,10 +191,10 @@ def _compare(
     differences = find_differences(one, other)
     degree = _degree(one.artifact, other.artifact)
     if degree is not Degree.CODE and not always:
-        return Change(one, other, degree, differences, None)
+        return Change(one, other, degree, differences, (), None)
     pair = compare_kernels(inspect(one.artifact), inspect(other.artifact))
     changed = any(fact.differs for fact in pair.facts)
-    return Change(one, other, Degree.CHANGED if changed else degree, differences, pair)
+    return Change(one, other, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
 
 
 def _degree(one: Artifact, other: Artifact) -> Degree:

@@ -30,8 +30,10 @@ __all__ = [
     "Candidate",
     "Difference",
     "Matching",
+    "digest_of",
     "find_differences",
     "match",
+    "match_candidates",
     "parse_axes",
 ]
 
@@ -79,13 +81,7 @@ class Candidate:
     @cached_property
     def fingerprint(self) -> str | None:
         """Of the canonical TTIR; None without a readable one."""
-        if Stage.TTIR.value not in self.artifact.files:
-            return None
-        try:
-            text = read_stage(self.artifact, Stage.TTIR.value).source.text
-        except CacheError:
-            return None
-        return blake2b(canonical(text, Stage.TTIR).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        return digest_of(self.artifact, Stage.TTIR)
 
     @cached_property
     def options(self) -> dict[str, Value]:
@@ -108,6 +104,20 @@ class Candidate:
             dots = [tile for tile in self.program.tiles if tile.startswith("dot")]
             said.append((dots or list(self.program.tiles))[0])
         return f"{' · '.join(said)} · {artifact.hash[:12]}"
+
+
+def digest_of(artifact: Artifact, stage: Stage) -> str | None:
+    """A digest of a stage's canonical text, which names, places and numbering leave as it is.
+
+    None without a readable text.
+    """
+    if stage.value not in artifact.files:
+        return None
+    try:
+        text = read_stage(artifact, stage.value).source.text
+    except CacheError:
+        return None
+    return blake2b(canonical(text, stage).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,13 @@ def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collectio
         across: what may differ.
     """
     ours, theirs = [Candidate(x) for x in left], [Candidate(x) for x in right]
-    allowed = frozenset(across) | _disjoint(ours, theirs)
+    return match_candidates(ours, theirs, frozenset(across) | _disjoint(ours, theirs))
+
+
+def match_candidates(
+    ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]
+) -> Matching:
+    """Pair the kernels of two sides, letting just what is allowed differ."""
     pairs: list[tuple[Candidate, Candidate]] = []
     ambiguous: list[_Group] = []
     for key in _keys(allowed):

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match
+from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.report.diff import describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.words import plural
@@ -20,6 +21,7 @@ __all__ = [
     "CorpusReport",
     "describe_candidates",
     "describe_changes_of",
+    "describe_fact",
     "describe_gates",
     "describe_lonely",
     "suggest_axes",
@@ -51,7 +53,7 @@ class CorpusReport:
         if told:
             yield ""
             yield _table(told)
-        for sentence in describe_lonely(corpus.matching):
+        for sentence in describe_lonely(corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         if corpus.problems:
             count = len(corpus.problems)
@@ -68,21 +70,19 @@ def summary_pieces(corpus: Corpus) -> list[str]:
     """How many kernels there are of each degree of change, and without a partner."""
     count = len(corpus.changes)
     said = [f"{count} {plural('kernel', count)} compared"]
-    said += [f"{corpus.count(degree)} {_DEGREES[degree]}" for degree in Degree if corpus.count(degree)]
+    words = {
+        Degree.IDENTICAL: "identical",
+        Degree.BENIGN: corpus.sides.benign,
+        Degree.CODE: "differ in code, in no fact",
+        Degree.CHANGED: "changed",
+    }
+    said += [f"{corpus.count(degree)} {word}" for degree, word in words.items() if corpus.count(degree)]
     matching = corpus.matching
-    said += [f"{len(matching.left)} only on the left"] if matching.left else []
-    said += [f"{len(matching.right)} only on the right"] if matching.right else []
+    for side, where in ((matching.left, corpus.sides.left), (matching.right, corpus.sides.right)):
+        said += [f"{len(side)} only {where}"] if side else []
     open_ = sum(len(group) for groups in matching.ambiguous for group in groups)
     said += [f"{open_} ambiguous"] if open_ else []
     return said
-
-
-_DEGREES = {
-    Degree.IDENTICAL: "identical",
-    Degree.BENIGN: "differ in names and line numbers only",
-    Degree.CODE: "differ in code, in no fact",
-    Degree.CHANGED: "changed",
-}
 
 
 def describe_gates(corpus: Corpus, gates: Sequence[str]) -> Iterator[str]:
@@ -92,15 +92,14 @@ def describe_gates(corpus: Corpus, gates: Sequence[str]) -> Iterator[str]:
         yield f"fails on: {', '.join(failures)}"
 
 
-def describe_lonely(matching: Matching) -> Iterator[str]:
+def describe_lonely(corpus: Corpus) -> Iterator[str]:
     """Kernels that were compared with nothing, each kind in one paragraph."""
-    for what, side in (("only on the left", matching.left), ("only on the right", matching.right)):
+    matching, (here, there, _) = corpus.matching, corpus.sides
+    for where, side in ((here, matching.left), (there, matching.right)):
         if side:
-            yield f"{what}\n" + _listed(side)
+            yield f"only {where}\n" + _listed(side)
     for left, right in matching.ambiguous:
-        yield f"not compared: {len(left)} on the left fit {len(right)} on the right\n" + _listed(
-            (*left, *right)
-        )
+        yield f"not compared: {len(left)} {here} fit {len(right)} {there}\n" + _listed((*left, *right))
 
 
 def describe_candidates(found: Sequence[Candidate]) -> str:
@@ -124,14 +123,19 @@ def suggest_axes(matching: Matching, axes: Sequence[Axis]) -> str:
 def describe_changes_of(change: Change) -> Iterator[str]:
     """What changed in one kernel, most telling first, as short sentences."""
     pair = change.pair
-    if pair is None:
-        return
-    yield from filter(None, (describe_parting(pair, region) for region in pair.regions))
-    told = [fact for fact in change.facts if fact.category != "verdict"]
-    for fact in told:
-        where = f"{fact.region}: " if fact.region else ""
-        unit = f" {fact.unit}" if fact.unit and not fact.unit.startswith("in the code") else ""
-        yield f"{where}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}"
+    if pair is not None:
+        yield from filter(None, (describe_parting(pair, region) for region in pair.regions))
+    for fact in change.facts:
+        if pair is None or fact.category != "verdict":
+            yield describe_fact(fact)
+
+
+def describe_fact(fact: FactPair) -> str:
+    """One fact that differs: `loop1: wait depth 4 → 0 left in flight`."""
+    where = f"{fact.region}: " if fact.region else ""
+    unit = f" {fact.unit}" if fact.unit and not fact.unit.startswith("in the code") else ""
+    why = f" ({fact.why})" if fact.why else ""
+    return f"{where}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{why}"
 
 
 def _table(changes: Sequence[Change]) -> RenderableType:

@@ -15,13 +15,13 @@ from artifact_inspector.report.corpus import describe_changes_of
 __all__ = ["junit_text"]
 
 
-def junit_text(corpus: Corpus, gates: Sequence[str]) -> str:
+def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
     """The document.
 
     A kernel fails where it shuts one of the gates; without any, where more than names differs.
     """
     wanted = gates or GATES
-    suite = ElementTree.Element("testsuite", name="inspect-kernel diff")
+    suite = ElementTree.Element("testsuite", name=suite_name)
     for change in corpus.changes:
         case = _case(suite, change.left)
         failures = change.failures(wanted)
@@ -47,13 +47,14 @@ def junit_text(corpus: Corpus, gates: Sequence[str]) -> str:
 
 def _lonely(suite: ElementTree.Element, corpus: Corpus, wanted: Sequence[str]) -> None:
     matching = corpus.matching
-    for gate, where, side in (("gone", "left", matching.left), ("new", "right", matching.right)):
+    here, there, _ = corpus.sides
+    for gate, where, side in (("gone", here, matching.left), ("new", there, matching.right)):
         for candidate in side:
             kind = "failure" if gate in wanted or "any" in wanted else "skipped"
-            ElementTree.SubElement(_case(suite, candidate), kind, message=f"{gate}: only on the {where}")
+            ElementTree.SubElement(_case(suite, candidate), kind, message=f"{gate}: only {where}")
     for group in matching.ambiguous:
         for candidate in group[0]:
-            message = f"several kernels could be its like: {len(group[1])} on the right"
+            message = f"several kernels could be its like: {len(group[1])} {there}"
             ElementTree.SubElement(_case(suite, candidate), "skipped", message=message)
 
 

@@ -34,7 +34,7 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
         lines += [_row(change) for change in told[:MOST_KERNELS]]
         if len(told) > MOST_KERNELS:
             lines.append(f"| … | | | and {len(told) - MOST_KERNELS} more |")
-    for sentence in describe_lonely(corpus.matching):
+    for sentence in describe_lonely(corpus):
         head, _, rest = sentence.partition("\n")
         lines += ["", f"<details><summary>{head}</summary>", "", "```", rest, "```", "</details>"]
     return _bounded(lines)

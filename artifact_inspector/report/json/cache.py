@@ -27,6 +27,7 @@ from artifact_inspector.report.json.memory import (
 )
 from artifact_inspector.report.json.resources import ResourcesJson, resources
 from artifact_inspector.report.json.stages import StageJson, Verdict, stage_object
+from artifact_inspector.report.json.targets import TargetJson, target
 
 if TYPE_CHECKING:
     from artifact_inspector.analysis.partitions import PartitionFacts
@@ -35,16 +36,6 @@ if TYPE_CHECKING:
     from artifact_inspector.targets import Target
 
 __all__ = ["CacheJson", "KernelJson", "cache_document"]
-
-
-class TargetJson(TypedDict):
-    """What a kernel was compiled for."""
-
-    backend: Annotated[str, Words(("cuda", "hip"))]
-    arch: str
-    """`sm_80`, `gfx942`: without the suffix and features of one compile."""
-    warp_size: int
-    """Lanes."""
 
 
 class PartitionJson(TypedDict):
@@ -146,17 +137,14 @@ def cache_document(
 
 
 def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> KernelJson:
-    artifact, target = kernel.artifact, kernel.artifact.target
-    principal, changed = kernel.principal_region, kernel.changed_at
+    artifact, principal, changed = kernel.artifact, kernel.principal_region, kernel.changed_at
     return {
         "name": artifact.display_name,
         "symbol": artifact.name,
         "hash": artifact.hash,
         "directory": artifact.directory,
         "state": artifact.state,
-        "target": None
-        if target is None
-        else {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size},
+        "target": None if artifact.target is None else target(artifact.target),
         "triton_version": artifact.triton_version,
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,

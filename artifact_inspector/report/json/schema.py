@@ -30,6 +30,8 @@ DOCUMENTS: Mapping[str, str] = {
     "pair": "artifact_inspector.report.json.comparison:PairJson",
     "corpus": "artifact_inspector.report.json.comparison:CorpusJson",
     "matrix": "artifact_inspector.report.json.comparison:MatrixJson",
+    "baseline": "artifact_inspector.report.json.baseline:BaselineJson",
+    "check": "artifact_inspector.report.json.baseline:CheckJson",
     "compiled": "artifact_inspector.report.compiled:CompiledJson",
     "bandwidth": "artifact_inspector.report.traffic:BandwidthJson",
     "captured": "artifact_inspector.report.captured:CapturedJson",

@@ -1,0 +1,186 @@
+"""`inspect-kernel check`: a cache held against a baseline, with exit code 1 where a gate is shut."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._sources import find_source
+from artifact_inspector.errors import CacheError, UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.comparison.baseline import Baseline
+    from artifact_inspector.comparison.corpus import Corpus
+    from artifact_inspector.targets import Target
+
+FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
+SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif"}
+
+
+@app.command()
+def check(
+    cache: CacheDirectory = None,
+    name: KernelName = None,
+    baseline: Annotated[
+        Path,
+        typer.Option("--baseline", "-b", metavar="FILE", help="What `inspect-kernel baseline` recorded."),
+    ] = Path("baseline.json"),
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="WHAT",
+            help="Exit with 1 if this changed: verdict, spills, waits, mma, shared, registers, loads, gone, "
+            "new, code, any …; verdict,spills,waits,mma,shared,gone by default.",
+        ),
+    ] = None,
+    across: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--across",
+            metavar="AXIS",
+            help="What may differ in a pair: target, config, source; a version may if no version is common.",
+        ),
+    ] = None,
+    target: Targets = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help="text, json, markdown, junit, sarif or github."
+        ),
+    ] = "text",
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write it to a file too: .sarif, .xml (JUnit), .json, .md."
+        ),
+    ] = None,
+    json: Json = False,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
+) -> None:
+    """Hold a cache against a baseline, and fail where what was recorded changed."""
+    format = "json" if json else format
+    with exit_codes(json=format == "json"):
+        from artifact_inspector.comparison.baseline import DEFAULT_GATES
+        from artifact_inspector.comparison.corpus import parse_gates
+        from artifact_inspector.report.console import write
+        from artifact_inspector.report.selection import parse_targets
+
+        files = {path: _format_of(path) for path in out or []}
+        if format not in FORMATS:
+            raise UsageError(f"{format!r} is no format.", f"There are {', '.join(FORMATS)}.")
+        gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
+        wanted = parse_targets(target or [])
+        recorded = _read(baseline)
+        corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
+        for path, kind in files.items():
+            try:
+                path.write_text(_written(kind, recorded, corpus, gates, "utf-8"), encoding="utf-8")
+            except OSError as error:
+                raise CacheError(f"{path} could not be written: {error.strerror or error}.") from None
+        if format == "text":
+            from artifact_inspector.report.check import CheckReport
+            from artifact_inspector.report.console import show
+
+            show(CheckReport(recorded, corpus, gates), sys.stdout)
+        else:
+            write(_written(format, recorded, corpus, gates, sys.stdout.encoding), sys.stdout)
+        if corpus.failures(gates):
+            raise typer.Exit(FOUND)
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"{path} does not say its format.", f"Name it with one of {', '.join(SUFFIXES)}.")
+    return SUFFIXES[path.suffix]
+
+
+def _read(path: Path) -> Baseline:
+    from artifact_inspector.report.json.baseline import parse_baseline
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CacheError(
+            f"The baseline {path} could not be read: {error.strerror or error}.",
+            f"Record one: inspect-kernel baseline CACHE -o {path}",
+        ) from None
+    except UnicodeDecodeError:
+        raise CacheError(f"{path} is no text.", "Name what inspect-kernel baseline recorded.") from None
+    return parse_baseline(text, str(path))
+
+
+def _hold(
+    baseline: Baseline,
+    path: Path | None,
+    name: str | None,
+    wanted: Sequence[Target],
+    across: list[str],
+    nvdisasm: Path | None,
+    *,
+    sass: bool,
+) -> Corpus:
+    from artifact_inspector.cache import Cache
+    from artifact_inspector.comparison.baseline import hold_against
+    from artifact_inspector.comparison.matching import parse_axes
+    from artifact_inspector.inspection import inspect_artifact
+    from artifact_inspector.report.progress import progress_bar
+    from artifact_inspector.report.selection import choose
+
+    axes = parse_axes(across)
+    found = open_or_advise(path)
+    meant = {
+        id(x)
+        for x in choose(Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ()), name, wanted)
+    }
+    try:
+        chosen = choose(found, name, wanted)
+    except UsageError:
+        chosen = ()  # what the baseline has and the cache has not is gone
+    disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+    with progress_bar(len(chosen), "checking") as advance:
+        return hold_against(
+            [x for x in baseline.kernels if id(x.artifact) in meant],
+            chosen,
+            lambda artifact: inspect_artifact(artifact, disassemble),
+            across=axes,
+            problems=found.problems,
+            progress=advance,
+        )
+
+
+def _written(
+    format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None
+) -> str:
+    """The check in one of the formats, as text."""
+    from artifact_inspector.report.annotations import workflow_commands
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.json.baseline import check_document
+    from artifact_inspector.report.junit import junit_text
+    from artifact_inspector.report.markdown import corpus_markdown
+    from artifact_inspector.report.remarks import GATE_RULES, change_remarks
+    from artifact_inspector.report.sarif import sarif_document
+
+    def find(file: str) -> str | None:
+        return find_source(file, Path.cwd())
+
+    match format:
+        case "json":
+            return as_text(check_document(corpus, gates, baseline), encoding)
+        case "markdown":
+            return corpus_markdown(corpus, gates)
+        case "junit":
+            return junit_text(corpus, gates, "inspect-kernel check")
+        case "sarif":
+            return as_text(sarif_document(GATE_RULES, change_remarks(corpus, gates, find)), encoding)
+        case _:
+            return workflow_commands(change_remarks(corpus, gates, find))

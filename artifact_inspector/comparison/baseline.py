@@ -1,0 +1,190 @@
+"""Kernels as they were once recorded, and a cache held against them.
+
+A record holds what a kernel is known by, its facts, and a digest of each of its files: enough to find the
+same kernel again and to say what became of it, without the cache that it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+from artifact_inspector.analysis.program import Program
+from artifact_inspector.cache import BINARIES, Artifact, Problem
+from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
+from artifact_inspector.comparison.matching import (
+    Axis,
+    Candidate,
+    digest_of,
+    find_differences,
+    match_candidates,
+)
+from artifact_inspector.comparison.pair import FactPair, State, compare_rows
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.summary import Summary, Value, name_regions, summarise
+
+__all__ = ["DEFAULT_GATES", "Baseline", "Recorded", "hold_against", "lines_of", "record"]
+
+DEFAULT_GATES = ("verdict", "spills", "waits", "mma", "shared", "gone")
+"""What does not shift by itself from one build of a compiler to the next."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recorded(Candidate):
+    """One kernel of a baseline; its artifact has no files."""
+
+    summary: Summary
+    digests: Mapping[str, str]
+    """By suffix: of the canonical text of a stage, of the bytes of a binary."""
+    source: str | None
+    """The file that it was compiled from, from the directory that it was recorded in; only its name where
+    it does not lie there."""
+
+    @cached_property
+    def program(self) -> Program | None:
+        """Arguments and tiles as they were recorded."""
+        if self.summary.signature is None or self.summary.tiles is None:
+            return None
+        return Program(self.summary.signature, self.summary.tiles)
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """Of the canonical TTIR."""
+        return self.digests.get(Stage.TTIR.value)
+
+    @cached_property
+    def options(self) -> dict[str, Value]:
+        """As they were recorded."""
+        return dict(self.summary.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a baseline file says."""
+
+    generator: str
+    """The version of this package that recorded it."""
+    kernels: tuple[Recorded, ...]
+
+
+def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> Recorded:
+    """A kernel as a baseline keeps it.
+
+    Args:
+        find: the path of a source file from the root of the working tree; None for one that is not there.
+    """
+    artifact = kernel.artifact
+    place = None if kernel.program is None else kernel.program.place
+    file = None if place is None else place.file.replace("\\", "/")
+    source = None if file is None else find(file) or file.rpartition("/")[2]
+    return Recorded(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
+
+
+def digests_of(artifact: Artifact) -> dict[str, str]:
+    """Suffix → digest, of every text and binary that can be read."""
+    found = {stage.value: digest_of(artifact, stage) for stage in Stage}
+    for suffix in BINARIES:
+        if suffix in artifact.files:
+            try:
+                content = artifact.files[suffix].read_bytes()
+            except OSError:
+                continue
+            found[suffix] = blake2b(content, digest_size=16).hexdigest()
+    return {suffix: digest for suffix, digest in found.items() if digest is not None}
+
+
+def hold_against(
+    recorded: Sequence[Recorded],
+    artifacts: Iterable[Artifact],
+    inspect: Callable[[Artifact], KernelFacts],
+    *,
+    across: Collection[Axis] = (),
+    problems: Iterable[Problem] = (),
+    progress: Callable[[str], None] | None = None,
+) -> Corpus:
+    """A cache held against a baseline: the left side is the baseline.
+
+    A new version of Triton is what a baseline is held against most, so where the two have no version in
+    common, that may differ unasked; another target may not. A fact that was known and is not known any
+    more differs: a gate that nobody can look through is shut.
+
+    Args:
+        inspect: makes facts of a kernel; asked only where its files are not those recorded.
+        across: what may differ.
+        problems: of the cache.
+        progress: is told of each kernel beforehand.
+
+    Raises:
+        UsageError: the baseline is of other targets.
+    """
+    found = [Candidate(artifact) for artifact in artifacts]
+    allowed = set(across)
+    if {x.artifact.triton_version for x in recorded}.isdisjoint(x.artifact.triton_version for x in found):
+        allowed.add(Axis.VERSION)
+    if Axis.TARGET not in allowed:
+        _refuse_other_targets(recorded, found)
+    matching = match_candidates(recorded, found, frozenset(allowed))
+    changes = []
+    told = dict.fromkeys(("cache", problem) for problem in problems)
+    for one, other in matching.pairs:
+        if progress is not None:
+            progress(other.artifact.display_name)
+        assert isinstance(one, Recorded)
+        same = one.digests == digests_of(other.artifact)
+        if same and one.artifact.shared_bytes == other.artifact.shared_bytes:
+            changes.append(Change(one, other, Degree.BENIGN, find_differences(one, other), (), None))
+            continue
+        kernel = inspect(other.artifact)
+        told.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
+        changes.append(_change(one, other, kernel))
+    changes.sort(key=lambda change: (change.severity, str(change.right)))
+    return Corpus(
+        tuple(changes), matching, tuple(told), Sides("in the baseline", "in the cache", "as recorded")
+    )
+
+
+def lines_of(kernel: KernelFacts) -> dict[str, int]:
+    """Region by its name → its first line in the source, where the kernel's stages tell it."""
+    found: dict[str, int] = {}
+    for region, name in name_regions(kernel).items():
+        sources = [
+            int(line)
+            for stage in kernel.stages.values()
+            for facts in (stage.region(region),)
+            if facts is not None
+            for placed in facts.rounds
+            for line in (source.rpartition(":")[2] for source in placed.sources)
+            if line.isdecimal()
+        ]
+        number = region.rpartition("loop@")[2].partition("/")[0]
+        line = int(number) if number.isdecimal() else min(sources, default=0)
+        if line:
+            found[name] = line
+    return found
+
+
+def _change(one: Recorded, other: Candidate, kernel: KernelFacts) -> Change:
+    held = tuple(_lost(fact) for fact in compare_rows(one.summary, summarise(kernel)))
+    degree = Degree.CHANGED if any(fact.differs for fact in held) else Degree.CODE
+    differences = find_differences(one, other)
+    return Change(one, other, degree, differences, held, None, lines_of(kernel))
+
+
+def _lost(fact: FactPair) -> FactPair:
+    """A fact that is not known any more as one that only the baseline has."""
+    if fact.state is not State.NOT_COMPARED or fact.left is None:
+        return fact
+    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more")
+
+
+def _refuse_other_targets(recorded: Sequence[Recorded], found: Sequence[Candidate]) -> None:
+    ours, theirs = ({x.target or "no known target" for x in side} for side in (recorded, found))
+    if ours and theirs and ours.isdisjoint(theirs):
+        raise UsageError(
+            f"The baseline is of {', '.join(sorted(ours))}, the cache of {', '.join(sorted(theirs))}.",
+            "Record one of that target, or compare the two: --across target.",
+        )

@@ -1,0 +1,33 @@
+"""Remarks as workflow commands of GitHub Actions, which shows them beside the lines of a pull request.
+
+Source: GitHub's "Workflow commands for GitHub Actions"; the escapes are those of its own toolkit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from artifact_inspector.report.remarks import Remark
+
+__all__ = ["workflow_commands"]
+
+_COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+_IN_TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_IN_PROPERTY = {**_IN_TEXT, ":": "%3A", ",": "%2C"}
+
+
+def workflow_commands(remarks: Iterable[Remark]) -> str:
+    """One line for each remark: `::error file=kernels/matmul.py,line=81,title=…::message`."""
+    return "".join(_command(remark) for remark in remarks)
+
+
+def _command(remark: Remark) -> str:
+    properties = {"title": remark.title}
+    if remark.place is not None and remark.place.is_found:
+        properties = {"file": remark.place.path, "line": str(remark.place.line), **properties}
+    said = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items())
+    return f"::{_COMMANDS[remark.level]} {said}::{_escaped(remark.message, _IN_TEXT)}\n"
+
+
+def _escaped(text: str, escapes: dict[str, str]) -> str:
+    return "".join(escapes.get(character, character) for character in text)

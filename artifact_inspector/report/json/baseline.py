@@ -1,0 +1,313 @@
+"""A baseline as JSON, written and read again, and what came of holding a cache against one.
+
+Every row stands on a line of its own, so that what changes in a baseline can be reviewed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypedDict
+
+from artifact_inspector import __version__
+from artifact_inspector.cache import Artifact
+from artifact_inspector.comparison.baseline import Baseline, Recorded
+from artifact_inspector.comparison.corpus import Corpus, Degree
+from artifact_inspector.errors import CacheError
+from artifact_inspector.report.json._types import SCHEMA_VERSION, SchemaVersion, Words
+from artifact_inspector.report.json.comparison import (
+    AxisName,
+    CategoryName,
+    ChangeJson,
+    DegreeName,
+    GateName,
+    GroupJson,
+    IdentityJson,
+    SideProblemJson,
+    across,
+    ambiguous,
+    change,
+    identity,
+)
+from artifact_inspector.report.json.targets import TargetJson, target
+from artifact_inspector.summary import CATEGORIES, STEPS, Row, Summary, Value
+from artifact_inspector.targets import Target
+
+__all__ = [
+    "BaselineJson",
+    "CheckJson",
+    "baseline_document",
+    "baseline_text",
+    "check_document",
+    "parse_baseline",
+]
+
+
+class RowJson(TypedDict):
+    """One fact of a kernel."""
+
+    key: str
+    """What it is called wherever kernels are compared, as `loop1.verdict.ttgir`."""
+    value: Value
+    unit: str
+    category: CategoryName
+    label: str
+    step: Annotated[str, Words((*STEPS, ""))]
+    """The stage that it was read from; empty for what no single text says."""
+    region: str
+    """`loop1`, `straight`: by its order in the program; empty for the whole kernel."""
+
+
+class RecordedJson(TypedDict):
+    """One kernel as it was recorded."""
+
+    name: str
+    symbol: str
+    hash: str
+    source: str | None
+    """The file that it was compiled from, from the directory that it was recorded in."""
+    target: TargetJson | None
+    triton_version: str | None
+    num_warps: int | None
+    num_stages: int | None
+    shared_bytes: int | None
+    signature: tuple[str, ...] | None
+    tiles: tuple[str, ...] | None
+    options: dict[str, Value]
+    steps: tuple[str, ...]
+    """Stages that were read."""
+    digests: dict[str, str]
+    """By suffix: of the text of a stage without names, places and numbering; of the bytes of a binary."""
+    facts: list[RowJson]
+
+
+class BaselineJson(TypedDict):
+    """The facts of kernels as they are meant to stay: `inspect-kernel baseline`."""
+
+    schema_version: SchemaVersion
+    document: Literal["baseline"]
+    generator: str
+    """The version of inspect-kernel that recorded it."""
+    kernels: list[RecordedJson]
+
+
+class CheckedJson(TypedDict):
+    """One kernel in the baseline and in the cache."""
+
+    change: ChangeJson
+    failures: list[GateName]
+    """The gates that it shuts."""
+
+
+class CheckJson(TypedDict):
+    """A cache held against a baseline: `inspect-kernel check --json`."""
+
+    schema_version: SchemaVersion
+    document: Literal["check"]
+    generator: str
+    """The version of inspect-kernel that recorded the baseline."""
+    passed: bool
+    gates: list[GateName]
+    """What it was asked to fail on."""
+    failures: list[GateName]
+    """Those that are shut."""
+    across: list[AxisName]
+    """What was allowed to differ."""
+    counts: dict[DegreeName, int]
+    by_category: dict[CategoryName, int]
+    kernels: list[CheckedJson]
+    """Worst first; the left side is the baseline."""
+    gone: list[IdentityJson]
+    """In the baseline only."""
+    new: list[IdentityJson]
+    """In the cache only."""
+    ambiguous: list[GroupJson]
+    problems: list[SideProblemJson]
+
+
+def baseline_document(kernels: Iterable[Recorded]) -> BaselineJson:
+    """The records of some kernels, in an order that stays."""
+    ordered = sorted(kernels, key=lambda x: (x.artifact.display_name, x.target or "", x.artifact.hash))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "document": "baseline",
+        "generator": __version__,
+        "kernels": [_recorded(kernel) for kernel in ordered],
+    }
+
+
+def baseline_text(document: BaselineJson) -> str:
+    """The document with one line for each fact, in ASCII."""
+    return _laid_out(document, "") + "\n"
+
+
+def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckJson:
+    """What came of a check."""
+    failures = list(corpus.failures(gates))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "document": "check",
+        "generator": baseline.generator,
+        "passed": not failures,
+        "gates": list(gates),
+        "failures": failures,
+        "across": across(corpus.matching),
+        "counts": {degree.value: corpus.count(degree) for degree in Degree},
+        "by_category": corpus.by_category,
+        "kernels": [
+            {"change": change(found), "failures": list(found.failures(gates))} for found in corpus.changes
+        ],
+        "gone": [identity(found) for found in corpus.matching.left],
+        "new": [identity(found) for found in corpus.matching.right],
+        "ambiguous": ambiguous(corpus.matching),
+        "problems": [
+            {"side": "right", "path": problem.path, "problem": problem.problem}
+            for _, problem in corpus.problems
+        ],
+    }
+
+
+def parse_baseline(text: str, name: str) -> Baseline:
+    """What a baseline file says.
+
+    Args:
+        name: of the file, for messages.
+
+    Raises:
+        CacheError: it is no baseline, of another schema version, or damaged.
+    """
+    again = f"Record it again: inspect-kernel baseline CACHE -o {name}"
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise CacheError(f"{name} is no JSON: {error}.", again) from None
+    if not isinstance(document, dict) or document.get("document") != "baseline":
+        raise CacheError(f"{name} is no baseline.", again)
+    version = document.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise CacheError(
+            f"{name} is of schema version {version}, and this inspect-kernel ({__version__}) reads "
+            f"version {SCHEMA_VERSION}.",
+            f"{again}, or check with inspect-kernel {document.get('generator')}.",
+        )
+    try:
+        kernels = tuple(_parse_recorded(found) for found in document["kernels"])
+        return Baseline(str(document["generator"]), kernels)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise CacheError(f"{name} is damaged: {what}.", again) from None
+
+
+def _recorded(kernel: Recorded) -> RecordedJson:
+    artifact, summary = kernel.artifact, kernel.summary
+    return {
+        "name": artifact.display_name,
+        "symbol": artifact.name,
+        "hash": artifact.hash,
+        "source": kernel.source,
+        "target": None if artifact.target is None else target(artifact.target),
+        "triton_version": artifact.triton_version,
+        "num_warps": artifact.num_warps,
+        "num_stages": artifact.num_stages,
+        "shared_bytes": artifact.shared_bytes,
+        "signature": summary.signature,
+        "tiles": summary.tiles,
+        "options": dict(summary.options),
+        "steps": summary.steps,
+        "digests": dict(kernel.digests),
+        "facts": [
+            {
+                "key": row.key,
+                "value": row.value,
+                "unit": row.unit,
+                "category": row.category,
+                "label": row.label,
+                "step": row.step,
+                "region": row.region,
+            }
+            for row in summary.rows
+        ],
+    }
+
+
+def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
+    on = found["target"]
+    gpu = None if on is None else Target(_text(on["backend"]), _text(on["arch"]), int(on["warp_size"]))
+    signature, tiles = found["signature"], found["tiles"]
+    artifact = Artifact(
+        directory=".",
+        stem=_text(found["name"]),
+        name=_text(found["symbol"]),
+        display_name=_text(found["name"]),
+        hash=_text(found["hash"]),
+        target=gpu,
+        triton_version=_known_text(found["triton_version"]),
+        num_warps=_number(found["num_warps"]),
+        num_stages=_number(found["num_stages"]),
+        shared_bytes=_number(found["shared_bytes"]),
+        state="recorded",
+        files={},
+        metadata={},
+    )
+    summary = Summary(
+        name=artifact.display_name,
+        target=None if gpu is None else gpu.arch,
+        triton=artifact.triton_version,
+        signature=None if signature is None else tuple(map(_text, signature)),
+        tiles=None if tiles is None else tuple(map(_text, tiles)),
+        options={_text(key): _value(value) for key, value in found["options"].items()},
+        steps=tuple(map(_text, found["steps"])),
+        rows=tuple(_parse_row(row) for row in found["facts"]),
+    )
+    digests = {_text(key): _text(value) for key, value in found["digests"].items()}
+    source = _known_text(found["source"])
+    return Recorded(artifact=artifact, summary=summary, digests=digests, source=source)
+
+
+def _parse_row(row: Mapping[str, Any]) -> Row:
+    category = _text(row["category"])
+    if category not in CATEGORIES:
+        raise ValueError(f"{category!r} is no category of facts")
+    texts = [_text(row[name]) for name in ("label", "unit", "step", "region")]
+    label, unit, step, region = texts
+    return Row(_text(row["key"]), category, label, unit, _value(row["value"]), step, region)
+
+
+def _text(found: object) -> str:
+    if not isinstance(found, str):
+        raise TypeError(f"{found!r:.40} is no text")
+    return found
+
+
+def _known_text(found: object) -> str | None:
+    return None if found is None else _text(found)
+
+
+def _number(found: object) -> int | None:
+    if found is None or (isinstance(found, int) and not isinstance(found, bool)):
+        return found
+    raise TypeError(f"{found!r:.40} is no number")
+
+
+def _value(found: object) -> Value:
+    if isinstance(found, list):
+        return tuple(map(_text, found))
+    if found is None or isinstance(found, bool | int | float | str):
+        return found
+    raise TypeError(f"{found!r:.40} is no value of a fact")
+
+
+def _laid_out(value: object, indent: str) -> str:
+    """JSON in which everything that holds nothing but scalars and lists of them takes one line."""
+    parts = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(parts, list) or not any(isinstance(part, dict) or _is_deep(part) for part in parts):
+        return json.dumps(value, allow_nan=False)
+    inner = indent + "  "
+    if isinstance(value, dict):
+        lines = [f"{inner}{json.dumps(key)}: {_laid_out(part, inner)}" for key, part in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + _laid_out(part, inner) for part in parts) + f"\n{indent}]"
+
+
+def _is_deep(part: object) -> bool:
+    return isinstance(part, list) and any(isinstance(one, dict | list) for one in part)

@@ -1,0 +1,164 @@
+"""What is to be said beside a line of somebody's code, before it takes the form of one system or another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from artifact_inspector.analysis.program import Program
+from artifact_inspector.comparison.corpus import Change, Corpus
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.findings import RULES, Severity, find_findings
+from artifact_inspector.report.corpus import describe_fact
+from artifact_inspector.report.words import plural
+
+__all__ = ["GATE_RULES", "Kind", "Place", "Remark", "change_remarks", "finding_kinds", "finding_remarks"]
+
+Find = Callable[[str], str | None]
+"""The path of a source file from the root of the working tree; None for one that is not in it."""
+MOST_FACTS = 6
+
+
+class Kind(NamedTuple):
+    """A rule that remarks can be made by."""
+
+    code: str
+    name: str
+    summary: str
+    explanation: str
+    """Markdown."""
+
+
+class Place(NamedTuple):
+    """A line of somebody's code."""
+
+    path: str
+    """From the root of the working tree; only the name of a file that is not in it."""
+    line: int
+    is_found: bool
+    """True for a file of the working tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing to say."""
+
+    code: str
+    level: str
+    """`error`, `warning` or `note`."""
+    title: str
+    message: str
+    kernel: str
+    place: Place | None
+    identity: str
+    """Stays while lines shift: what tells the remark from others of the same run."""
+
+
+_CHANGED = "A fact of the kernel is not the one that was recorded in the baseline."
+GATE_RULES: tuple[Kind, ...] = tuple(
+    Kind(code, code, summary, f"{summary} {more}".strip())
+    for code, summary, more in (
+        ("verdict", "The order of loads and computes changed.", _CHANGED),
+        ("spills", "Registers spilled to memory changed.", _CHANGED),
+        ("waits", "What waits leave in flight changed.", _CHANGED),
+        ("mma", "Matrix instructions changed.", _CHANGED),
+        ("shared", "Shared memory changed.", _CHANGED),
+        ("registers", "Registers changed.", _CHANGED),
+        ("occupancy", "Occupancy changed.", _CHANGED),
+        ("loads", "Loads and copies changed.", _CHANGED),
+        ("stores", "Stores changed.", _CHANGED),
+        ("in-flight", "Loads in flight changed.", _CHANGED),
+        ("bounds", "The work for bounds changed.", _CHANGED),
+        ("conversions", "Layout conversions changed.", _CHANGED),
+        ("barriers", "Barriers changed.", _CHANGED),
+        ("float", "Float operations changed.", _CHANGED),
+        ("findings", "Findings changed.", _CHANGED),
+        ("instructions", "Instruction counts changed.", _CHANGED),
+        ("code", "The code changed.", "A text differs in more than names, places and numbering, in no fact."),
+        ("gone", "A kernel of the baseline is not in the cache.", ""),
+        ("new", "A kernel of the cache is not in the baseline.", ""),
+    )
+)
+
+
+def finding_kinds() -> tuple[Kind, ...]:
+    """The rules of findings."""
+    return tuple(
+        Kind(rule.code, rule.name, rule.explanation.partition("\n\n")[0].replace("\n", " "), rule.explanation)
+        for rule in RULES
+    )
+
+
+def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator[Remark]:
+    """One remark for each kernel and category that changed; an error where the gate is shut."""
+    for change in corpus.changes:
+        shut = change.failures((*gates, "any") if "any" in gates else gates)
+        for category in change.categories or (("code",) if "code" in shut else ()):
+            level = "error" if category in shut or "any" in shut else "note"
+            yield _changed(change, category, level, find)
+    lonely = (("gone", corpus.matching.left), ("new", corpus.matching.right))
+    for code, side in lonely:
+        level = "error" if code in gates or "any" in gates else "note"
+        for candidate in side:
+            where = corpus.sides[code == "new"]
+            yield _remark(
+                code, level, f"{candidate} is only {where}", candidate, _place(candidate, None, find)
+            )
+
+
+def finding_remarks(kernels: Iterable[KernelFacts], find: Find) -> Iterator[Remark]:
+    """One remark for each finding."""
+    for kernel in kernels:
+        candidate = Candidate(kernel.artifact)
+        for finding in find_findings(kernel):
+            place = _place(candidate, next(iter(finding.remark.sources), None), find)
+            level = "warning" if finding.severity is Severity.WARNING else "note"
+            message = f"{_named(candidate)}: {finding.remark.message}"
+            yield _remark(finding.code, level, message, candidate, place, title=finding.name)
+
+
+def _changed(change: Change, category: str, level: str, find: Find) -> Remark:
+    facts = [fact for fact in change.facts if fact.category == category]
+    said = [describe_fact(fact) for fact in facts[:MOST_FACTS]]
+    more = len(facts) - len(said)
+    said += [f"and {more} more {plural('fact', more)}"] if more else []
+    line = next((change.lines[fact.region] for fact in facts if fact.region in change.lines), None)
+    place = _place(change.right, None, find)
+    if place is not None and line is not None:
+        place = place._replace(line=line)
+    what = "; ".join(said) or "the texts differ in more than names, places and numbering"
+    return _remark(category, level, f"{_named(change.right)}: {what}", change.right, place)
+
+
+def _remark(
+    code: str, level: str, message: str, candidate: Candidate, place: Place | None, title: str | None = None
+) -> Remark:
+    program, artifact = candidate.program, candidate.artifact
+    known_by = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
+    head = f"{_named(candidate)}: {title or code}"
+    return Remark(code, level, head, message, artifact.display_name, place, f"{code} {known_by}")
+
+
+def _named(candidate: Candidate) -> str:
+    return f"{candidate.artifact.display_name} ({candidate.target or 'target unknown'})"
+
+
+def _place(candidate: Candidate, source: str | None, find: Find) -> Place | None:
+    """The line of the user's code that a remark is about: `file.py:40`, else where the kernel begins.
+
+    Files are named without their directories beside findings; a kernel's own file is known with them.
+    """
+    program: Program | None = candidate.program
+    own = None if program is None else program.place
+    name, _, number = (source or "").rpartition(":")
+    if name and number.isdecimal():
+        of_kernel = own is not None and own.file.replace("\\", "/").rpartition("/")[2] == name
+        file, line = (own.file if of_kernel and own is not None else name), int(number)
+    elif own is not None:
+        file, line = own.file, own.line
+    else:
+        return None
+    path = find(file)
+    return Place(path or file.replace("\\", "/").rpartition("/")[2], max(1, line), path is not None)

@@ -1,0 +1,77 @@
+"""Remarks as SARIF 2.1.0, which code-scanning services read.
+
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; and, for what a result needs
+to be shown beside a line, GitHub's "SARIF support for code scanning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import quote
+
+from artifact_inspector import __version__
+from artifact_inspector.report.remarks import Kind, Remark
+
+__all__ = ["sarif_document"]
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ROOT = "%SRCROOT%"
+"""The name by which readers know the root of the working tree."""
+
+
+def sarif_document(kinds: Sequence[Kind], remarks: Iterable[Remark]) -> dict[str, Any]:
+    """One run.
+
+    Args:
+        kinds: every rule that a remark may be made by.
+    """
+    index = {kind.code: place for place, kind in enumerate(kinds)}
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "inspect-kernel",
+                        "version": __version__,
+                        "semanticVersion": __version__,
+                        "rules": [_rule(kind) for kind in kinds],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(remark, index[remark.code]) for remark in remarks],
+            }
+        ],
+    }
+
+
+def _rule(kind: Kind) -> dict[str, Any]:
+    return {
+        "id": kind.code,
+        "name": kind.name,
+        "shortDescription": {"text": kind.summary},
+        "fullDescription": {"text": kind.summary},
+        "help": {"text": kind.explanation, "markdown": kind.explanation},
+    }
+
+
+def _result(remark: Remark, rule: int) -> dict[str, Any]:
+    location: dict[str, Any] = {"logicalLocations": [{"name": remark.kernel, "kind": "function"}]}
+    if remark.place is not None:
+        artifact = {"uri": quote(remark.place.path)}
+        location["physicalLocation"] = {
+            "artifactLocation": {**artifact, "uriBaseId": ROOT} if remark.place.is_found else artifact,
+            "region": {"startLine": remark.place.line},
+        }
+    digest = blake2b(remark.identity.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return {
+        "ruleId": remark.code,
+        "ruleIndex": rule,
+        "level": remark.level,
+        "message": {"text": remark.message},
+        "locations": [location],
+        "partialFingerprints": {"kernelFact/v1": digest},
+    }

@@ -1,0 +1,214 @@
+"""A baseline: what is kept of a kernel, how it is written, and what a later cache is held against it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from saved import FIXTURES, saved
+
+from artifact_inspector.cache import open_cache
+from artifact_inspector.comparison.baseline import Baseline, hold_against, lines_of, record
+from artifact_inspector.comparison.corpus import Corpus, Degree
+from artifact_inspector.comparison.matching import Axis
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.inspection import inspect_artifact, inspect_cache
+from artifact_inspector.report.json.baseline import baseline_document, baseline_text, parse_baseline
+from artifact_inspector.summary import summarise
+
+MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
+
+
+def recorded(path: Path) -> Baseline:
+    """A baseline of a cache that has been written and read again."""
+    records = [record(kernel, lambda _: None) for kernel in inspect_cache(open_cache(path))]
+    return parse_baseline(baseline_text(baseline_document(records)), "b.json")
+
+
+def held(baseline: Baseline, path: Path, **arguments: Any) -> Corpus:
+    return hold_against(baseline.kernels, open_cache(path).entries, inspect_artifact, **arguments)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    shutil.copytree(MATMUL, tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def edit(cache: Path, suffix: str, old: str, new: str) -> None:
+    (file,) = cache.rglob(f"*.{suffix}")
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_what_is_written_reads_as_what_was_recorded() -> None:
+    kernel = saved("3.6.0/sm_80/matmul_grouped").facts
+    (found,) = recorded(MATMUL).kernels
+    assert found.summary == summarise(kernel)
+    assert found.target == "sm_80"
+    assert found.source == "matmul_grouped.py"
+    assert (found.program, found.options) == (
+        kernel.program._replace(place=None) if kernel.program else None,
+        summarise(kernel).options,
+    )
+
+
+def test_every_fact_stands_on_a_line_of_its_own() -> None:
+    kernel = saved("3.6.0/sm_80/matmul_grouped").facts
+    lines = baseline_text(baseline_document([record(kernel, lambda _: None)])).splitlines()
+    rows = [line.strip().rstrip(",") for line in lines if '{"key"' in line]
+    assert [json.loads(row)["key"] for row in rows] == [row.key for row in summarise(kernel).rows]
+
+
+def test_the_source_is_named_from_the_working_tree_where_it_is_there() -> None:
+    kernel = saved("3.6.0/sm_80/matmul_grouped").facts
+    asked: list[str] = []
+
+    def find(file: str) -> str:
+        asked.append(file)
+        return "kernels/here.py"
+
+    assert record(kernel, find).source == "kernels/here.py"
+    assert asked[0].endswith("/matmul_grouped.py")
+
+
+def test_a_cache_held_against_its_own_baseline_is_as_recorded_and_is_not_inspected_again() -> None:
+    corpus = hold_against(
+        recorded(MATMUL).kernels, open_cache(MATMUL).entries, lambda _: pytest.fail("inspected")
+    )
+    assert [change.degree for change in corpus.changes] == [Degree.BENIGN]
+    assert corpus.failures(["any"]) == ()
+
+
+def test_shifted_lines_and_renamed_values_are_as_recorded(cache: Path) -> None:
+    edit(cache, "ttgir", "%accumulator", "%acc")
+    edit(cache, "ttir", "module", "\n\nmodule")
+    corpus = held(recorded(MATMUL), cache)
+    assert [change.degree for change in corpus.changes] == [Degree.BENIGN]
+
+
+def test_a_wait_that_leaves_less_in_flight_is_found_and_placed(cache: Path) -> None:
+    edit(cache, "ptx", "cp.async.wait_group \t4", "cp.async.wait_group \t0")
+    (change,) = held(recorded(MATMUL), cache).changes
+    assert change.degree is Degree.CHANGED
+    depth = next(fact for fact in change.facts if fact.key == "loop1.pipeline.depth")
+    assert (depth.category, depth.left, depth.right) == ("waits", 4, 0)
+    assert change.failures(["waits"]) == ("waits",)
+    assert change.failures(["mma", "shared"]) == ()
+    assert change.lines["loop1"] == 81
+
+
+def test_a_fact_that_is_not_known_any_more_shuts_its_gate(cache: Path) -> None:
+    (ptx,) = cache.rglob("*.ptx")
+    ptx.unlink()
+    (cubin,) = cache.rglob("*.cubin")
+    cubin.unlink()
+    (change,) = held(recorded(MATMUL), cache).changes
+    spills = next(fact for fact in change.facts if fact.key == "spills")
+    assert (spills.left, spills.right, spills.why) == (0, None, "not known any more")
+    assert {"spills", "waits", "mma"} <= set(change.failures(["spills", "waits", "mma"]))
+
+
+def test_what_was_not_known_when_it_was_recorded_shuts_no_gate(cache: Path, tmp_path: Path) -> None:
+    shutil.copytree(cache, tmp_path / "bare")
+    (cubin,) = (tmp_path / "bare").rglob("*.cubin")
+    cubin.unlink()
+    (change,) = held(recorded(tmp_path / "bare"), cache).changes
+    assert "spills" not in change.categories
+    assert "registers" not in change.categories
+
+
+def test_kernels_gone_and_new_are_named() -> None:
+    corpus = held(recorded(FIXTURES / "3.6.0" / "sm_80" / "softmax"), MATMUL)
+    assert [x.artifact.display_name for x in corpus.matching.left] == ["softmax_kernel"]
+    assert [x.artifact.display_name for x in corpus.matching.right] == ["matmul_kernel"]
+    assert corpus.failures(["gone", "new"]) == ("gone", "new")
+    assert corpus.sides.left == "in the baseline"
+
+
+def test_another_version_of_triton_may_differ_unasked() -> None:
+    corpus = held(recorded(MATMUL), FIXTURES / "3.9.0" / "sm_80")
+    assert corpus.matching.across == {Axis.VERSION}
+    assert [change.right.artifact.triton_version for change in corpus.changes] == ["3.9.0"]
+
+
+def test_another_target_may_not_unless_asked() -> None:
+    with pytest.raises(UsageError, match=r"of sm_80, the cache of gfx942") as refusal:
+        held(recorded(MATMUL), FIXTURES / "3.6.0" / "gfx942" / "matmul_grouped")
+    assert "--across target" in str(refusal.value.remedy)
+    corpus = held(recorded(MATMUL), FIXTURES / "3.6.0" / "gfx942" / "matmul_grouped", across=[Axis.TARGET])
+    assert [change.right.target for change in corpus.changes] == ["gfx942"]
+
+
+def test_an_empty_cache_has_lost_every_kernel(tmp_path: Path) -> None:
+    corpus = held(recorded(MATMUL), tmp_path)
+    assert corpus.failures(["gone"]) == ("gone",)
+
+
+def test_regions_have_the_lines_that_their_code_stands_on() -> None:
+    assert lines_of(saved("3.6.0/sm_80/matmul_grouped").facts)["loop1"] == 81
+    assert lines_of(saved("3.2.0/sm_75/gemv_splitk").facts)["straight"] == 29
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "b.json is no JSON"),
+        ("[]", "b.json is no baseline"),
+        ('{"document": "cache", "schema_version": 1}', "b.json is no baseline"),
+        (
+            '{"document": "baseline", "schema_version": 2, "generator": "9.9"}',
+            r"of schema version 2, and this inspect-kernel \(.*\) reads version 1",
+        ),
+        ('{"document": "baseline", "schema_version": 1}', "damaged: there is no 'kernels'"),
+        ('{"document": "baseline", "schema_version": 1, "kernels": [3], "generator": ""}', "damaged"),
+        ('{"document": "baseline", "schema_version": 1, "kernels": null, "generator": ""}', "damaged"),
+    ],
+)
+def test_what_is_no_baseline_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(CacheError, match=message) as refusal:
+        parse_baseline(text, "b.json")
+    assert "inspect-kernel baseline CACHE -o b.json" in str(refusal.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", 3),
+        ("target", "sm_80"),
+        ("signature", [1]),
+        ("options", []),
+        ("digests", {"ptx": None}),
+        ("facts", [{"key": "x"}]),
+        (
+            "facts",
+            [
+                {
+                    "key": "x",
+                    "category": "no such",
+                    "label": "",
+                    "unit": "",
+                    "step": "",
+                    "region": "",
+                    "value": 1,
+                }
+            ],
+        ),
+        (
+            "facts",
+            [{"key": "x", "category": "mma", "label": "", "unit": "", "step": "", "region": "", "value": {}}],
+        ),
+        ("triton_version", 3.6),
+        ("num_warps", "four"),
+        ("source", 1),
+    ],
+)
+def test_a_damaged_record_is_refused(field: str, value: object) -> None:
+    document: Any = baseline_document([record(saved("3.6.0/sm_80/softmax").facts, lambda _: None)])
+    document["kernels"][0][field] = value
+    with pytest.raises(CacheError, match="damaged"):
+        parse_baseline(json.dumps(document), "b.json")

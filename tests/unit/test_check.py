@@ -1,0 +1,168 @@
+"""`inspect-kernel baseline` and `check`: exit codes, formats, files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from saved import FIXTURES, ROOT
+from typer.testing import CliRunner, Result
+
+from artifact_inspector import cli
+
+MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working tree with the kernel's source, its cache, and a baseline of it."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(MATMUL, tmp_path / "cache")
+    (tmp_path / "kernels").mkdir()
+    shutil.copy(ROOT / "kernels" / "matmul_grouped.py", tmp_path / "kernels")
+    assert run("baseline", "cache", "-o", "facts.json").exit_code == 0
+    return tmp_path
+
+
+def drain(directory: Path) -> None:
+    """The loop's wait leaves nothing in flight any more."""
+    (ptx,) = (directory / "cache").rglob("*.ptx")
+    ptx.write_text(ptx.read_text().replace("cp.async.wait_group \t4", "cp.async.wait_group \t0"))
+
+
+def test_recording_says_how_many_and_where(directory: Path) -> None:
+    assert run("baseline", "cache", "-o", "more.json").stdout == "1 kernel recorded in more.json\n"
+    assert (directory / "more.json").read_text() == run("baseline", "cache").stdout
+
+
+def test_a_recorded_source_is_a_path_of_the_working_tree(directory: Path) -> None:
+    (kernel,) = json.loads((directory / "facts.json").read_text())["kernels"]
+    assert kernel["source"] == "kernels/matmul_grouped.py"
+
+
+def test_what_did_not_change_passes(directory: Path) -> None:
+    result = run("check", "cache", "--baseline", "facts.json")
+    assert result.exit_code == 0
+    assert (
+        result.stdout.splitlines()[0]
+        == "passed: nothing of verdict, spills, waits, mma, shared, gone changed"
+    )
+
+
+def test_what_changed_fails_with_the_facts(directory: Path) -> None:
+    drain(directory)
+    result = run("check", "cache", "--baseline", "facts.json")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0] == "failed on waits"
+    assert "wait depth 4 → 0" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("gates", "code"), [("mma,verdict", 0), ("spills", 0), ("", 0), ("waits", 1), ("any", 1)]
+)
+def test_only_what_was_asked_for_fails(directory: Path, gates: str, code: int) -> None:
+    drain(directory)
+    assert run("check", "cache", "--baseline", "facts.json", "--fail-on", gates).exit_code == code
+
+
+def test_a_kernel_that_is_gone_fails_and_one_that_is_new_does_so_when_asked(directory: Path) -> None:
+    shutil.rmtree(directory / "cache")
+    shutil.copytree(FIXTURES / "3.6.0" / "sm_80" / "softmax", directory / "cache")
+    result = run("check", "cache", "--baseline", "facts.json")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, "failed on gone")
+    assert "only in the baseline" in result.stdout
+    assert "only in the cache" in result.stdout
+    assert run("check", "cache", "-b", "facts.json", "--fail-on", "new").exit_code == 1
+    assert run("check", "cache", "-b", "facts.json", "--fail-on", "verdict").exit_code == 0
+
+
+def test_a_name_and_a_target_narrow_both_sides(directory: Path) -> None:
+    assert run("baseline", FIXTURES / "3.6.0", "-o", "all.json").exit_code == 0
+    assert run("check", "cache", "matmul_kernel", "-t", "A100", "-b", "all.json").exit_code == 0
+    assert run("check", "cache", "softmax", "-t", "A100", "-b", "all.json").exit_code == 1
+
+
+def test_reports_are_written_beside_the_one_that_is_printed(directory: Path) -> None:
+    drain(directory)
+    files = ["r.sarif", "r.xml", "r.json", "r.md"]
+    result = run("check", "cache", "-b", "facts.json", *(part for name in files for part in ("-o", name)))
+    assert result.exit_code == 1
+    assert result.stdout.startswith("failed on waits")
+    assert json.loads((directory / "r.sarif").read_text())["version"] == "2.1.0"
+    assert (directory / "r.xml").read_text().startswith("<?xml")
+    assert json.loads((directory / "r.json").read_text())["failures"] == ["waits"]
+    assert "wait depth 4 → 0" in (directory / "r.md").read_text(encoding="utf-8")
+
+
+def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
+    drain(directory)
+    first, *_ = run("check", "cache", "-b", "facts.json", "--format", "github").stdout.splitlines()
+    assert first.startswith(
+        "::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel (sm_80)%3A waits::matmul_kernel (sm_80): "
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["check", "cache", "-b", "none.json"], 3, "The baseline none.json could not be read"),
+        (["check", "cache", "-b", "."], 3, "could not be read"),
+        (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
+        (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "'sorrow' is nothing to fail on"),
+        (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "'pdf' is no format"),
+        (["check", "cache", "-b", "facts.json", "-o", "report.pdf"], 2, "report.pdf does not say its format"),
+        (["check", "cache", "nothing", "-b", "facts.json"], 2, "is called 'nothing'"),
+        (
+            ["check", "cache", "-b", "facts.json", "-o", "no/where.json"],
+            3,
+            "no/where.json could not be written",
+        ),
+        (["baseline", "cache", "-o", "no/where.json"], 3, "no/where.json could not be written"),
+        (["baseline", "."], 0, None),
+        (["baseline", "empty"], 2, "There is no kernel in empty"),
+        (["findings", "cache", "--format", "pdf"], 2, "'pdf' is no format"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_its_exit_code(
+    directory: Path, arguments: list[str], code: int, message: str | None
+) -> None:
+    (directory / "empty").mkdir()
+    result = run(*arguments)
+    assert (result.exit_code, result.exception is None or isinstance(result.exception, SystemExit)) == (
+        code,
+        True,
+    )
+    assert message is None or message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        ('"schema_version": 1', '"schema_version": 7', 3, "schema version 7"),
+        ('"arch": "sm_80"', '"arch": "sm_90"', 2, "The baseline is of sm_90, the cache of sm_80."),
+    ],
+)
+def test_a_baseline_of_another_kind_is_named(
+    directory: Path, old: str, new: str, code: int, message: str
+) -> None:
+    file = directory / "facts.json"
+    file.write_text(file.read_text().replace(old, new))
+    result = run("check", "cache", "-b", "facts.json")
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_a_baseline_of_another_release_is_checked_with_a_word_of_warning(directory: Path) -> None:
+    file = directory / "facts.json"
+    text = file.read_text()
+    file.write_text(text.replace('"generator": "', '"generator": "older-'))
+    result = run("check", "cache", "-b", "facts.json")
+    assert result.exit_code == 0
+    assert "was recorded by inspect-kernel older-" in result.stdout
