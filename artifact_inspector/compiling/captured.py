@@ -184,12 +184,20 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
 def find_notes(events: Iterable[Event]) -> list[Note]:
     """What could not be done as on the GPU: each once, with the targets that it is about."""
     found: dict[tuple[str, str | None], list[Target]] = {}
+    tuned: dict[Target, dict[str, str]] = {}
     for event in events:
         if event["event"] == "note":
             targets = found.setdefault((event["text"], event["place"]), [])
             if event["target"] is not None and (target := parse_target(event["target"])) not in targets:
                 targets.append(target)
-    return [Note(text, place, tuple(targets)) for (text, place), targets in found.items()]
+        elif event["event"] == "tuned":
+            name, target = event["name"], parse_target(event["target"])
+            tuned.setdefault(target, {})[name] = f"{event['compiled']} of {event['configs']} of {name}"
+    few = "Not every configuration of what is autotuned was compiled (--configs all does)"
+    return [
+        *(Note(f"{few}: {', '.join(names.values())}.", None, (target,)) for target, names in tuned.items()),
+        *(Note(text, place, tuple(targets)) for (text, place), targets in found.items()),
+    ]
 
 
 def _kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str | None) -> CapturedKernel:

@@ -194,7 +194,7 @@ class _Running:
             "" if self._live else output.read_text(errors="replace"),
             kernels,
             tuple(find_notes(events)),
-            None if kernels and not self.status else _problem(events, self._command),
+            _problem(events, self._command, captured=bool(kernels), failed=bool(self.status)),
         )
 
     def end(self) -> None:
@@ -220,12 +220,13 @@ def _needed_packages() -> dict[str, str]:
     return {} if spec is None or spec.origin is None else {"elftools": str(Path(spec.origin).parents[1])}
 
 
-def _problem(events: Sequence[Event], command: Sequence[str]) -> tuple[str, str | None]:
-    """Why a run that captured nothing did so."""
+def _problem(
+    events: Sequence[Event], command: Sequence[str], *, captured: bool, failed: bool
+) -> tuple[str, str | None] | None:
+    """Why a run captured nothing or failed, where that is more than its traceback tells."""
+    if captured and not failed:
+        return None
     kinds = {event["event"]: event for event in events}
-    rest = " ".join(command[1:])
-    missing = {event["module"]: event["python"] for event in events if event["event"] == "missing"}
-    imported = {event["module"] for event in events if event["event"] == "imported"}
     if "failed" in kinds:
         return kinds["failed"]["message"], kinds["failed"]["remedy"]
     if "started" not in kinds:
@@ -233,12 +234,16 @@ def _problem(events: Sequence[Event], command: Sequence[str]) -> tuple[str, str 
             f"{command[0]} ran no Python that could be captured.",
             "Name the interpreter, without -I, -E or -S: -- python their_script.py",
         )
+    missing = {event["module"]: event["python"] for event in events if event["event"] == "missing"}
     for module in ("triton", "torch"):
         if module in missing:
+            rest = " ".join(["/path/to/python", *command[1:]])
             return (
                 f"{missing[module]} has no {module}, which the program wanted to import.",
-                f"Install it there, or name the interpreter that has it: -- /path/to/python {rest}".rstrip(),
+                f"Install it there, or name the interpreter that has it: -- {rest}",
             )
-    if "triton" in imported:
+    if failed:
+        return None
+    if any(event["event"] == "imported" and event["module"] == "triton" for event in events):
         return "The program imported Triton and launched no kernel.", None
     return "The program never imported Triton, so it launched no kernel.", None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -190,11 +191,20 @@ class TorchStandIn:
             library.Library.impl, library.custom_op, library.register_kernel,
         )  # fmt: skip
 
+        for_gpu: set[tuple[str, str]] = set()
+
         def impl(
             self_: Any, name: Any, function: Any, dispatch_key: str = "", *args: Any, **options: Any
         ) -> Any:
-            key = "CPU" if dispatch_key in ("CUDA", "HIP") else dispatch_key
-            return implement(self_, name, function, key, *args, **options)
+            operator = (self_.ns, str(name))
+            if dispatch_key == "CPU" and operator in for_gpu:
+                return None  # the one for the GPU serves
+            if dispatch_key not in ("CUDA", "HIP"):
+                return implement(self_, name, function, dispatch_key, *args, **options)
+            for_gpu.add(operator)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that it takes the place of the one for the CPU
+                return implement(self_, name, function, "CPU", *args, **options)
 
         def for_any_device(
             name: Any, function: Any = None, /, *, device_types: Any = None, **options: Any

@@ -210,9 +210,8 @@ class TritonStandIn:
             if self.configs is None or len(found) <= self.configs:
                 return found
             name = getattr(tuner.base_fn, "__name__", "a kernel")
-            self.recorder.note(
-                f"{name} is tuned over {len(found)} configurations; {self.configs} of them were compiled "
-                "(--configs all compiles every one)."
+            self.recorder.happened(
+                "tuned", name=name, target=str(self.target), compiled=self.configs, configs=len(found)
             )
             return spread(found, self.configs)
 

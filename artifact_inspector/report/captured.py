@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from artifact_inspector.compiling import ProgramRun
 from artifact_inspector.compiling.captured import CapturedKernel, Note
 from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
+from artifact_inspector.targets import Target
 
 __all__ = ["CapturedJson", "captured_document", "captured_table", "failures"]
 
@@ -79,6 +80,8 @@ class NoteJson(TypedDict):
     text: str
     place: str | None
     """`file:line` of the program's statement."""
+    targets: list[str]
+    """Of the runs that it is about."""
 
 
 class CapturedJson(TypedDict):
@@ -96,7 +99,7 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
     kernels = [kernel for run in runs for kernel in run.kernels]
     targets = ", ".join(run.target.arch for run in runs)
     if not kernels:
-        return Group(Text(f"Nothing was captured for {targets}", "bold"), *_notes(_merged(runs)))
+        return Group(Text(f"Nothing was captured for {targets}", "bold"), *_notes(runs))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading, right in (
         ("kernel", False), ("hash", False), ("target", False), ("w", True), ("st", True),
@@ -117,7 +120,7 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
     if short:
         parts.append(Text("\nToo big to be launched, though compiled:", "bold"))
         parts.extend(Padding(Text(line), (0, 0, 0, 2)) for line in short)
-    return Group(*parts, *_notes(_merged(runs)))
+    return Group(*parts, *_notes(runs))
 
 
 def captured_document(runs: Sequence[ProgramRun]) -> CapturedJson:
@@ -134,7 +137,10 @@ def captured_document(runs: Sequence[ProgramRun]) -> CapturedJson:
             }
             for run in runs
         ],
-        "notes": [{"text": note.text, "place": note.place} for note in _merged(runs)],
+        "notes": [
+            {"text": note.text, "place": note.place, "targets": [target.arch for target in note.targets]}
+            for note in _merged(runs)
+        ],
     }
 
 
@@ -189,19 +195,25 @@ def _first(found: Sequence[str]) -> str:
 
 
 def _merged(runs: Sequence[ProgramRun]) -> list[Note]:
-    """The notes of all runs, each once."""
-    return list({(note.text, note.place): note for run in runs for note in run.notes}.values())
+    """The notes of all runs, each once with all of its targets."""
+    targets: dict[tuple[str, str | None], list[Target]] = {}
+    for run in runs:
+        for note in run.notes:
+            targets.setdefault((note.text, note.place), []).append(run.target)
+    return [Note(text, place, tuple(found)) for (text, place), found in targets.items()]
 
 
-def _notes(notes: Iterable[Note]) -> list[RenderableType]:
-    places: dict[str, list[str]] = {}
-    for note in notes:
-        places.setdefault(note.text, []).extend([] if note.place is None else [note.place])
+def _notes(runs: Sequence[ProgramRun]) -> list[RenderableType]:
+    places: dict[tuple[str, tuple[Target, ...]], list[str]] = {}
+    for note in _merged(runs):
+        found = places.setdefault((note.text, note.targets), [])
+        found.extend([] if note.place is None else [note.place])
     if not places:
         return []
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for text, found in places.items():
-        grid.add_row(Text("note", "dim"), Text(f"{text} {', '.join(found)}".rstrip()))
+    for (text, targets), found in places.items():
+        whose = "" if len(targets) == len(runs) else f"{', '.join(map(str, targets))}: "
+        grid.add_row(Text("note", "dim"), Text(f"{whose}{text} {', '.join(found)}".rstrip()))
     return [Text(""), grid]
 
 

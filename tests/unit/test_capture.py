@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 import signal
+import subprocess
 import sys
 import textwrap
 import threading
@@ -149,7 +150,7 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
     assert [kernel.benchmarked for kernel in run.kernels] == [1, 1, 1]
     assert [sum(one.times for one in kernel.launches) for kernel in run.kernels] == [1, 0, 0]
     assert [note.text for note in run.notes] == [
-        "tuned is tuned over 5 configurations; 3 of them were compiled (--configs all compiles every one)."
+        "Not every configuration of what is autotuned was compiled (--configs all does): 3 of 5 of tuned."
     ]
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out", configs=None)
     assert len(run.kernels) == 5
@@ -230,6 +231,7 @@ def test_a_failing_program_keeps_its_status_its_traceback_and_its_kernels(progra
     assert "Traceback" in second.output
     assert second.output.endswith("OSError: no data\n")
     assert [len(run.kernels) for run in (first, second)] == [1, 1]
+    assert first.problem is None  # the traceback says it
 
 
 @needs_triton
@@ -258,18 +260,23 @@ def test_a_program_that_launches_nothing_is_told_of(text, problem, program, tmp_
     assert not run.kernels
 
 
-@pytest.mark.parametrize("name", ["triton", "torch"])
-def test_an_interpreter_without_triton_or_torch_is_named(name, program, tmp_path, monkeypatch):
-    # what is in an interpreter's site-packages is none of it with -S in between
-    command = program(f"import {name}\n")
-    (tmp_path / "bare.sh").write_text(f"#!/bin/sh\nexec {sys.executable} -S {command[1]}\n")
-    (tmp_path / "bare.sh").chmod(0o755)
-    monkeypatch.setenv("PYTHONPATH", "")
-    (run,) = capture_program(["./bare.sh"], ["sm_80"], tmp_path / "out")
-    assert run.status == 1
-    assert run.problem is not None
-    # without `site` there is no sitecustomize either
+def test_a_python_that_keeps_the_stand_in_out_is_told_of(program, tmp_path):
+    command = program("import this\n")
+    (run,) = capture_program([sys.executable, "-S", command[1]], ["sm_80"], tmp_path / "out")
+    assert run.status == 0
     assert "ran no Python that could be captured" in run.problem[0]
+    assert "without -I, -E or -S" in run.problem[1]
+
+
+@pytest.mark.parametrize("name", ["triton", "torch"])
+def test_an_interpreter_without_triton_or_torch_is_named(name, program, tmp_path):
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    command = program(f"import {name}\n")
+    (run,) = capture_program([str(bare / "bin" / "python"), command[1]], ["sm_80"], tmp_path / "out")
+    assert run.status == 1
+    assert run.problem[0].endswith(f"/bare/bin/python has no {name}, which the program wanted to import.")
+    assert run.problem[1].endswith("-- /path/to/python script.py")
 
 
 @needs_triton
