@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from artifact_inspector.version import __version__
+
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
     from artifact_inspector.api import Inspection, RegionView, Watched, inspect, watch
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from artifact_inspector.inspection import inspect_artifact, inspect_cache, read_module
     from artifact_inspector.model import EventKind, Instruction, Module, Stage
     from artifact_inspector.targets import Target, parse_target
-
-__version__ = "0.1.0"
 
 _PLACES = {
     "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),

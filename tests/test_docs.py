@@ -81,7 +81,8 @@ def test_commands_print_what_the_page_shows(
     def printed(found: re.Match[str]) -> str:
         answer = run(found["command"], scratch)
         # two kernels that differ are no failure
-        assert answer.returncode in ((0, 1) if " diff " in found["command"] else (0,)), answer.stderr
+        may_differ = re.search(r" (diff|check) ", found["command"]) is not None
+        assert answer.returncode in ((0, 1) if may_differ else (0,)), answer.stderr
         return f"```console\n$ {found['command']}\n{answer.stdout}```"
 
     text = text_of(page)
@@ -101,6 +102,32 @@ def test_every_command_runs(command: str, scratch: Path) -> None:
     answer = run(command, scratch)
     assert answer.returncode in ((0, 1) if " diff " in command else (0,)), answer.stderr
     assert answer.stdout
+
+
+RECIPES = [
+    line
+    for page in PAGES
+    for block in re.findall(r"```yaml\n(.*?)```", text_of(page), re.S)
+    for line in re.findall(r"(?:run|entry): (inspect-kernel .*)", block)
+]
+
+
+def test_there_are_recipes_for_ci() -> None:
+    assert len(RECIPES) >= 4
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, "inspect-kernel check cache --baseline kernels/facts.json"])
+def test_a_recipe_asks_for_what_the_command_has(recipe: str) -> None:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    _, name, *arguments = shlex.split(recipe.partition(" -- ")[0])
+    options = {spelt for parameter in group.commands[name].params for spelt in parameter.opts}
+    assert {word for word in arguments if word.startswith("-")} <= options
+
+
+def test_the_hook_for_pre_commit_runs_a_command_that_is_there() -> None:
+    hooks = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"^  entry: (.*)$", hooks, re.M) == ["inspect-kernel check"]
 
 
 def test_the_readme_shows_something() -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from artifact_inspector import __version__
 from artifact_inspector.comparison.baseline import Baseline
 from artifact_inspector.comparison.corpus import Corpus
 from artifact_inspector.report.corpus import CorpusReport
+from artifact_inspector.version import __version__
 
 __all__ = ["CheckReport"]
 

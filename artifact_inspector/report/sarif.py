@@ -11,8 +11,8 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
-from artifact_inspector import __version__
 from artifact_inspector.report.remarks import Kind, Remark
+from artifact_inspector.version import __version__
 
 __all__ = ["sarif_document"]
 

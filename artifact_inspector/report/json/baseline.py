@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from artifact_inspector import __version__
 from artifact_inspector.cache import Artifact
 from artifact_inspector.comparison.baseline import Baseline, Recorded
 from artifact_inspector.comparison.corpus import Corpus, Degree
@@ -32,6 +31,7 @@ from artifact_inspector.report.json.comparison import (
 from artifact_inspector.report.json.targets import TargetJson, target
 from artifact_inspector.summary import CATEGORIES, STEPS, Row, Summary, Value
 from artifact_inspector.targets import Target
+from artifact_inspector.version import __version__
 
 __all__ = [
     "BaselineJson",
