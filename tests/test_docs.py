@@ -255,3 +255,45 @@ def _command_section(name: str, command: Any) -> str:
             default = f" Default: `{p.default}`." if p.default not in (None, False, ()) else ""
             lines.append(f"| `{spelt}` | {p.help or ''}{default} |".replace("\n", " "))
     return "\n".join(lines) + "\n"
+
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
+
+
+def test_the_chinese_readme_keeps_step_with_the_english_one(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "README.zh-CN.md"
+    english, chinese = BLOCK.findall(text_of(ROOT / "README.md")), BLOCK.findall(text_of(page))
+    assert [kind for kind, _ in chinese] == [kind for kind, _ in english]
+    if request.config.getoption("--update-docs", default=False):
+        # comments of commands are translated by a person, all else is the same
+        kept = iter(
+            theirs if kind == "sh" else ours
+            for (kind, ours), (_, theirs) in zip(english, chinese, strict=True)
+        )
+        page.write_text(
+            BLOCK.sub(lambda found: f"```{found[1]}\n{next(kept)}```", text_of(page)), encoding="utf-8"
+        )
+        chinese = BLOCK.findall(text_of(page))
+    assert [_commands_alone(*block) for block in chinese] == [_commands_alone(*block) for block in english]
+
+
+def _commands_alone(kind: str, block: str) -> list[str]:
+    return [line.partition("  # ")[0].rstrip() if kind == "sh" else line for line in block.splitlines()]
+
+
+def test_the_two_readmes_lead_to_the_same_places_and_to_each_other() -> None:
+    english, chinese = text_of(ROOT / "README.md"), text_of(ROOT / "README.zh-CN.md")
+    assert "](README.zh-CN.md)" in english
+    assert "](README.md)" in chinese
+    places = [
+        [link for link in LINK.findall(text) if not link.startswith("README")] for text in (english, chinese)
+    ]
+    assert places[0] == places[1]
+    assert [link for link in LINK.findall(chinese) if not (ROOT / link).exists()] == []
+    headings = [re.findall(r"^(#+) ", BLOCK.sub("", text), re.M) for text in (english, chinese)]
+    assert headings[0] == headings[1]
+    rows = [
+        [re.findall(r"`([^`]+)`", row) for row in re.findall(r"^\|(.*?)\|", text, re.M)]
+        for text in (english, chinese)
+    ]
+    assert rows[0] == rows[1]
