@@ -9,8 +9,9 @@ from artifact_inspector.api._plain import errors_are_the_callers
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.cache import hold_files, open_cache, open_file
 from artifact_inspector.compiling import CompileResult
+from artifact_inspector.compiling.captured import CapturedKernel
 from artifact_inspector.compiling.compiled import files_of
-from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.inspection import Disassemble, inspect_artifact
 from artifact_inspector.report.selection import choose, parse_targets
 
@@ -26,20 +27,23 @@ def inspect(
     """What is known of one compiled kernel.
 
     Args:
-        kernel: what a Triton launch, `warmup` or `triton.compile` returned, what `compile_kernel` made,
-            or a path: of a cache directory, of an entry of one, or of a single file of a kernel
-            (`.ttgir`, `.ptx` …).
+        kernel: what a Triton launch, `warmup` or `triton.compile` returned, what `compile_kernel` or
+            `capture` made, or a path: of a cache directory, of an entry of one, or of a single file of a
+            kernel (`.ttgir`, `.ptx` …).
         name: part of the kernel's name or hash, where a directory holds several.
         target: the GPU that it was compiled for, where a directory holds it for several.
         sass: disassemble its binary too, where nvdisasm (AMD: llvm-objdump) is at hand.
 
     Raises:
         UsageError: it is nothing that was compiled, or the directory does not hold exactly one such kernel.
+        CompileError: it is what the compiler refused to make.
         CacheError: the path leads nowhere, or to nothing that is a kernel.
     """
     if isinstance(kernel, Inspection):
         return kernel
-    if isinstance(kernel, CompileResult) and kernel.directory is not None:
+    if isinstance(kernel, (CompileResult, CapturedKernel)):
+        if kernel.directory is None:
+            raise CompileError(kernel.message or "The compiler refused the kernel.")
         kernel = kernel.directory
     if isinstance(kernel, (str, os.PathLike)):
         path = Path(kernel).expanduser()
