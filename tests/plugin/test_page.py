@@ -16,7 +16,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page's project with its facts stored, as its author left it."""
     directory = tmp_path_factory.mktemp("project")
     lay_out(directory)
-    stored = run_pytest(directory, "-q", "--saved-ir=fixtures", "-k", "reviewed", "--update-facts")
+    storing = ["test_kernels.py", "-k", "reviewed", "--update-facts"]
+    stored = run_pytest(directory, "-q", "--saved-ir=fixtures", *storing)
     assert stored.returncode == 0, stored.stdout
     return directory
 

@@ -13,7 +13,16 @@ from types import SimpleNamespace
 import pytest
 from saved import FIXTURES, saved, saved_kernels
 
-from artifact_inspector import CacheError, InspectorError, Stage, UsageError, inspect
+from artifact_inspector import (
+    CacheError,
+    CompileError,
+    CompileResult,
+    InspectorError,
+    Stage,
+    UsageError,
+    inspect,
+    parse_target,
+)
 from artifact_inspector.api import Inspection
 from artifact_inspector.report.json import cache_document
 
@@ -126,6 +135,14 @@ def test_what_was_not_compiled_is_refused_with_a_remedy(thing: object, message: 
         inspect(thing)
     assert str(caught.value).startswith(message)
     assert caught.value.remedy is not None
+
+
+def test_what_the_compiler_refused_is_told_with_its_message() -> None:
+    refused = CompileResult("k", parse_target("sm_80"), 0.1, None, "k.py:3: no such type")
+    with pytest.raises(CompileError, match=r"k\.py:3: no such type"):
+        inspect(refused)
+    made = CompileResult("k", parse_target("sm_80"), 0.1, FIXTURES / MATMUL, None)
+    assert inspect(made).loop().phrase == "pipelined(3)"
 
 
 def test_a_compiled_kernel_with_nothing_in_it_is_no_kernel() -> None:
