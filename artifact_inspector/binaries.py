@@ -161,14 +161,17 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
     # Only kernels have a bank of parameters; device functions take theirs in registers.
     kernel = _chosen([name for name, said in own.items() if _PARAM_CBANK in said], wanted, "cubin")
     table = sections.get(".symtab")
-    symbols = (
-        [symbol.name for symbol in table.iter_symbols()] if isinstance(table, SymbolTableSection) else []
-    )
+
+    def symbol(at: int) -> str:
+        if not isinstance(table, SymbolTableSection) or at >= table.num_symbols():
+            raise ValueError("there is no such symbol")
+        return str(table.get_symbol(at).name)
+
     shared: dict[int, int] = {}
     for attribute, value in _attributes(sections.get(".nv.info"), data):
         if isinstance(value, bytes) and len(value) == 8:
             function, figure = struct.unpack("<II", value)
-            if symbols[function] == kernel:
+            if symbol(function) == kernel:
                 shared[attribute] = figure
     text = sections[f".text.{kernel}"]
     said = own[kernel]
@@ -188,7 +191,7 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
         math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
         # The attribute came with the ELF ABI 8; before, the section's flags hold the number.
         barriers & 0xFF if isinstance(barriers, int) else text["sh_flags"] >> 20 & 0x7F,
-        tuple(symbols[at] for (at,) in struct.iter_unpack("<I", externs))
+        tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
         if isinstance(externs, bytes)
         else (),
         _stack(_content(text, data)) if capability >= 70 else None,
@@ -228,12 +231,11 @@ _STACK_POINTER = 1
 def _stack(code: bytes) -> tuple[StackAccess, ...]:
     """The accesses to local memory, those of one kind and offset taken together."""
     found: Counter[tuple[bool, int | None]] = Counter()
-    for low, high in struct.iter_unpack("<QQ", code[: len(code) & ~15]):
-        opcode = low & 0xFFF
-        if opcode in (_STL, _LDL):
-            offset = (low >> 40 ^ 0x800000) - 0x800000  # signed, 24 bits
-            by_pointer = low >> 24 & 0xFF == _STACK_POINTER
-            found[opcode == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
+    words = struct.iter_unpack("<QQ", code[: len(code) & ~15])
+    for low, high in [(low, high) for low, high in words if low & 0xFFF in (_STL, _LDL)]:
+        offset = (low >> 40 ^ 0x800000) - 0x800000  # signed, 24 bits
+        by_pointer = low >> 24 & 0xFF == _STACK_POINTER
+        found[low & 0xFFF == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
     return tuple(StackAccess(store, offset, size) for (store, offset), size in found.items())
 
 

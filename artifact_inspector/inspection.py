@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -17,6 +17,7 @@ from artifact_inspector.analysis.bounds_checks import find_bounds_checks
 from artifact_inspector.analysis.buffers import LoopBuffers, find_loop_buffers
 from artifact_inspector.analysis.cache_policies import Policy, find_policies
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.contradictions import find_contradictions
 from artifact_inspector.analysis.conversions import find_conversions
 from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
@@ -31,7 +32,7 @@ from artifact_inspector.analysis.pipeline import Pipeline, explain_pipeline
 from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.program import Program, find_program
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
-from artifact_inspector.analysis.regions import Code, Region, find_regions
+from artifact_inspector.analysis.regions import Region, find_regions
 from artifact_inspector.analysis.resources import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared_memory import Bill, find_bill
 from artifact_inspector.binaries import Binary, read_cubin, read_hsaco
@@ -182,10 +183,14 @@ class _Reading:
             language = format_of(stage)
             # A file that is cut off may lack the very loop that the kernel is about.
             exact = not self._references and language.access is not None and module.is_whole
+            codes = [
+                Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
+                for function in module.functions
+            ]
             if exact:
-                self._references = _references(module, language)
+                self._references = _references(codes, language, pipelined=stage is not Stage.TTIR)
                 self._program = find_program(module, language, self.artifact.name)
-            facts = self._stage(module, language, exact=exact)
+            facts = self._stage(codes, module, language, exact=exact)
             self.stages[stage] = facts
             self._measure = facts if exact or self._measure is None else self._measure
 
@@ -239,7 +244,7 @@ class _Reading:
 
     # -- one stage ---------------------------------------------------------------------
 
-    def _stage(self, module: Module, language: Format, *, exact: bool) -> StageFacts:
+    def _stage(self, codes: Sequence[Code], module: Module, language: Format, *, exact: bool) -> StageFacts:
         counts: Counter[EventKind] = Counter()
         unknown: Counter[str] = Counter()
         regions: list[RegionFacts] = []
@@ -248,13 +253,13 @@ class _Reading:
         earlier = dict(self._memories)
         functions = self._functions[module.stage] = {}
         alone = len(self._references or module.functions) == 1
-        for function in module.functions:
+        for code in codes:
+            function = code.function
             original = _original(function, module, self._references)
             # Machine code may hold functions that the program does not have (traps, divisions).
             known = original or not self._references
             prefix = "" if alone and known else f"{original or function.name}/"
-            counts.update([x.kind for x in function.instructions])
-            code = Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
+            counts.update({kind: len(found) for kind, found in code.of_kind.items()})
             found = find_regions(code, self._references.get(original, ()), exact=exact)
             for region in found:
                 name = prefix + region.id
@@ -264,14 +269,15 @@ class _Reading:
                 facts, self._memories[name] = judge(code, region, before, exact=exact)
                 regions.append(_prefixed(facts, prefix))
             region_of_block = {block: prefix + region.id for region in found for block in region.blocks}
-            for index, instruction in enumerate(function.instructions):
-                if instruction.kind is EventKind.WAIT:
-                    wait = language.wait(instruction, module)
-                    if wait is not None:
-                        home = region_of_block[code.flow.block_of[index]]
-                        waits.append(WaitFacts(instruction.line, wait.op, wait.depth, wait.queue, home))
-                elif instruction.kind is EventKind.UNKNOWN:
-                    unknown[instruction.opcode] += 1
+            for index in code.of_kind.get(EventKind.WAIT, ()):
+                wait = language.wait(function.instructions[index], module)
+                if wait is not None:
+                    home = region_of_block[code.flow.block_of[index]]
+                    line = function.instructions[index].line
+                    waits.append(WaitFacts(line, wait.op, wait.depth, wait.queue, home))
+            unknown.update(
+                function.instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ())
+            )
             with self._own_faults(module.name):
                 read = StageAccesses(code, module, language, find_accesses(code, module, language))
                 functions[original or function.name] = read
@@ -481,13 +487,15 @@ class _Reading:
             return None
 
 
-def _references(module: Module, language: Format) -> dict[str, tuple[ReferenceRegion, ...]]:
+def _references(
+    codes: Sequence[Code], language: Format, *, pipelined: bool
+) -> dict[str, tuple[ReferenceRegion, ...]]:
     assert language.access is not None
     return {
-        function.name: find_reference(
-            function, find_control_flow(function), language.access, pipelined=module.stage is not Stage.TTIR
+        code.function.name: find_reference(
+            code.function, code.flow, language.access, pipelined=pipelined, rounds=code.rounds
         )
-        for function in module.functions
+        for code in codes
     }
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from artifact_inspector.analysis.reference import Chain, chain_of
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.reference import Chain
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.model import Access, EventKind, Instruction, Language, Module, Transfer
 
@@ -118,7 +118,7 @@ def find_accesses(code: Code, module: Module, language: MemoryLanguage) -> tuple
     """Every load, store and asynchronous copy of global memory, in text order."""
     function, flow = code.function, code.flow
     found: list[MemoryAccess] = []
-    moves = [i for i, instruction in enumerate(function.instructions) if instruction.kind in MOVES]
+    moves = sorted(code.find(MOVES))
     if not moves:
         return ()
     guards = _Guards(code, moves)
@@ -191,7 +191,7 @@ class StageAccesses(NamedTuple):
 
 
 def _place(code: Code, index: int) -> Chain | None:
-    return code.chains.get(index) or chain_of(code.function.instructions[index].location)
+    return code.chain(index)
 
 
 def _is_folded(instruction: Instruction) -> bool:

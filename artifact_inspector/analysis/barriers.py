@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.model import Language, Module
 
 __all__ = ["BarrierArray", "find_arrays"]
@@ -20,7 +20,7 @@ __all__ = ["BarrierArray", "find_arrays"]
 BARRIER_BYTES = 8
 """Size of a barrier (PTX ISA, mbarrier objects)."""
 
-_VALUE = re.compile(r'%(?:"[^"]*"|[\w.$-]+(?:#\d+)?)')
+_VALUE = re.compile(r'%(?:"[^"]*"|[\w.$-]+(?:#\d+)?)', re.ASCII)
 _INTEGER = re.compile(r"(?<=, )-?\d+(?=,|$)")
 # Triton has one name for a block's shared memory, in LLVM IR and in PTX.
 _SHARED = re.compile(r"global_smem(?:, i\d+ (-?\d+)|\+(\d+))?")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from artifact_inspector.analysis.accesses import MemoryAccess, MemoryLanguage
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.model import EventKind, Instruction
 
 __all__ = ["BoundsCheck", "Check", "find_bounds_checks"]

@@ -6,17 +6,17 @@ Read alike at every stage; the buffers stand only in tensor-level IR behind the 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.loop_form import LoopForm, find_loop_form
 from artifact_inspector.analysis.reference import Chain
-from artifact_inspector.analysis.regions import Code, Region
-from artifact_inspector.analysis.values import number_values
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.model import (
-    BasicBlock,
     EventKind,
     Instruction,
     Language,
@@ -40,6 +40,8 @@ _TOUCHING = frozenset(
         EventKind.WAIT,
     }
 )
+_HALTS = frozenset({EventKind.ASYNC_COPY, EventKind.WAIT})
+_GATHERED = _TOUCHING | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
 _VIEW = re.compile(r"memdesc|extract_slice")
 _PER_THREAD = re.compile(r"blocked<\{sizePerThread = \[([\d, ]+)\].*?order = \[(\d+)")
 
@@ -130,10 +132,10 @@ def find_loop_buffers(
         return {}
     home = {loop: _home(code, loops, loop) for loop in loops}
     found = {loop: _Events() for loop in loops if home[loop] == loop}
-    for block in code.flow.order:
-        loop = code.flow.loop_of[block]
+    for index in code.find(_GATHERED):
+        loop = code.flow.loop_at(index)
         if loop is not None:
-            found[home[loop]].gather(code, code.function.blocks[block], module, language)
+            found[home[loop]].gather(index, code.function.instructions[index], module, language)
     memory = _Memory(code, module, language) if module.stage is Stage.TTGIR else None
     tensors = module.stage.order <= Stage.TTGIR.order
     described: dict[str, LoopBuffers] = {}
@@ -158,35 +160,21 @@ def _home(code: Code, loops: dict[int, Region], loop: int) -> int:
 class _Events:
     """The instructions of one loop that matter here, by index."""
 
-    copies: list[int] = field(default_factory=list)
-    loads: list[int] = field(default_factory=list)
-    stores: list[int] = field(default_factory=list)
-    reads: list[int] = field(default_factory=list)
-    matrix: list[int] = field(default_factory=list)
+    of_kind: defaultdict[EventKind, list[int]] = field(default_factory=lambda: defaultdict(list))
     commits: Counter[Queue] = field(default_factory=Counter)
     waits: list[tuple[int, CopyWait]] = field(default_factory=list)
 
-    def gather(self, code: Code, block: BasicBlock, module: Module, language: Language) -> None:
-        lists = {
-            EventKind.ASYNC_COPY: self.copies,
-            EventKind.GLOBAL_LOAD: self.loads,
-            EventKind.SHARED_STORE: self.stores,
-            EventKind.SHARED_LOAD: self.reads,
-            EventKind.MATRIX: self.matrix,
-        }
-        instructions = code.function.instructions
-        for index in range(block.start, block.stop):
-            kind = instructions[index].kind
-            if kind in lists:
-                lists[kind].append(index)
-            elif kind is EventKind.COMMIT:
-                queue = language.commit(instructions[index])
-                if queue is not None:
-                    self.commits[queue] += 1
-            elif kind is EventKind.WAIT:
-                wait = _wait(instructions[index], module, language)
-                if wait is not None:
-                    self.waits.append((index, wait))
+    def gather(self, index: int, instruction: Instruction, module: Module, language: Language) -> None:
+        if instruction.kind is EventKind.COMMIT:
+            queue = language.commit(instruction)
+            if queue is not None:
+                self.commits[queue] += 1
+        elif instruction.kind is EventKind.WAIT:
+            wait = _wait(instruction, module, language)
+            if wait is not None:
+                self.waits.append((index, wait))
+        else:
+            self.of_kind[instruction.kind].append(index)
 
     def describe(
         self,
@@ -198,18 +186,21 @@ class _Events:
         language: Language,
     ) -> LoopBuffers:
         instructions = code.function.instructions
+        copies, loads = self.of_kind[EventKind.ASYNC_COPY], self.of_kind[EventKind.GLOBAL_LOAD]
+        stores, matrix = self.of_kind[EventKind.SHARED_STORE], self.of_kind[EventKind.MATRIX]
         buffers: tuple[Buffer, ...] = ()
         phases: list[int] = []
         front: list[int] = []
         widths: dict[Chain, tuple[int, int]] = {}
         if memory is not None:
             assert region.loop is not None
-            used = memory.buffers_of(region.loop, [*self.copies, *self.stores, *self.reads, *self.matrix])
+            reads = self.of_kind[EventKind.SHARED_LOAD]
+            used = memory.buffers_of(region.loop, [*copies, *stores, *reads, *matrix])
             buffers = tuple(used.values())
-            phases += memory.waits_for(self.copies, [index for index, _ in self.waits])
+            phases += memory.waits_for(copies, [index for index, _ in self.waits])
             front += memory.copies_in_front(region.loop, used.keys())
         if module.stage.order != Stage.LLIR.order:
-            for index in self.loads:
+            for index in loads:
                 width = _width(instructions[index], module, language)
                 chain = code.chains.get(index)
                 if width and chain is not None:
@@ -221,10 +212,10 @@ class _Events:
         return LoopBuffers(
             form,
             buffers,
-            lines(self.copies),
-            lines(self.loads),
-            lines(self.stores),
-            lines(self.matrix),
+            lines(copies),
+            lines(loads),
+            lines(stores),
+            lines(matrix),
             dict(self.commits),
             tuple(wait for _, wait in self.waits),
             lines(phases),
@@ -244,22 +235,17 @@ def _find_drain(code: Code, region: Region, module: Module, language: Language) 
     assert region.loop is not None
     flow, instructions = code.flow, code.function.instructions
     loop = flow.loops[region.loop]
-    past = False
-    for block in flow.order:
+    halts = code.find(_HALTS)
+    for index in halts[bisect_left(halts, code.start_of(loop.blocks), key=flow.position.__getitem__) :]:
+        block = flow.block_of[index]
         if block in loop.blocks:
-            past = True
             continue
-        if not past:
-            continue
-        beside = flow.loop_of[block] != loop.parent  # a loop of its own, whose waits are too
-        for index in range(code.function.blocks[block].start, code.function.blocks[block].stop):
-            kind = instructions[index].kind
-            if kind is EventKind.ASYNC_COPY:
-                return None
-            if kind is EventKind.WAIT and not beside:
-                wait = _wait(instructions[index], module, language)
-                if wait is not None and wait.queue in COPY_QUEUES and wait.depth == 0:
-                    return wait.line
+        if instructions[index].kind is EventKind.ASYNC_COPY:
+            return None
+        if flow.loop_of[block] == loop.parent:  # else a loop of its own, whose waits are too
+            wait = _wait(instructions[index], module, language)
+            if wait is not None and wait.queue in COPY_QUEUES and wait.depth == 0:
+                return wait.line
     return None
 
 
@@ -292,7 +278,7 @@ class _Memory:
         """The allocations that a copy, a matrix operation or a load or store of shared memory uses."""
         self.signals: dict[int, int] = {}
         """The allocation of the barrier that a copy arrives at or a wait waits for."""
-        self._values = number_values(code.function)
+        self._values = code.values
         self._root: dict[int, int] = {}
         """Value → the allocation that it names or is a part of."""
         self._read()

@@ -74,10 +74,10 @@ def find_control_flow(function: Function) -> ControlFlow:
     block_of = [0] * len(function.instructions)
     place = 0
     for index in order:
-        for instruction in range(function.blocks[index].start, function.blocks[index].stop):
-            position[instruction] = place
-            block_of[instruction] = index
-            place += 1
+        start, stop = function.blocks[index].start, function.blocks[index].stop
+        position[start:stop] = range(place, place + stop - start)
+        block_of[start:stop] = [index] * (stop - start)
+        place += stop - start
     return ControlFlow(tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of))
 
 

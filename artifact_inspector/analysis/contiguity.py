@@ -34,19 +34,28 @@ class Dataflow:
     """The values of a function of tensor-level IR, and what is proven of them; solved when asked."""
 
     def __init__(
-        self, function: Function, module: Module, language: Language, divisibility: Mapping[str, int]
+        self,
+        function: Function,
+        module: Module,
+        language: Language,
+        divisibility: Mapping[str, int],
+        values: Values | None = None,
     ) -> None:
-        """`divisibility` is what the signature says of arguments: name → divisor (`tt.divisibility`)."""
+        """`divisibility` is what the signature says of arguments: name → divisor (`tt.divisibility`).
+
+        `values` are the function's, where they are numbered already.
+        """
         self.function = function
         self._module = module
         self._language = language
         self._divisibility = divisibility
+        self._numbered = values
         self._known: dict[int, Axes] = {}
         self._operands: dict[int, tuple[int, ...]] = {}
 
     @cached_property
     def _values(self) -> Values:
-        return number_values(self.function)
+        return number_values(self.function) if self._numbered is None else self._numbered
 
     @cached_property
     def _definitions(self) -> dict[int, int]:

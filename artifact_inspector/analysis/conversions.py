@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.layouts import read_layout, short_name
 from artifact_inspector.analysis.reference import source_of
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.scratch import Rules, conversion_bytes, element_bits, find_rules
 from artifact_inspector.analysis.swizzling import Reach, reach
 from artifact_inspector.model import EventKind, Language, Module, TensorType
 
 __all__ = ["Conversion", "find_conversions"]
+
+_CONVERSIONS = frozenset({EventKind.LAYOUT_CONVERSION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,8 @@ def find_conversions(
     """
     rules = find_rules(module, triton)
     found: list[Conversion] = []
-    for index in code.indices(region.blocks):
+    for index in code.find(_CONVERSIONS, region.blocks):
         instruction = code.function.instructions[index]
-        if instruction.kind is not EventKind.LAYOUT_CONVERSION:
-            continue
         types = language.types(instruction, module)
         if len(types) != 2:
             continue

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.matrix import WARPS_PER_WARPGROUP, MatrixWork
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region, count_opcodes
 from artifact_inspector.model import EventKind
 from artifact_inspector.targets import Target
 
@@ -121,10 +122,7 @@ def describe_generation(
 
 def count_packed_dots(code: Code, region: Region) -> int:
     """Instructions of a region that add up two or more products per lane."""
-    indices = code.indices(region.blocks) if region.remains is None else region.remains
-    instructions = code.function.instructions
-    floats = (instructions[i].opcode for i in indices if instructions[i].kind is EventKind.FLOAT)
-    return sum(_PACKED.search(opcode) is not None for opcode in floats)
+    return count_opcodes(code, region, EventKind.FLOAT, _PACKED)
 
 
 def _why_scalar(

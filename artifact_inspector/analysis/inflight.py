@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.memory_events import Issue, WaitFor, find_memory_events
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.steady_state import Measure, Walk
 from artifact_inspector.model import Language, Module, Queue
 

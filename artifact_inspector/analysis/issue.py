@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.regions import Region
 
 __all__ = ["Issue", "find_issue"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.placement import (
     LocatedRound,
     LocatedStatement,
@@ -16,12 +17,14 @@ from artifact_inspector.analysis.placement import (
     sources_of,
 )
 from artifact_inspector.analysis.reference import LoadStatement, ReferenceRegion, equal_runs
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.analysis.taint import find_computes_taking, find_first_computes
 from artifact_inspector.model import EventKind
 
 __all__ = ["locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
+
+_MATRIX = frozenset({EventKind.MATRIX})
 
 
 def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) -> Placement | None:
@@ -74,7 +77,7 @@ def locate_by_dataflow(
     code: Code, region: Region, reference: ReferenceRegion, before: Memory | None
 ) -> Placement:
     """Rounds by count and dataflow, for stages without lines."""
-    own = [i for i in code.indices(region.scope) if code.function.instructions[i].kind in LOADS]
+    own = code.find(LOADS, region.scope)
     front = _front_loads(code, region, own)
     if region.loop is None:
         own = _without_prologues(code, own)
@@ -104,7 +107,7 @@ def locate_by_dataflow(
 
 def _matrix_operations(code: Code, region: Region) -> list[int]:
     """Matrix operations of a region and what it encloses, in execution order."""
-    return [i for i in code.indices(region.whole) if code.function.instructions[i].kind is EventKind.MATRIX]
+    return code.find(_MATRIX, region.whole)
 
 
 def _stop_at_next_round(code: Code, rounds: list[LocatedRound]) -> None:
@@ -146,11 +149,8 @@ def _assume_prologue(
 def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
     """Iterations whose matrix operations stand in front of the loop."""
     inside = len(_matrix_operations(code, region))
-    start = min((code.flow.position[i] for i in code.indices(region.whole)), default=0)
-    ahead = sum(
-        x.kind is EventKind.MATRIX and code.flow.position[i] < start
-        for i, x in enumerate(code.function.instructions)
-    )
+    start = code.start_of(region.whole)
+    ahead = sum(code.flow.position[index] < start for index in code.find(_MATRIX))
     return ahead // inside if front and inside else 0
 
 
@@ -159,7 +159,7 @@ def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
     if region.loop is None or not own:
         return []
     kinds = {code.function.instructions[i].kind for i in own}
-    start = min(code.flow.position[i] for i in code.indices(region.whole))
+    start = code.start_of(region.whole)
     return [
         i
         for i in code.loads_outside_loops
@@ -169,11 +169,8 @@ def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
 
 def _without_prologues(code: Code, own: list[int]) -> list[int]:
     # Asynchronous copies outside a loop that also holds some are the loop's prologue.
-    inside = any(
-        x.kind is EventKind.ASYNC_COPY and code.flow.loop_at(i) is not None
-        for i, x in enumerate(code.function.instructions)
-    )
-    if not inside:
+    copies = code.of_kind.get(EventKind.ASYNC_COPY, ())
+    if all(code.flow.loop_at(index) is None for index in copies):
         return own
     return [i for i in own if code.function.instructions[i].kind is not EventKind.ASYNC_COPY]
 
@@ -199,24 +196,23 @@ def _split_by_rounds(
 def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
     """Loads cut into runs by the computes that take loaded data, in execution order."""
     wanted = set(own)
-    run = [(i, code.function.instructions[i]) for i in code.indices(region.whole)]
-    computes = find_first_computes(run, dict.fromkeys(own, 0))
+    computes = find_first_computes(code, code.indices(region.whole), dict.fromkeys(own, 0))
     runs: list[list[int]] = []
     closed = True
-    for index, _ in run:
+    for index in sorted(wanted | computes.keys(), key=code.flow.position.__getitem__):
         if index in wanted:
             if closed:
                 runs.append([])
             runs[-1].append(index)
             closed = False
-        elif index in computes:
+        else:
             closed = True
     return runs
 
 
 def locate_by_runs(code: Code, region: Region) -> Placement:
     """Rounds from the code alone: runs of loads, each with the computes that take its data."""
-    own = [i for i in code.indices(region.blocks) if code.function.instructions[i].kind in LOADS]
+    own = code.find(LOADS, region.blocks)
     runs = _runs(code, region, own)
     flowing = find_computes_taking(code, region, runs)
     rounds: list[LocatedRound] = []

@@ -88,7 +88,8 @@ def explain_widths(
         layouts: the stage with layouts (TTGIR), which tells how many threads share a tile.
         divisibility: `tt.divisibility` of the arguments in the first stage.
     """
-    flow = Dataflow(first.code.function, first.module, first.language, divisibility)
+    code = first.code
+    flow = Dataflow(code.function, first.module, first.language, divisibility, code.values)
     # What a function that is called can rely on stands with its callers.
     names = (f"@{first.code.function.name}(", f'@"{first.code.function.name}"(')
     is_called = len(first.module.functions) > 1 and any(

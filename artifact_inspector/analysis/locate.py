@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.lineless import locate_by_dataflow, locate_by_runs, locate_by_structure
 from artifact_inspector.analysis.placement import (
     LocatedRound,
@@ -18,13 +19,14 @@ from artifact_inspector.analysis.placement import (
     sources_of,
 )
 from artifact_inspector.analysis.reference import Chain, ReferenceRegion, ReferenceRound, equal_runs
-from artifact_inspector.analysis.regions import Code, Region, is_homeless
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.rounds import LOADS, bits_of
 from artifact_inspector.analysis.taint import find_computes_taking
 from artifact_inspector.model import EventKind
 
 __all__ = ["locate"]
 
+_ATOMICS = frozenset({EventKind.ATOMIC})
 _IN_SHARED = re.compile(r"addrspace\(3\)|\.shared\b|^ds_|^ATOMS\b")
 
 
@@ -76,7 +78,7 @@ class _Locator:
             self.ancestors: set[int | None] = set()
         else:
             loop = flow.loops[region.loop]
-            self.start = min((self.position[i] for i in code.indices(loop.blocks)), default=0)
+            self.start = code.start_of(loop.blocks)
             self.ancestors = {None}
             parent = loop.parent
             while parent is not None:
@@ -208,9 +210,8 @@ class _Locator:
         """Loads that lost their line (at none, or at the function's own) belong to what is missing."""
         unplaced = [
             index
-            for index in self.code.indices(self.region.scope)
-            if self.code.function.instructions[index].kind in LOADS
-            and is_homeless(self.code, self.code.chains.get(index))
+            for index in self.code.find(LOADS, self.region.scope)
+            if self.code.is_homeless(self.code.chains.get(index))
         ]
         unplaced = sorted({*unplaced, *self.orphans}, key=lambda index: self.position[index])
         if len(unplaced) < len(missing):
@@ -233,9 +234,8 @@ class _Locator:
         known |= {self.code.visible(chain) for chain in reference.sinks}
         strays = [
             index
-            for index in self.code.indices(self.region.blocks)
-            if self.code.function.instructions[index].kind in LOADS
-            and self.code.chains.get(index) in reference.chains - known
+            for index in self.code.find(LOADS, self.region.blocks)
+            if self.code.chains.get(index) in reference.chains - known
         ]
         due = sum(self.before.loads.get(found.statement.index, 0) for found in missing)
         return strays if len(strays) == due else []
@@ -297,9 +297,8 @@ class _Locator:
         instructions = self.code.function.instructions
         return [
             index
-            for index in self.code.indices(self.region.whole)
-            if instructions[index].kind is EventKind.ATOMIC
-            and _IN_SHARED.search(f"{instructions[index].opcode} {instructions[index].text}") is not None
+            for index in self.code.find(_ATOMICS, self.region.whole)
+            if _IN_SHARED.search(f"{instructions[index].opcode} {instructions[index].text}") is not None
         ]
 
     def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:

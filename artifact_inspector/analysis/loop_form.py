@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.reference import Chain, LoadStatement
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.model import EventKind
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.regions import Region, find_in_region
 from artifact_inspector.model import EventKind, Instruction, Language, MatrixOp, Module
 
 __all__ = ["MatrixWork", "Tiling", "find_matrix_work", "warps_of"]
 
 WARPS_PER_WARPGROUP = 4
 """PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
+_MATRIX = frozenset({EventKind.MATRIX})
 _WARPS = re.compile(r"warpsPerCTA = \[([\d, ]+)\]")
 _WARP_BASES = re.compile(r"\bwarp = (\[(?:\[[\d, ]*\](?:, )?)*\])")
 _BASIS = re.compile(r"\[([\d, ]+)\]")
@@ -90,13 +92,10 @@ def find_matrix_work(
     """
     if not code.has_matrix:
         return ()
-    indices = code.indices(region.blocks) if region.remains is None else region.remains
     found: dict[_Kind, list[int]] = {}
     instructions = code.function.instructions
-    for index in indices:
-        instruction = instructions[index]
-        if instruction.kind is EventKind.MATRIX:
-            found.setdefault(_kind(instruction, module, language), []).append(index)
+    for index in find_in_region(code, region, _MATRIX):
+        found.setdefault(_kind(instructions[index], module, language), []).append(index)
     instead_of = _exclusions(code, found)
     works = [
         MatrixWork(
@@ -248,7 +247,7 @@ def _along_path(code: Code, places: list[int]) -> int:
         in_block[block] = in_block.get(block, 0) + 1
     if len(in_block) == 1:
         return len(places)
-    rank = {block: place for place, block in enumerate(code.flow.order)}
+    rank = code.rank
     most = [0] * len(rank)
     for block in code.flow.order:
         most[block] += in_block.get(block, 0)
@@ -284,7 +283,7 @@ def _exclusions(code: Code, found: dict[_Kind, list[int]]) -> dict[_Kind, tuple[
 
 def _behind(code: Code, blocks: frozenset[int]) -> set[int]:
     """Some blocks, and all that can be reached from them over no back edge."""
-    rank = {block: place for place, block in enumerate(code.flow.order)}
+    rank = code.rank
     reached = set(blocks)
     for block in code.flow.order:
         if block in reached:

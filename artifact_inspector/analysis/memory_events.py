@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.analysis.barriers import BarrierArray, find_arrays
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.model import EventKind, Language, Module, Queue, Stage, Transfer, Wait
 
@@ -97,7 +97,7 @@ _MULTIPLY = Transfer(None, Queue.MATRIX)
 
 _UNTOLD = Transfer(None, None)
 
-_VALUE = re.compile(r'%(?:"[^"]*"|[\w.$-]+(?:#\d+)?)')
+_VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)
 _RENAMES = re.compile(r"(?:mov\.\w+|phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$")
 
 
@@ -107,10 +107,9 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     barriers: dict[int, str | None] = {}
     # Machine code without its encoding does not say what an instruction waits for.
     mute = module.stage is Stage.SASS and not code.function.controls
-    for index, instruction in enumerate(code.function.instructions):
+    for index in sorted(code.find(_ASKED)):
+        instruction = code.function.instructions[index]
         kind = instruction.kind
-        if kind not in _ASKED:
-            continue
         if kind is EventKind.WAIT:
             wait = language.wait(instruction, module)
             grouped = wait is not None and wait.queue is Queue.MATRIX and wait.depth is not None
@@ -186,10 +185,8 @@ def _follow_registers(
     loads = _filled(code, asked)
     if not loads:
         return []
-    names_in = _VALUE.findall
-    mentioned = [names_in(instruction.text) for instruction in code.function.instructions]
-    moves = _Moves(code, mentioned, {name for _, names in loads.values() for name in names})
-    found = _register_events(code, mentioned, {index: names for index, (_, names) in loads.items()}, moves)
+    moves = _Moves(code, {name for _, names in loads.values() for name in names})
+    found = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
     used = moves.sources_of({name for _, what in found if isinstance(what, Reads) for name in what.names})
     for index, (joins, names) in loads.items():
         what = asked[index]
@@ -215,12 +212,14 @@ def _filled(
 
 
 def _register_events(
-    code: Code, mentioned: list[list[str]], loads: dict[int, tuple[str, ...]], moves: _Moves
+    code: Code, loads: dict[int, tuple[str, ...]], moves: _Moves
 ) -> list[tuple[int, Reads | Moves]]:
     instructions, flow = code.function.instructions, code.flow
+    names_in = _VALUE.findall
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
     events: list[tuple[int, Reads | Moves]] = []
     watched = moves.watched
+    is_of_others = watched.isdisjoint
     for block in flow.order:
         start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
         if start == stop or flow.position[stop - 1] < begins:
@@ -228,10 +227,10 @@ def _register_events(
         used: set[str] = set()  # since they were last filled: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            names = mentioned[index]
-            if watched.isdisjoint(names):
+            names = names_in(instructions[index].text)
+            if is_of_others(names):
                 continue
-            move, changed = moves.move(index), loads.get(index, ())
+            move, changed = moves.move(index, names), loads.get(index, ())
             if move is not None:
                 changed = tuple(target for target, _ in move.pairs)
                 reads = watched.intersection(names).difference(used, changed, *(s for _, s in move.pairs))
@@ -259,13 +258,14 @@ def _renames(opcode: str) -> bool:
 class _Moves:
     """The names that the values of some registers take, and the moves that give them."""
 
-    def __init__(self, code: Code, mentioned: list[list[str]], filled: set[str]) -> None:
-        self._instructions, self._mentioned = code.function.instructions, mentioned
+    def __init__(self, code: Code, filled: set[str]) -> None:
+        instructions = self._instructions = code.function.instructions
         moves = [
             (index, names)
-            for index, (instruction, names) in enumerate(zip(self._instructions, mentioned, strict=True))
+            for index in code.of_kind.get(EventKind.MOVE, ())
             # A name that stands alone is a result, which takes over nothing.
-            if instruction.kind is EventKind.MOVE and len(names) > 1 and _renames(instruction.opcode)
+            if _renames(instructions[index].opcode)
+            and len(names := _VALUE.findall(instructions[index].text)) > 1
         ]
         self.watched = watched = set(filled)
         self.at: dict[int, Moves] = {}
@@ -276,7 +276,7 @@ class _Moves:
                 if watched.isdisjoint(names):
                     continue
                 if index not in self.at:
-                    self.at[index] = self._read(index)
+                    self.at[index] = self._read(index, names)
                 for target, sources in self.at[index].pairs:
                     if not watched.isdisjoint(sources):
                         watched.add(target)
@@ -286,16 +286,16 @@ class _Moves:
                 earlier = self.at[flow.at].pairs if flow.at in self.at else ()
                 self.at[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
 
-    def move(self, index: int) -> Moves | None:
+    def move(self, index: int, names: list[str]) -> Moves | None:
         """What an instruction moves that mentions one of the names; None where it is no move."""
-        if index not in self.at and len(self._mentioned[index]) == 1:
+        if index not in self.at and len(names) == 1:
             instruction = self._instructions[index]
             if instruction.kind is EventKind.MOVE and _renames(instruction.opcode):
-                self.at[index] = self._read(index)
+                self.at[index] = self._read(index, names)
         return self.at.get(index)
 
-    def _read(self, index: int) -> Moves:
-        instruction, names = self._instructions[index], self._mentioned[index]
+    def _read(self, index: int, names: list[str]) -> Moves:
+        instruction = self._instructions[index]
         # Decoding costs more than all else here. A name that stands alone, or in front, is the result; the
         # labels among the others name no value.
         if len(names) == 1 or instruction.text.startswith("%"):

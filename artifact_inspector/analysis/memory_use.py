@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from artifact_inspector.analysis.regions import Code
-from artifact_inspector.analysis.values import Values, number_values
+from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.values import Values
 
 __all__ = ["MemoryUse"]
 
@@ -24,10 +24,10 @@ class MemoryUse:
         self.code = code
         self._find_partitions()
 
-    @cached_property
+    @property
     def values(self) -> Values:
         """The function's values; numbered for those functions only that name memory."""
-        return number_values(self.code.function)
+        return self.code.values
 
     @cached_property
     def uses(self) -> dict[int, list[int]]:

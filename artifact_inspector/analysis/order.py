@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.locate import locate
 from artifact_inspector.analysis.placement import LocatedRound, LocatedStatement, Memory, Placement
 from artifact_inspector.analysis.reference import LoadStatement
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region, count_opcodes, find_in_region
 from artifact_inspector.analysis.rounds import COMPUTES, LOADS
 from artifact_inspector.model import EventKind, Instruction
 
 __all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
 
+_MATRIX = frozenset({EventKind.MATRIX})
+_TOLD = frozenset(kind for kind in EventKind if kind.letter)
 _FUSED = re.compile(r"fma(?!x)|[DF]FMA|HFMA2|fmuladd|v_mac_|v_mad_f|v_dot")
 ORDER_VERDICTS = frozenset({"interleaved", "clustered", "grouped", "mixed"})
 """Verdicts that speak of the order of rounds; only a change between two of these is a change of order."""
@@ -107,16 +110,8 @@ class RegionFacts:
 
 def signature_of(instructions: list[Instruction]) -> str:
     """Run-length string of event letters, e.g. `W1 B1 s8 M16`."""
-    runs: list[tuple[str, int]] = []
-    for instruction in instructions:
-        letter = instruction.kind.letter
-        if not letter:
-            continue
-        if runs and runs[-1][0] == letter:
-            runs[-1] = (letter, runs[-1][1] + 1)
-        else:
-            runs.append((letter, 1))
-    return " ".join(f"{letter}{count}" for letter, count in runs)
+    letters = filter(None, [instruction.kind.letter for instruction in instructions])
+    return " ".join(f"{letter}{len(list(run))}" for letter, run in groupby(letters))
 
 
 def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> tuple[RegionFacts, Memory]:
@@ -138,7 +133,6 @@ class _Judgement:
         self.region = region
         self.placement = placement
         self.position = code.flow.position
-        self.indices = code.indices(region.blocks) if region.remains is None else list(region.remains)
         self.notes = list(placement.notes)
         self.groups = ""
         self.distance: int | tuple[int, int] | None = None
@@ -150,16 +144,15 @@ class _Judgement:
 
     def facts(self) -> RegionFacts:
         verdict = self._verdict()
-        instructions = [self.code.function.instructions[i] for i in self.indices]
-        lines = [x.line for x in instructions] or [self.code.function.line]
-        region, reference = self.region, self.region.reference
+        code, region, reference = self.code, self.region, self.region.reference
+        instructions = code.function.instructions
         return RegionFacts(
             id=region.id,
             kind=region.kind,
             depth=region.depth,
             parent=region.parent,
-            lines=(min(lines), max(lines)),
-            signature=signature_of(instructions),
+            lines=self._lines(),
+            signature=signature_of([instructions[i] for i in find_in_region(code, region, _TOLD)]),
             readable=self._readable(),
             verdict=verdict,
             distance=self.distance,
@@ -167,10 +160,8 @@ class _Judgement:
             pairs=self.pairs,
             rounds=tuple(self._round(item) for item in self.placement.rounds),
             other=tuple(self.placement.other),
-            matrix=sum(1 for x in instructions if x.kind is EventKind.MATRIX),
-            fused=sum(
-                1 for x in instructions if x.kind is EventKind.FLOAT and _FUSED.search(x.opcode) is not None
-            ),
+            matrix=len(find_in_region(code, region, _MATRIX)),
+            fused=count_opcodes(code, region, EventKind.FLOAT, _FUSED),
             unrolled_by=self.unrolled_by,
             groups=self.groups,
             copies_stand=self.copies_stand,
@@ -186,6 +177,18 @@ class _Judgement:
             {found.statement.index: self.distances.get(id(found), 0) for found in statements},
             self.unrolled_by,
         )
+
+    def _lines(self) -> tuple[int, int]:
+        """First and last line of the region, the function's own where nothing stands in it."""
+        function, remains = self.code.function, self.region.remains
+        if remains is None:
+            blocks = [function.blocks[block] for block in self.region.blocks]
+            ends = [end for x in blocks if x.start < x.stop for end in (x.start, x.stop - 1)]
+        else:
+            ends = list(remains)
+        if not ends:
+            return function.line, function.line
+        return function.instructions[min(ends)].line, function.instructions[max(ends)].line
 
     # -- the verdict -----------------------------------------------------------------
 
@@ -218,7 +221,7 @@ class _Judgement:
         return self._compare(rounds)
 
     def _without_loop(self) -> str:
-        kinds = {self.code.function.instructions[i].kind for i in self.indices}
+        works = find_in_region(self.code, self.region, LOADS | COMPUTES)
         if not self.code.is_whole:
             self.notes.append("the file is cut off, and no loop in what is there is this one")
             return "unknown"
@@ -227,7 +230,7 @@ class _Judgement:
                 "no loop here is this one alone: its loads stand in one, its computes in another"
             )
             return "unknown"
-        if kinds & (LOADS | COMPUTES) or not (self.code.flow.loops or self.code.longest):
+        if works or not (self.code.flow.loops or self.code.longest):
             return "unrolled"
         if not self.code.longest:
             self.notes.append(
@@ -238,9 +241,9 @@ class _Judgement:
 
     def _is_apart(self) -> bool:
         """True where what is left of a loop stands in loops of which none encloses another."""
-        flow, instructions = self.code.flow, self.code.function.instructions
-        loads = {flow.loop_at(i) for i in self.indices if instructions[i].kind in LOADS}
-        computes = {flow.loop_at(i) for i in self.indices if instructions[i].kind in COMPUTES}
+        flow = self.code.flow
+        loads = {flow.loop_at(i) for i in find_in_region(self.code, self.region, LOADS)}
+        computes = {flow.loop_at(i) for i in find_in_region(self.code, self.region, COMPUTES)}
         return bool(loads and computes) and all(
             a is not None and b is not None and flow.loops[a].blocks.isdisjoint(flow.loops[b].blocks)
             for a in loads
@@ -265,14 +268,12 @@ class _Judgement:
         if self.placement.other:
             return "no-compute"
         # Loads of other regions may stand here: what a loop of the program loads, the program says.
-        has_loads = any(self.code.function.instructions[i].kind in LOADS for i in self.indices)
+        has_loads = bool(find_in_region(self.code, self.region, LOADS))
         return "no-compute" if has_loads and self.region.reference is None else "no-loads"
 
     def _incomplete(self, rounds: list[LocatedRound]) -> str:
-        whole = self.code.indices(self.region.whole)
-        kinds = {self.code.function.instructions[i].kind for i in whole}
         by_place = self.placement.basis == "source" and self.code.is_whole
-        if by_place and len(rounds) == len(self.placement.rounds) and not kinds & COMPUTES:
+        if by_place and len(rounds) == len(self.placement.rounds) and not self._computes():
             if not self._computes_in_another_loop():
                 return "gone"
             self.notes.append("its computes stand in another loop")
@@ -283,6 +284,10 @@ class _Judgement:
                 f"round {number} ({', '.join(self._sources(item))}): no {lacks} found at this stage"
             )
         return "unknown"
+
+    def _computes(self) -> list[int]:
+        """Computes of the region and of what it encloses."""
+        return self.code.find(COMPUTES, self.region.whole)
 
     def _compare(self, rounds: list[LocatedRound]) -> str:
         rounds = [self._one_copy(item) for item in rounds]
@@ -475,14 +480,12 @@ class _Judgement:
             for found in item.statements:
                 name = found.statement.name or (found.statement.source or "?").rpartition(":")[2]
                 names.update(dict.fromkeys(found.loads, name))
+        block_of, instructions = self.code.flow.block_of, self.code.function.instructions
+        own = [index for index in names.keys() | direct if block_of[index] in self.region.blocks]
         words: list[str] = []
-        for index in self.indices:
-            if index in names:
-                word = f"{self.code.function.instructions[index].kind.letter}({names[index]})"
-            elif index in direct:
-                word = self.code.function.instructions[index].kind.letter
-            else:
-                continue
+        for index in sorted(own, key=self.position.__getitem__):
+            letter = instructions[index].kind.letter
+            word = f"{letter}({names[index]})" if index in names else letter
             if not words or words[-1] != word:
                 words.append(word)
         return " ".join(words)

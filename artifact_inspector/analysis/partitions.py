@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.model import EventKind, Function, Instruction, Language, Module
 
 __all__ = ["PartitionFacts", "Slot", "find_partitions", "find_slots"]
@@ -26,6 +27,7 @@ _MEMORY = frozenset(
         EventKind.ATOMIC,
     }
 )
+_HINTS = frozenset({EventKind.SCHEDULE_HINT})
 _COARSE_HINT = "instruction_sched_hint"
 """Asks for an order within a loop and marks no place in it."""
 
@@ -139,13 +141,12 @@ def find_slots(code: Code, region: Region) -> tuple[Slot, ...]:
     if region.loop is None:
         return ()
     instructions = code.function.instructions
-    inside = [instructions[index] for index in code.indices(region.blocks)]
-    if not any(_is_hint(instruction) for instruction in inside):
+    if not any(_is_hint(instructions[index]) for index in code.find(_HINTS, region.blocks)):
         return ()
     slots: list[Slot] = []
     open_: list[Instruction] = []
     priority: int | None = None
-    for instruction in inside:
+    for instruction in (instructions[index] for index in code.indices(region.blocks)):
         if _is_hint(instruction) or instruction.kind is EventKind.BARRIER:
             slots += _slot(open_, priority)
             open_ = []

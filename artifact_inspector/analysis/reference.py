@@ -124,21 +124,23 @@ def find_reference(
     access: Callable[[Instruction], Access],
     *,
     pipelined: bool = False,
+    rounds: RoundsOf | None = None,
 ) -> tuple[ReferenceRegion, ...]:
     """Straight-line code first, then the loops in execution order.
 
     Args:
         pipelined: the stage comes after the pipeliner; loads in front of a loop that meet its loads
             in one anchor are their prologue, not loads of the program.
+        rounds: the function's, where they are found already.
     """
-    found = find_rounds(function, flow, access)
+    found = find_rounds(function, flow, access) if rounds is None else rounds
     prologues = _prologues(function, flow, found) if pipelined else {}
     folded = {index for copies in prologues.values() for index in copies}
-    rounds = []
+    written = []
     for item in found.rounds:
         kept = tuple(statement for statement in item.statements if statement.index not in folded)
         if kept:
-            rounds.append(replace(item, statements=kept))
+            written.append(replace(item, statements=kept))
     names = loop_names(function, flow)
     regions = []
     for loop in (None, *range(len(flow.loops))):
@@ -147,8 +149,8 @@ def find_reference(
         chains = (chain_of(function.instructions[i].location) for i in inside)
         parent = None if loop is None else flow.loops[loop].parent
         kinds = {function.instructions[i].kind for i in inside}
-        own = [item for item in rounds if item.loop == loop]
-        lent = [item for item in rounds if item.loop != loop and flow.loop_at(item.anchor) == loop]
+        own = [item for item in written if item.loop == loop]
+        lent = [item for item in written if item.loop != loop and flow.loop_at(item.anchor) == loop]
         regions.append(
             ReferenceRegion(
                 id="straight" if loop is None else names[loop],

@@ -2,115 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 
-from artifact_inspector.analysis.cfg import ControlFlow
+from artifact_inspector.analysis.code import PLACED, Code
 from artifact_inspector.analysis.reference import Chain, ReferenceRegion, chain_of, loop_chain, loop_names
-from artifact_inspector.analysis.rounds import COMPUTES, LOADS, SINKS, RoundsOf, find_rounds
-from artifact_inspector.model import Access, EventKind, Function, Instruction
+from artifact_inspector.analysis.rounds import COMPUTES, LOADS, SINKS
+from artifact_inspector.model import EventKind
 
-__all__ = ["Code", "Region", "find_regions"]
+__all__ = ["Region", "count_opcodes", "find_in_region", "find_regions"]
 
 
+_WAITS = frozenset({EventKind.WAIT})
+_COUNTED = LOADS | {EventKind.MATRIX}
 _WORK = LOADS | COMPUTES | SINKS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE}
-
-
-class Code:
-    """A function with its control flow and the places of its loads and computes."""
-
-    def __init__(
-        self,
-        function: Function,
-        flow: ControlFlow,
-        access: Callable[[Instruction], Access] | None,
-        *,
-        is_whole: bool = True,
-    ) -> None:
-        """`access` is the format's, None where its memory operations do not tell address from value.
-
-        `is_whole` is False for a file that is cut off: what is not there may have been.
-        """
-        self.is_whole = is_whole
-        self.function = function
-        self.flow = flow
-        self._access = access
-        self._rank = {block: place for place, block in enumerate(flow.order)}
-        self.chains: dict[int, Chain] = {}
-        """Place of every load, compute and branch that has one."""
-        self.loads_at: dict[Chain, list[int]] = {}
-        self.scalar_loads_at: dict[Chain, list[int]] = {}
-        self.computes_at: dict[Chain, list[int]] = {}
-        self.integers_at: dict[Chain, list[int]] = {}
-        tables = {
-            EventKind.GLOBAL_LOAD: self.loads_at,
-            EventKind.ASYNC_COPY: self.loads_at,
-            EventKind.SCALAR_LOAD: self.scalar_loads_at,
-            EventKind.FLOAT: self.computes_at,
-            EventKind.MATRIX: self.computes_at,
-            EventKind.INTEGER: self.integers_at,
-        }
-        known: dict[int, Chain | None] = {}
-        for index in self.in_order():
-            instruction = function.instructions[index]
-            kind = instruction.kind
-            table = tables.get(kind)
-            if table is None and kind is not EventKind.BRANCH:
-                continue
-            location = instruction.location
-            if id(location) not in known:  # locations are shared by the instructions of a line
-                known[id(location)] = chain_of(location)
-            chain = known[id(location)]
-            if chain is None:
-                continue
-            if table is not None:
-                table.setdefault(chain, []).append(index)
-            if kind is not EventKind.INTEGER:
-                self.chains[index] = chain
-        self.longest = max((len(chain) for chain in known.values() if chain is not None), default=0)
-        """Frames in the longest inline chain: 0 without line information."""
-        self._has_columns = any(frame[2] for chain in known.values() if chain is not None for frame in chain)
-
-    @cached_property
-    def rounds(self) -> RoundsOf | None:
-        """Rounds read off this stage itself, where it is in tensor-level SSA form."""
-        return None if self._access is None else find_rounds(self.function, self.flow, self._access)
-
-    @cached_property
-    def has_matrix(self) -> bool:
-        """True where the function holds a matrix operation at all."""
-        return any(instruction.kind is EventKind.MATRIX for instruction in self.function.instructions)
-
-    @cached_property
-    def loads_outside_loops(self) -> list[int]:
-        """Loads that no loop holds, in text order."""
-        flow = self.flow
-        return [
-            index
-            for index, instruction in enumerate(self.function.instructions)
-            if instruction.kind in LOADS and flow.loop_at(index) is None
-        ]
-
-    def in_order(self) -> Iterator[int]:
-        """Instruction indices in execution order."""
-        for block in self.flow.order:
-            yield from range(self.function.blocks[block].start, self.function.blocks[block].stop)
-
-    def indices(self, blocks: frozenset[int]) -> list[int]:
-        """Instructions of some blocks, in execution order."""
-        return [
-            index
-            for block in sorted(blocks, key=self._rank.__getitem__)
-            for index in range(self.function.blocks[block].start, self.function.blocks[block].stop)
-        ]
-
-    def visible(self, chain: Chain | None) -> Chain | None:
-        """As much of a chain as this stage writes down: PTX keeps one or two frames, SASS no columns."""
-        if chain is None or self._has_columns:
-            return None if chain is None else chain[: self.longest]
-        return tuple((file, line, 0) for file, line, _ in chain[: self.longest])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +42,20 @@ class Region:
     """Of a loop of the program that is no loop here: the instructions that are left of it."""
     computes_elsewhere: bool = False
     """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
+
+
+def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> list[int]:
+    """Instructions of some kinds that stand directly in a region, in execution order."""
+    if region.remains is None:
+        return code.find(kinds, region.blocks)
+    return [index for index in region.remains if code.function.instructions[index].kind in kinds]
+
+
+def count_opcodes(code: Code, region: Region, kind: EventKind, pattern: re.Pattern[str]) -> int:
+    """How many instructions of a kind in a region have an opcode in which a pattern is found."""
+    instructions = code.function.instructions
+    opcodes = Counter([instructions[i].opcode for i in find_in_region(code, region, frozenset((kind,)))])
+    return sum(count for opcode, count in opcodes.items() if pattern.search(opcode) is not None)
 
 
 def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
@@ -242,10 +163,10 @@ def _held_first(code: Code, loop: int) -> tuple[bool, float]:
     home = chain_of(code.function.location)
     has_matrix = False
     first = inf
-    for index in code.indices(code.flow.loops[loop].blocks):
+    for index in code.find(COMPUTES, code.flow.loops[loop].blocks):
         kind, chain = code.function.instructions[index].kind, code.chains.get(index)
         has_matrix = has_matrix or kind is EventKind.MATRIX
-        if kind not in COMPUTES or chain is None or is_homeless(code, chain):
+        if chain is None or code.is_homeless(chain):
             continue
         if home is None or chain[-1][0] == home[-1][0]:
             first = min(first, chain[-1][1])
@@ -255,7 +176,7 @@ def _held_first(code: Code, loop: int) -> tuple[bool, float]:
 def _remains(code: Code, region: ReferenceRegion) -> Region:
     """A loop of the program that this stage has unrolled or folded away."""
     chains = {code.visible(chain) for chain in region.chains}
-    left = tuple(index for index in code.in_order() if code.chains.get(index) in chains)
+    left = tuple(index for index, chain in code.chains.items() if chain in chains)
     return Region(
         region.id, "straight", None, region.parent, 0, frozenset(), frozenset(), frozenset(), region, left
     )
@@ -268,6 +189,14 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
         return {}
     if not any(region.chains for region in reference) or not code.chains:
         return _match_by_order(code, loops)
+    wanted = [
+        (
+            code.visible(region.chain),
+            {code.visible(chain) for chain in _strong_chains(region)},
+            {code.visible(chain) for chain in region.chains},
+        )
+        for region in loops
+    ]
     scores: dict[tuple[int, int], float] = {}
     closed_by: set[tuple[int, int]] = set()
     for natural in reversed(range(len(code.flow.loops))):  # inner loops first
@@ -275,15 +204,15 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
         if _spins(code, natural):
             continue
         events, anywhere = _places(code, blocks)
-        closing = loop_chain(code.function, code.flow, natural)
-        for place, region in enumerate(loops):
-            score = float(len({code.visible(chain) for chain in _strong_chains(region)} & events))
-            if closing is not None and code.visible(region.chain) == code.visible(closing):
+        closing = code.visible(loop_chain(code.function, code.flow, natural))
+        for place, (closes, strong, weak) in enumerate(wanted):
+            score = float(len(strong & events))
+            if closing is not None and closes == closing:
                 # The loop around may close on a line that was left standing from the one inside.
                 if (natural, place) not in closed_by:
                     score += 100.0
                 closed_by.update((outer, place) for outer in _ancestors(code, natural))
-            score += 0.01 * len({code.visible(chain) for chain in region.chains} & anywhere)
+            score += 0.01 * len(weak & anywhere)
             if score > 0:
                 scores[natural, place] = score
     chosen = _assign(code, scores)
@@ -294,8 +223,8 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
 
 def _spins(code: Code, loop: int) -> bool:
     """True for a loop that only waits for a barrier, by asking again and again (SASS)."""
-    kinds = {code.function.instructions[i].kind for i in code.indices(code.flow.loops[loop].blocks)}
-    return EventKind.WAIT in kinds and kinds.isdisjoint(_WORK)
+    blocks = code.flow.loops[loop].blocks
+    return bool(code.find(_WAITS, blocks)) and not code.find(_WORK, blocks)
 
 
 def _give_to_unmatched(
@@ -378,7 +307,7 @@ def _places(code: Code, blocks: frozenset[int]) -> tuple[set[Chain], set[Chain]]
     """Places of the loads and computes in some blocks, and of everything that has one."""
     events: set[Chain] = set()
     anywhere: set[Chain] = set()
-    for index in code.indices(blocks):
+    for index in code.find(PLACED, blocks):
         chain = code.chains.get(index)
         if chain is not None:
             anywhere.add(chain)
@@ -405,10 +334,9 @@ def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, Refer
     """
     flow = code.flow
     kinds = [
-        {code.function.instructions[i].kind for i in code.indices(flow.loops[loop].blocks)}
-        for loop in range(len(flow.loops))
+        {code.function.instructions[i].kind for i in code.find(_COUNTED, loop.blocks)} for loop in flow.loops
     ]
-    eventful = [loop for loop, found in enumerate(kinds) if found & (LOADS | {EventKind.MATRIX})]
+    eventful = [loop for loop, found in enumerate(kinds) if found]
     wanted = [region for region in loops if region.rounds or region.other or region.has_matrix]
     for candidates, regions in (
         (list(range(len(flow.loops))), loops),
@@ -424,12 +352,6 @@ def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, Refer
 def _statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
     """Places of all load statements of the program, as this stage writes them."""
     return {code.visible(s.chain) for region in reference for s in (*region.statements, *region.other)}
-
-
-def is_homeless(code: Code, chain: Chain | None) -> bool:
-    """True for no place, or the function's own line: what passes leave that lose track of it."""
-    home = chain_of(code.function.location)
-    return chain is None or (home is not None and len(chain) == 1 and chain[-1][:2] == home[-1][:2])
 
 
 def _split_regions(
@@ -454,13 +376,14 @@ def _split_regions(
             for chain in level
         }
         has_load = has_compute = False
-        for index in code.indices(code.flow.loops[loop].blocks):
+        blocks = code.flow.loops[loop].blocks
+        for index in code.find(LOADS, blocks):
+            if code.flow.loop_at(index) == loop:
+                chain = code.chains.get(index)
+                has_load = has_load or chain in loads or (chain not in known and code.is_homeless(chain))
+        for index in code.find(COMPUTES, blocks):
             chain = code.chains.get(index)
-            kind = code.function.instructions[index].kind
-            if kind in LOADS and code.flow.loop_at(index) == loop:
-                has_load = has_load or chain in loads or (chain not in known and is_homeless(code, chain))
-            elif kind in COMPUTES and chain is not None:
-                has_compute = has_compute or chain in computes
+            has_compute = has_compute or (chain is not None and chain in computes)
         holds.setdefault(region.id, {})[loop] = (has_load, has_compute)
     split: dict[int, str] = {}
     for found in holds.values():

@@ -89,18 +89,31 @@ class _Tags:
         return bool(self.reach | self.fresh | self.through | self.last)
 
 
-def find_rounds(function: Function, flow: ControlFlow, access: Callable[[Instruction], Access]) -> RoundsOf:
-    """The rounds of every region of a function in tensor-level SSA form."""
-    return _Search(function, flow, access).run()
+def find_rounds(
+    function: Function,
+    flow: ControlFlow,
+    access: Callable[[Instruction], Access],
+    values: Values | None = None,
+) -> RoundsOf:
+    """The rounds of every region of a function in tensor-level SSA form.
+
+    Args:
+        values: the function's, where they are numbered already.
+    """
+    return _Search(function, flow, access, number_values(function) if values is None else values).run()
 
 
 class _Search:
     def __init__(
-        self, function: Function, flow: ControlFlow, access: Callable[[Instruction], Access]
+        self,
+        function: Function,
+        flow: ControlFlow,
+        access: Callable[[Instruction], Access],
+        values: Values,
     ) -> None:
         self.function = function
         self.flow = flow
-        self.values = number_values(function)
+        self.values = values
         self.loads = [i for i, x in enumerate(function.instructions) if x.kind in LOADS]
         self.number = {index: n for n, index in enumerate(self.loads)}
         self.roles = {

@@ -71,19 +71,16 @@ class Scoreboard:
         """What is in flight by instructions: equal where the program goes on in the same way."""
 
         def indices(flights: Iterable[Flight | None]) -> tuple[int, ...]:
-            return tuple(-1 if flight is None else flight.index for flight in flights)
+            return tuple([-1 if flight is None else flight.index for flight in flights])
 
-        held = frozenset(
-            (name, indices(flights))
-            for name, flights in self._holders.items()
-            if not self.flying.isdisjoint(flights)
-        )
+        is_over = self.flying.isdisjoint
+        self._holders = {name: held for name, held in self._holders.items() if not is_over(held)}
         return (
             tuple(map(indices, self._open.values())),
             tuple(tuple(map(indices, groups)) for groups in self._groups.values()),
             tuple((array, tuple(map(indices, phases))) for array, phases in sorted(self._phases.items())),
             tuple((queue.name, indices(places)) for queue, places in self._in_order.items()),
-            held,
+            frozenset([(name, indices(flights)) for name, flights in self._holders.items()]),
             tuple(
                 (counter, indices(flights)) for counter, flights in sorted(self._counted.items()) if flights
             ),

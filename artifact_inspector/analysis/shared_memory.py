@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.allocator import Placed, Request, place
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.memory_use import MemoryUse
 from artifact_inspector.analysis.reference import source_of
-from artifact_inspector.analysis.regions import Code
 from artifact_inspector.analysis.scratch import (
     Rules,
     captured_bytes,

@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.memory_events import Clears, Commit, Event, Issue, Moves, Reads, WaitFor
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.rounds import COMPUTES
 from artifact_inspector.analysis.scoreboard import Flight, Scoreboard
 from artifact_inspector.model import Queue
@@ -61,8 +62,8 @@ class Walk:
         self._blocks, self._flow = code.function.blocks, code.flow
         self._region_of = {block: number for number, region in enumerate(regions) for block in region.blocks}
         self.measures = [Measure() for _ in regions]
-        self._computes = [i for i, x in enumerate(code.function.instructions) if x.kind in COMPUTES]
-        self._rank = {block: place for place, block in enumerate(self._flow.order)}
+        self._computes = sorted(code.find(COMPUTES))
+        self._rank = code.rank
         self._predecessors: list[list[int]] = [[] for _ in self._blocks]
         for block in self._blocks:
             for successor in block.successors:

@@ -6,13 +6,18 @@ uses it. Shared memory is one place: what is stored becomes readable at the next
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from artifact_inspector.analysis.regions import Code, Region
+from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.regions import Region
 from artifact_inspector.analysis.rounds import COMPUTES, LOADS
-from artifact_inspector.model import EventKind, Instruction
+from artifact_inspector.model import EventKind
 
 __all__ = ["find_computes_taking", "find_first_computes"]
+
+
+_CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BARRIER}
+"""Kinds that may bring data in or move it through shared memory when no register holds any."""
 
 
 def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[int]]) -> dict[int, int]:
@@ -21,37 +26,42 @@ def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[i
     Args:
         rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
     """
-    run = ((i, code.function.instructions[i]) for i in code.indices(region.whole))
     groups = {load: number for number, loads in enumerate(rounds) for load in loads}
-    return find_first_computes(run, groups, 1 if region.loop is None else 2)
+    return find_first_computes(code, code.indices(region.whole), groups, 1 if region.loop is None else 2)
 
 
 def find_first_computes(
-    instructions: Iterable[tuple[int, Instruction]], groups: Mapping[int, int], trips: int = 1
+    code: Code, indices: Sequence[int], groups: Mapping[int, int], trips: int = 1
 ) -> dict[int, int]:
     """The computes that take loaded data first, each with the groups it takes as a bit set.
 
     Args:
-        instructions: (index, instruction) in execution order.
+        indices: of instructions, in execution order.
         groups: group number of each load, by instruction index; other loads carry nothing.
         trips: how often the run is gone through; 2 lets data cross a loop's back edge.
     """
-    run = list(instructions)
-    registers: dict[str, int] = {}
     found: dict[int, int] = {}
+    if not groups:
+        return found
+    instructions, operands = code.function.instructions, code.operands
+    registers: dict[str, int] = {}
+    """Those that hold data, with its groups."""
     readable = 0
     stored: int | None = None  # None: nothing was stored since the last barrier
     for _ in range(trips):
-        for index, instruction in run:
-            kind = instruction.kind
+        for index in indices:
+            kind = instructions[index].kind
+            if not registers and kind not in _CARRIERS:
+                continue
             if kind is EventKind.BARRIER:
                 if stored is not None:
                     readable, stored = stored, None
                 continue
-            results, reads = instruction.operands
+            results, reads = operands(index)
             data = 0
             for name in reads:
-                data |= registers.get(name, 0)
+                if name in registers:
+                    data |= registers[name]
             if kind in LOADS:
                 bit = 1 << groups[index] if index in groups else 0
                 if kind is EventKind.ASYNC_COPY:
@@ -66,9 +76,11 @@ def find_first_computes(
                 continue
             elif kind is EventKind.SHARED_LOAD:
                 data |= readable | (stored or 0)
-            for name in results:
-                if instruction.guard is not None:
-                    registers[name] = registers.get(name, 0) | data
-                else:
-                    registers[name] = data
+            if data:
+                keeps = instructions[index].guard is not None
+                for name in results:
+                    registers[name] = registers.get(name, 0) | data if keeps else data
+            elif instructions[index].guard is None:
+                for name in results:
+                    registers.pop(name, None)
     return found

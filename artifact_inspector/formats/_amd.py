@@ -122,6 +122,7 @@ def _width(opcode: str) -> int | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0)) -> MatrixOp | None:
     """What one issue computes, from the name with `_` or `.` between its parts.
 

@@ -7,6 +7,7 @@ TritonAMDGPUOps.td in Triton 2.0 to 3.9.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from artifact_inspector.formats._scan import TRANSFERS
 from artifact_inspector.formats._types import element_bits, parse_types
@@ -48,6 +49,7 @@ _SCALAR = re.compile(r"(?:!tt\.ptr<(\w+)|\b([iufb]\w*\d))")
 _OPERAND_FORMAT = re.compile(r"\b(lhs|rhs) = (\w+)")
 
 
+@lru_cache(maxsize=4096)
 def modern(opcode: str) -> str:
     """The name of an operation in the newest dialects."""
     for old, new in _DIALECTS.items():

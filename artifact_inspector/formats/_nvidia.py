@@ -121,6 +121,7 @@ def _address(operands: str, place: int) -> str | None:
     return addresses[place] if place < len(addresses) else None
 
 
+@lru_cache(maxsize=1024)
 def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
     """What one issue computes; the shape of `tcgen05.mma` stands in its instruction descriptor.
 

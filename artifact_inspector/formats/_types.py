@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from artifact_inspector.model import TensorType
 
 __all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
 
-_ALIAS = re.compile(r"^(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
+# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+_ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
 # The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.
 _START = re.compile(
     r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
@@ -30,12 +32,13 @@ _FLOAT8 = {
     "f8E5M2": "fp8e5",
     "f8E5M2FNUZ": "fp8e5b16",
 }
-_OPEN, _CLOSE = "<[({", ">])}"
+_OPEN = "<[({"
+_MARKS = re.compile(r"[<\[({\])},]|(?<!-)>")
 
 
 def parse_layouts(text: str) -> dict[str, str]:
     """The aliases at the head of a module, those inside others resolved: `#blocked` → its attribute."""
-    found = dict(_ALIAS.findall(text))
+    found = dict(_ALIAS.findall(f"\n{text}"))
     # An alias may use those above it only.
     for name, layout in found.items():
         found[name] = _USED.sub(lambda used: found.get(used[0], used[0]), layout)
@@ -53,24 +56,26 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
         TensorType(shape=(64, 32), element='!tt.ptr<f16>', bits=16, layout='#ttg.linear<>', is_memory=False)
     """
     types: list[TensorType] = []
+    for written in _written_types(text):
+        layout = written.layout
+        if layout:
+            layout = layouts.get(layout) or _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
+        is_memory = written.is_memory or layout.startswith("#triton_gpu.shared<")
+        types.append(written._replace(layout=layout, is_memory=is_memory))
+    return tuple(types)
+
+
+@lru_cache(maxsize=4096)
+def _written_types(text: str) -> tuple[TensorType, ...]:
+    """The types with their layouts as written: several analyses ask for those of one operation."""
+    types: list[TensorType] = []
     for found in _START.finditer(text):
         parts = _parameters(text, found.end())
-        if not parts:
-            continue
-        element = parts[0]
-        # A tensor's encoding is its only parameter; of memory's, the first is the layout.
-        layout = parts[1] if len(parts) > 1 else ""
-        extents = found[2] or found[3]
-        layout = _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
-        types.append(
-            TensorType(
-                tuple(int(extent) for extent in extents.rstrip("x").split("x")),
-                element,
-                element_bits(element),
-                layout,
-                found[1] != "tensor" or layout.startswith("#triton_gpu.shared<"),
-            )
-        )
+        if parts:
+            # A tensor's encoding is its only parameter; of memory's, the first is the layout.
+            layout = parts[1] if len(parts) > 1 else ""
+            shape = tuple(int(extent) for extent in (found[2] or found[3]).rstrip("x").split("x"))
+            types.append(TensorType(shape, parts[0], element_bits(parts[0]), layout, found[1] != "tensor"))
     return tuple(types)
 
 
@@ -108,21 +113,22 @@ def _parameters(text: str, at: int) -> list[str]:
     """The parts between commas up to the bracket that closes around them; empty where none does."""
     parts: list[str] = []
     depth, start = 0, at
-    while at < len(text):
-        char = text[at]
+    for mark in _MARKS.finditer(text, at):
+        char = mark[0]
         if char in _OPEN:
             depth += 1
-        elif char in _CLOSE and not (char == ">" and text[at - 1] == "-"):
+        elif char == ",":
+            if depth == 0:
+                parts.append(text[start : mark.start()].strip())
+                start = mark.end()
+        else:
             depth -= 1
             if depth < 0:
-                return [*parts, text[start:at].strip()]
-        elif char == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-        at += 1
+                return [*parts, text[start : mark.start()].strip()]
     return []
 
 
+@lru_cache(maxsize=1024)
 def element_bits(element: str) -> int:
     """Bits of an element type, or of what a pointer points at; 0 for a type of no known size."""
     inner = element[element.find("<") + 1 :].rstrip(">") if "<" in element else element

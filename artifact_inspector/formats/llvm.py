@@ -248,7 +248,7 @@ _ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, Ev
 """What a call with no event inside is, first come; MOVE only when every statement moves."""
 
 _NAME = r'%(?:"[^"]*"|[-\w.$]+)'
-_STATEMENT = re.compile(rf"[ \t]+(?:{_NAME} = )?(?:(?:tail|musttail|notail) )?([a-z]\w*)(?![\w:.])")
+_STATEMENT = re.compile(rf"[ \t]+(?:{_NAME} = )?(?:(?:tail|musttail|notail) )?([a-z]\w*)(?![\w:.])", re.ASCII)
 _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 _FUNCTION_END = re.compile(r"\}|!|@|attributes |declare ")
 _HEADER = re.compile(r'define [^@"]*@("[^"]*"|[-\w.$]+)\(')
@@ -261,11 +261,12 @@ _CONSTANT_EXPRESSION = re.compile(r"[%@]|\b[a-z]\w* (?:\w+ )*\(")
 _ADDRESS_SPACE = re.compile(r"addrspace\((\d+)\)")
 _MANGLED_SPACE = re.compile(r"\.(?:v\d+)?p(\d+)")
 _TARGET_LABEL = re.compile(rf"\blabel ({_NAME})")
-_OPERAND = re.compile(rf'\blabel {_NAME}|({_NAME})|"[^"]*"')
-_INCOMING = re.compile(rf"\[ ({_NAME}), %")
+_OPERAND = re.compile(rf'\blabel {_NAME}|({_NAME})|"[^"]*"', re.ASCII)
+_PLAIN_NAME = re.compile(r"%[-\w.$]+", re.ASCII)
+_INCOMING = re.compile(rf"\[ ({_NAME}), %", re.ASCII)
+# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _METADATA = re.compile(
-    r"^!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)",
-    re.MULTILINE,
+    r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)"
 )
 _FIELD = re.compile(r'(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
 _ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})")
@@ -273,7 +274,7 @@ _SNIFF = re.compile(
     r'^(?:; ModuleID = |source_filename = "|target (?:datalayout|triple) = "|define [^\n]*@[^\n]*\{\s*$)',
     re.MULTILINE,
 )
-_TRIPLE = re.compile(r'^target triple = "([^"]*)"', re.MULTILINE)
+_TRIPLE = re.compile(r'\ntarget triple = "([^"]*)"')
 _TARGET_CPU = re.compile(r'"target-cpu"="([^"]*)"')
 _TRIPLE_GENERATION = re.compile(r"gfx[0-9a-f]+|(?<=amdgpu)\d+\.[0-9a-f]+")
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -323,8 +324,10 @@ def parse(source: SourceText, stage: Stage) -> Module:
     return Module(stage, source.name, tuple(functions), attributes, tuple(context.problems))
 
 
-class _Locations(dict[str, Location | None]):
+class _Locations(dict[str, tuple[Location | None, str]]):
     """`46` or `46, !tbaa !3` → the inline chain of `!46`, each resolved once and only when asked for.
+
+    With it goes what of the rest belongs to the statement: that it is not temporal.
 
     Source: LLVM Language Reference Manual, "Specialized Metadata Nodes".
     """
@@ -334,7 +337,7 @@ class _Locations(dict[str, Location | None]):
         self._nodes = {found[1]: found[2] for found in _METADATA.finditer(text, max(0, text.find("\n!")))}
         self._files: dict[str, str] = {}
 
-    def __missing__(self, key: str) -> Location | None:
+    def __missing__(self, key: str) -> tuple[Location | None, str]:
         node = key.partition(",")[0].strip()
         frames: dict[str, Frame] = {}
         while node and node not in frames:
@@ -343,7 +346,8 @@ class _Locations(dict[str, Location | None]):
             node = fields.get("inlinedAt", "")
         location = tuple(frames.values())
         # Line 0 is LLVM's word for "made by the compiler".
-        resolved = self[key] = location if location and location[0].line > 0 else None
+        found = location if location and location[0].line > 0 else None
+        resolved = self[key] = (found, _NONTEMPORAL if _NONTEMPORAL in f", {key}" else "")
         return resolved
 
     def subprogram(self, node: str) -> Location | None:
@@ -385,7 +389,7 @@ def _number(fields: dict[str, str], name: str) -> int:
 
 def _attributes(text: str) -> dict[str, str]:
     attributes: dict[str, str] = {}
-    triple = _TRIPLE.search(text)
+    triple = _TRIPLE.search(f"\n{text}")
     cpu = _TARGET_CPU.search(text)
     if triple is not None:
         attributes["triple"] = triple[1]
@@ -410,7 +414,15 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
     append, new, statement, kind_of = instructions.append, tuple.__new__, _STATEMENT.match, OPCODES.kind
     closed = False
     rest = iter(enumerate(body, number + 1))
+    plain: dict[str, EventKind] = {}  # opcodes that have one kind whatever their operands are
     for at, line in rest:
+        words = line.split(" ", 5)  # of most lines: two of the indent, the result, `=`, the opcode, the rest
+        if len(words) == 6 and words[3] == "=" and (known := plain.get(words[4])) is not None:
+            debug = line.rfind(_DEBUG)
+            location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
+            text = line[:debug].strip() + mark if debug >= 0 else line.strip()
+            append(new(Instruction, (at, words[4], known, location, None, text, decode)))
+            continue
         found = statement(line)
         if found is None:
             label = _LABEL.match(line)
@@ -431,14 +443,10 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
         if opcode in _CONTINUED_UNTIL:
             line = _joined(line, rest, _CONTINUED_UNTIL[opcode])
         debug = line.rfind(_DEBUG)
-        if debug < 0:
-            location, text = None, line.strip()
-        else:
-            location, text = locations[line[debug + 8 :]], line[:debug].strip()
-            if line.find(_NONTEMPORAL, debug) >= 0:
-                text += _NONTEMPORAL
+        location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
+        text = line[:debug].strip() + mark if debug >= 0 else line.strip()
         if opcode not in _SPECIAL:
-            kind = kind_of(opcode)
+            kind = plain[opcode] = kind_of(opcode)
         elif opcode == "load":
             kind = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
         elif opcode == "store":
@@ -615,8 +623,13 @@ def _unescape(text: str) -> str:
 def decode(text: str) -> Operands:
     """The values that a statement defines and reads; block labels and globals are neither."""
     result, _, statement = text.partition(" = ") if text.startswith("%") else ("", "", text)
-    found = (_INCOMING if statement.startswith("phi ") else _OPERAND).findall(statement)
-    return Operands((result,) if result else (), tuple(name for name in found if name))
+    if statement.startswith("phi "):
+        found = _INCOMING.findall(statement)
+    elif "label" in statement or '"' in statement:
+        found = [name for name in _OPERAND.findall(statement) if name]
+    else:
+        found = _PLAIN_NAME.findall(statement)
+    return Operands((result,) if result else (), tuple(found))
 
 
 FORMAT = Format(

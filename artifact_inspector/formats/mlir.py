@@ -145,7 +145,8 @@ _DIVISOR = re.compile(r"(%[\w$.-]+):[^%]*?\btt\.divisibility = (\d+)")
 _PAIR = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
 _BLOCK = re.compile(r"\^([\w$.-]+)(?:\((.*)\))?:")
 _TARGET = re.compile(r"\^([\w$.-]+)(?:\(([^)]*)\))?")
-_ALIAS = re.compile(r"^#(loc\d*) = loc\((.*)\)\s*$", re.M)
+# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+_ALIAS = re.compile(r"\n#(loc\d*) = loc\((.*)\)\s*$", re.M)
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::\d+)?:?\d*)?')
 _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
 _ATTRIBUTE = re.compile(r'"?((?:ttg|ttng|triton_gpu)\.[\w-]+)"? = (?:"([^"]*)"|(-?\w+))')
@@ -171,7 +172,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
         ParseError: the text holds no Triton function.
     """
     text = source.text
-    locations = _Locations(dict(_ALIAS.findall(text)))
+    locations = _Locations(dict(_ALIAS.findall(f"\n{text}")))
     reader = _Reader(locations)
     header: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 from artifact_inspector.analysis.accesses import StageAccesses, find_accesses
 from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.source import SourceText

@@ -13,9 +13,9 @@ from artifact_inspector.analysis.accesses import MemoryAccess, StageAccesses, co
 from artifact_inspector.analysis.bounds_checks import Check, find_bounds_checks
 from artifact_inspector.analysis.cache_policies import find_policies
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.contiguity import Dataflow
 from artifact_inspector.analysis.load_widths import LoadWidth, Reason, explain_widths
-from artifact_inspector.analysis.regions import Code
 from artifact_inspector.analysis.rounds import LOADS
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage

@@ -15,8 +15,9 @@ import pytest
 from saved import Saved, saved_kernels
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.inflight import InFlight, find_in_flight
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Queue, Stage
 

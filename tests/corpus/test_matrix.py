@@ -11,11 +11,12 @@ import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.identity import Identity, Reason, check_identity
 from artifact_inspector.analysis.matrix import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.reference import find_reference
-from artifact_inspector.analysis.regions import Code, Region, find_regions
+from artifact_inspector.analysis.regions import Region, find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.targets import parse_target

@@ -6,7 +6,7 @@ import pytest
 from saved import Saved, saved_kernels
 
 from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.shared_memory import Bill, find_bill
 from artifact_inspector.formats import format_of
 from artifact_inspector.inspection import read_module

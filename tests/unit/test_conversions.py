@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.conversions import Conversion, find_conversions
 from artifact_inspector.analysis.layouts import read_layout, short_name
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage, TensorType
 from artifact_inspector.source import SourceText

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.inflight import InFlight, find_in_flight
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Instruction, Module, Queue, Stage, Transfer
 from artifact_inspector.source import SourceText

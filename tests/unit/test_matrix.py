@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.identity import Identity, Reason, check_identity
 from artifact_inspector.analysis.matrix import MatrixWork, Tiling, find_matrix_work, warps_of
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import MatrixOp, Module, Stage
 from artifact_inspector.source import SourceText

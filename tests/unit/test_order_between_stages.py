@@ -9,10 +9,11 @@ import re
 import pytest
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.order import RegionFacts, judge, signature_of
 from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.reference import find_reference
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.partitions import find_partitions, find_slots
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats import mlir, ptx
 from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.source import SourceText

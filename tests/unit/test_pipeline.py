@@ -8,12 +8,13 @@ import pytest
 
 from artifact_inspector.analysis.buffers import LoopBuffers, find_loop_buffers
 from artifact_inspector.analysis.cfg import find_control_flow
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.loop_form import LoopForm
 from artifact_inspector.analysis.order import RegionFacts, judge
 from artifact_inspector.analysis.pipeline import Evidence, Pipeline, explain_pipeline
 from artifact_inspector.analysis.placement import Memory
 from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
-from artifact_inspector.analysis.regions import Code, find_regions
+from artifact_inspector.analysis.regions import find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Queue, Stage
 from artifact_inspector.source import SourceText

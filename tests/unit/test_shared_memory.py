@@ -10,7 +10,7 @@ import pytest
 
 from artifact_inspector.analysis.allocator import Request, place
 from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.regions import Code
+from artifact_inspector.analysis.code import Code
 from artifact_inspector.analysis.shared_memory import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage
