@@ -11,10 +11,10 @@ Example:
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from artifact_inspector.version import __version__
 
+TYPE_CHECKING = False  # what type checkers take for True; `typing` would be most of what the import costs
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
     from artifact_inspector.api import Inspection, RegionView, Watched, inspect, watch

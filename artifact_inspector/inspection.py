@@ -118,7 +118,7 @@ def read_source(
     if text.problem is not None:
         problems.append(text.problem)
     source = SourceText(text.source.name, format_of(stage).listing(text.source.text))
-    return source if source.text.strip() else None
+    return None if not source.text or source.text.isspace() else source
 
 
 @contextmanager

@@ -218,7 +218,7 @@ def _register_events(
     names_in = _VALUE.findall
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
     events: list[tuple[int, Reads | Moves]] = []
-    watched = moves.watched
+    watched, known = moves.watched, moves.mentioned
     is_of_others = watched.isdisjoint
     for block in flow.order:
         start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
@@ -227,7 +227,7 @@ def _register_events(
         used: set[str] = set()  # since they were last filled: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            names = names_in(instructions[index].text)
+            names = known[index] if index in known else names_in(instructions[index].text)
             if is_of_others(names):
                 continue
             move, changed = moves.move(index, names), loads.get(index, ())
@@ -260,13 +260,14 @@ class _Moves:
 
     def __init__(self, code: Code, filled: set[str]) -> None:
         instructions = self._instructions = code.function.instructions
-        moves = [
-            (index, names)
+        self.mentioned = {
+            index: _VALUE.findall(instructions[index].text)
             for index in code.of_kind.get(EventKind.MOVE, ())
-            # A name that stands alone is a result, which takes over nothing.
             if _renames(instructions[index].opcode)
-            and len(names := _VALUE.findall(instructions[index].text)) > 1
-        ]
+        }
+        """The names in instructions that may be moves."""
+        # A name that stands alone is a result, which takes over nothing.
+        moves = [(index, names) for index, names in self.mentioned.items() if len(names) > 1]
         self.watched = watched = set(filled)
         self.at: dict[int, Moves] = {}
         known = 0
@@ -288,10 +289,8 @@ class _Moves:
 
     def move(self, index: int, names: list[str]) -> Moves | None:
         """What an instruction moves that mentions one of the names; None where it is no move."""
-        if index not in self.at and len(names) == 1:
-            instruction = self._instructions[index]
-            if instruction.kind is EventKind.MOVE and _renames(instruction.opcode):
-                self.at[index] = self._read(index, names)
+        if index not in self.at and len(names) == 1 and index in self.mentioned:
+            self.at[index] = self._read(index, names)
         return self.at.get(index)
 
     def _read(self, index: int, names: list[str]) -> Moves:

@@ -416,13 +416,14 @@ def _function(header: re.Match[str], number: int, body: list[str], context: _Con
     rest = iter(enumerate(body, number + 1))
     plain: dict[str, EventKind] = {}  # opcodes that have one kind whatever their operands are
     for at, line in rest:
-        words = line.split(" ", 5)  # of most lines: two of the indent, the result, `=`, the opcode, the rest
-        if len(words) == 6 and words[3] == "=" and (known := plain.get(words[4])) is not None:
-            debug = line.rfind(_DEBUG)
-            location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
-            text = line[:debug].strip() + mark if debug >= 0 else line.strip()
-            append(new(Instruction, (at, words[4], known, location, None, text, decode)))
-            continue
+        if line.startswith("  %"):
+            words = line.split(" ", 5)  # two of the indent, then the result, `=`, the opcode, the rest
+            if len(words) == 6 and words[3] == "=" and (known := plain.get(words[4])) is not None:
+                debug = line.rfind(_DEBUG)
+                location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
+                text = line[2:debug] + mark if debug >= 0 else line.strip()
+                append(new(Instruction, (at, words[4], known, location, None, text, decode)))
+                continue
         found = statement(line)
         if found is None:
             label = _LABEL.match(line)
