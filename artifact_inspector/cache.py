@@ -24,6 +24,7 @@ from artifact_inspector.source import SourceText
 from artifact_inspector.targets import STAGES_WITH_TARGET, Target, parse_metadata_target, parse_stage_target
 
 __all__ = [
+    "REMARKS",
     "Artifact",
     "Cache",
     "HeldFile",
@@ -35,6 +36,7 @@ __all__ = [
     "open_cache",
     "open_file",
     "read_binary",
+    "read_remarks",
     "read_stage",
 ]
 
@@ -262,6 +264,20 @@ def read_binary(artifact: Artifact) -> tuple[str, bytes] | None:
         return suffix, artifact.files[suffix].read_bytes()
     except OSError as error:
         raise CacheError(f"{artifact.relative(suffix)}: {_fault(error)}.") from None
+
+
+def read_remarks(artifact: Artifact) -> str | None:
+    """What the compilers said, as they said it; None where nobody kept it.
+
+    Raises:
+        CacheError: the file vanished or may not be read.
+    """
+    if REMARKS not in artifact.files:
+        return None
+    try:
+        return artifact.files[REMARKS].read_bytes().decode(errors="replace")
+    except OSError as error:
+        raise CacheError(f"{artifact.relative(REMARKS)}: {_fault(error)}.") from None
 
 
 _NAME_ONE = "Name a cache directory, or set TRITON_CACHE_DIR."

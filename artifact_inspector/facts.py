@@ -24,6 +24,7 @@ from artifact_inspector.analysis.program import Program
 from artifact_inspector.analysis.resources import Contradiction, Resources
 from artifact_inspector.analysis.shared_memory import Bill
 from artifact_inspector.cache import Artifact, Problem
+from artifact_inspector.compiler_remarks import CompilerRemark
 from artifact_inspector.model import EventKind, Queue, Stage
 from artifact_inspector.targets import Target
 
@@ -128,6 +129,8 @@ class KernelFacts:
     contradictions: tuple[Contradiction, ...]
     """Facts that two of its files tell differently."""
     problems: tuple[Problem, ...]
+    remarks: tuple[CompilerRemark, ...] | None = None
+    """What the compilers said; None where nobody kept it."""
 
     @property
     def last(self) -> StageFacts | None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import PurePath
 
 from artifact_inspector.analysis.accesses import StageAccesses, count_accesses, find_accesses
 from artifact_inspector.analysis.bounds_checks import find_bounds_checks
@@ -36,7 +37,8 @@ from artifact_inspector.analysis.regions import Region, find_regions
 from artifact_inspector.analysis.resources import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared_memory import Bill, find_bill
 from artifact_inspector.binaries import Binary, read_cubin, read_hsaco
-from artifact_inspector.cache import Artifact, Cache, Problem, read_binary, read_stage
+from artifact_inspector.cache import REMARKS, Artifact, Cache, Problem, read_binary, read_remarks, read_stage
+from artifact_inspector.compiler_remarks import CompilerRemark, parse_remarks
 from artifact_inspector.errors import CacheError, ParseError
 from artifact_inspector.facts import COUNTED, KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.formats import Format, format_of
@@ -173,6 +175,7 @@ class _Reading:
         """By stage and by the name that the first stage has for a function."""
         self._measure: StageFacts | None = None
         self._program: Program | None = None
+        self._remarks = self._read_remarks()
 
     def read(self, stage: Stage) -> None:
         """Take in one stage, if it is there."""
@@ -181,6 +184,8 @@ class _Reading:
             if module is None:
                 return
             language = format_of(stage)
+            if stage is Stage.PTX and self._remarks is not None:
+                self._remarks = tuple(_in_the_program(remark, module) for remark in self._remarks)
             # A file that is cut off may lack the very loop that the kernel is about.
             exact = not self._references and language.access is not None and module.is_whole
             codes = [
@@ -231,6 +236,7 @@ class _Reading:
             resources,
             (*resources.contradictions, *self._contradictions(binary, bill)),
             tuple(self.problems),
+            self._remarks,
         )
 
     @contextmanager
@@ -474,6 +480,14 @@ class _Reading:
         """`cubin` or `hsaco`, whichever is there; empty without either."""
         return next((suffix for suffix in _BINARY_OF.values() if suffix in self.artifact.files), "")
 
+    def _read_remarks(self) -> tuple[CompilerRemark, ...] | None:
+        try:
+            text = read_remarks(self.artifact)
+        except CacheError as error:
+            self.problems.append(Problem(self.artifact.relative(REMARKS), error.message))
+            return None
+        return None if text is None else parse_remarks(text)
+
     def _binary(self) -> Binary | None:
         try:
             read = read_binary(self.artifact)
@@ -485,6 +499,21 @@ class _Reading:
             path = self.artifact.relative(self._binary_suffix)
             self.problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
             return None
+
+
+def _in_the_program(remark: CompilerRemark, ptx: Module) -> CompilerRemark:
+    """A remark on a line of PTX with the line of the program that it comes from."""
+    if remark.ptx_line is None or remark.source is not None:
+        return remark
+    place = None
+    for function in ptx.functions:
+        for instruction in function.instructions:
+            if instruction.line <= remark.ptx_line and instruction.location:
+                place = instruction.location
+    if place is None:
+        return remark
+    source, *callers = (f"{PurePath(frame.file).name}:{frame.line}" for frame in place)
+    return replace(remark, source=source, called_from=tuple(callers))
 
 
 def _references(

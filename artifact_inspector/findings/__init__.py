@@ -8,6 +8,7 @@ from __future__ import annotations
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.findings import (
     clustered_loads,
+    compiler_advisory,
     contradiction,
     does_not_fit,
     fma_instead_of_mma,
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     contradiction.RULE,
     does_not_fit.RULE,
     redundant_matrix_work.RULE,
+    compiler_advisory.RULE,
 )
 """Every rule, by code; a code is never given to another rule."""
 

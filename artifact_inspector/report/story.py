@@ -15,6 +15,7 @@ from artifact_inspector.cache import Cache
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.accesses import access_block
+from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block
 from artifact_inspector.report.layout import Pieces, Signature
 from artifact_inspector.report.partitions import partitions_block
@@ -81,7 +82,7 @@ class KernelReport:
         if not self.one_region:
             yield ""
             yield _remark_grid(describe_resources(self.kernel, self.others))
-            yield from _apart(findings_block(self.kernel))
+            yield from _apart(findings_block(self.kernel), remarks_block(self.kernel.remarks))
         signatures: list[str] = []
         short: list[_Seen] = []
         made: list[_Seen] = []

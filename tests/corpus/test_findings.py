@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
@@ -11,6 +12,7 @@ from saved import ROOT, Saved, saved, saved_kernels
 from artifact_inspector.analysis.resources import Figure
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
 from artifact_inspector.inspection import inspect_artifact
+from artifact_inspector.model import Stage
 
 # code → (fixture where it speaks, what it says there, fixture where it is silent)
 # Each expectation was read off the files: the lines and figures are those of the IR.
@@ -38,7 +40,7 @@ CASES = {
     # 4 warps of 32×32 on a tile of 32×32
     "AI014": ("3.6.0/gfx942/matmul_square", r"×4 the work", "3.6.0/gfx942/matmul_grouped"),
 }  # fmt: skip
-MADE = {"AI012", "AI013"}
+MADE = {"AI012", "AI013", "AI015"}
 """What no compiler leaves behind: shown below on entries made for it."""
 
 
@@ -69,6 +71,31 @@ def test_metadata_that_contradicts_the_code_is_said_and_both_places_named() -> N
         "warps per block: 4 against 8 (ptx, .reqntid 128: 128 threads; metadata, num_warps)",
         "warps per block: 8 against 4 (metadata, num_warps; ttgir, num-warps)",
     ]
+
+
+def test_what_ptxas_warns_of_is_said_with_the_line_of_the_program(tmp_path: Path) -> None:
+    artifact = saved("3.9.0/sm_80/matmul_grouped").artifact
+    remarks = tmp_path / "matmul_kernel.remarks"
+    loop = next(
+        number
+        for number, line in enumerate(artifact.files["ptx"].read_bytes().decode().splitlines(), 1)
+        if "mma.sync" in line
+    )
+    remarks.write_text(
+        "ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+        f"insufficient register resources for the wgmma pipeline in the function 'matmul_kernel' in line {loop}\n"
+        "ptxas info    : Used 255 registers, used 1 barriers\n"
+        "/src/kernels/matmul_grouped.py:85:20: remark: not a warning\n"
+    )
+    facts = inspect_artifact(dataclasses.replace(artifact, files={**artifact.files, "remarks": remarks}))
+    (found,) = [finding for finding in find_findings(facts) if finding.code == "AI015"]
+    assert found.remark.message == (
+        "ptxas (C7511): Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+        "insufficient register resources for the wgmma pipeline"
+    )
+    # the dot of the source
+    assert found.remark.sources == ("matmul_grouped.py:85",)
+    assert (found.remark.stage, found.remark.lines) == (Stage.PTX, (loop,))
 
 
 def test_a_file_of_another_kernel_is_said() -> None:

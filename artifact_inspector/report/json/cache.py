@@ -32,6 +32,7 @@ from artifact_inspector.report.json.targets import TargetJson, target
 if TYPE_CHECKING:
     from artifact_inspector.analysis.partitions import PartitionFacts
     from artifact_inspector.cache import Cache, Problem
+    from artifact_inspector.compiler_remarks import CompilerRemark
     from artifact_inspector.facts import KernelFacts
     from artifact_inspector.targets import Target
 
@@ -53,6 +54,24 @@ class PartitionJson(TypedDict):
     matrix: int
     """Matrix operations."""
     barriers: int
+
+
+class RemarkJson(TypedDict):
+    """What a compiler said while it compiled."""
+
+    tool: Annotated[str, Words(("triton", "ptxas"))]
+    kind: Annotated[str, Words(("remark", "warning", "error", "advisory"))]
+    message: str
+    code: str | None
+    """ptxas's own, as `C7511`."""
+    source: str | None
+    """Line of the user's code."""
+    called_from: list[str]
+    """Where the function that holds it was called, innermost first."""
+    notes: list[str]
+    ptx_line: int | None
+    count: int
+    """How often it was said alike."""
 
 
 class KernelJson(TypedDict):
@@ -81,6 +100,8 @@ class KernelJson(TypedDict):
     loads: list[LoadJson]
     cache_policies: list[PolicyJson]
     findings: list[FindingJson]
+    remarks: list[RemarkJson] | None
+    """What the compilers said; null where nobody kept it."""
     stages: dict[StageName, StageJson]
     """Text stages that could be read, in compilation order."""
     principal: str | None
@@ -156,6 +177,7 @@ def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> KernelJson:
         "loads": [load(x) for x in kernel.widths],
         "cache_policies": [policy(x) for x in kernel.policies],
         "findings": [finding_document(x) for x in find_findings(kernel)],
+        "remarks": None if kernel.remarks is None else [_remark(x) for x in kernel.remarks],
         "stages": {stage.value: stage_object(kernel, facts) for stage, facts in kernel.stages.items()},
         "principal": kernel.principal,
         "verdict": kernel.verdict,
@@ -163,6 +185,20 @@ def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> KernelJson:
         "changed_at": None if changed is None else changed.value,
         "changes": {region: stage.value for region, stage in kernel.changed.items()},
         "problems": problem_list(kernel.problems),
+    }
+
+
+def _remark(said: CompilerRemark) -> RemarkJson:
+    return {
+        "tool": said.tool,
+        "kind": said.kind,
+        "message": said.message,
+        "code": said.code,
+        "source": said.source,
+        "called_from": list(said.called_from),
+        "notes": list(said.notes),
+        "ptx_line": said.ptx_line,
+        "count": said.count,
     }
 
 

@@ -1,0 +1,103 @@
+"""What the compilers said while they compiled: Triton's remarks, MLIR's warnings, ptxas's advisories.
+
+Read from the file that `inspect-kernel compile` keeps beside a kernel, `KERNEL.remarks`: what MLIR printed
+with `MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the line of the program, then
+its notes), and what `ptxas -v` printed. Whatever else stands there is passed over: the sizes that ptxas
+lists are read from the binary.
+
+Source:
+    llvm/lib/Support/SourceMgr.cpp, `SMDiagnostic::print`; mlir/lib/IR/Diagnostics.cpp,
+    `SourceMgrDiagnosticHandler`; ptxas of CUDA 12 and 13 (`info : (C7511) Potential Performance Loss: …`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+__all__ = ["CompilerRemark", "parse_remarks"]
+
+_PLACED = re.compile(
+    r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?P<kind>remark|warning|error|note): (?P<text>.*)"
+)
+_UNPLACED = re.compile(r"(?:loc\([^)]*\)|<unknown>:0): (?P<kind>remark|warning|error|note): (?P<text>.*)")
+_PTXAS = re.compile(r"ptxas(?:-\w+)? (?P<kind>info|warning|error) *: (?:\((?P<code>C\d+)\) )?(?P<text>.*)")
+_SPILLS = re.compile(
+    r"\s*\d+ bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+)
+_PTX_LINE = re.compile(r" in line (\d+)$")
+_FUNCTION = re.compile(r" in the function '[^']*'")
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerRemark:
+    """One thing that a compiler said."""
+
+    tool: str
+    """`triton`, with MLIR and LLVM, or `ptxas`."""
+    kind: str
+    """`remark`, `warning`, `error`, or `advisory`: what ptxas gives a code or calls a performance loss."""
+    message: str
+    code: str | None = None
+    """ptxas's own, as `C7511`."""
+    source: str | None = None
+    """Line of the user's code, `file.py:line`."""
+    called_from: tuple[str, ...] = ()
+    """Where the function that holds `source` was called, innermost first."""
+    notes: tuple[str, ...] = ()
+    ptx_line: int | None = None
+    count: int = 1
+    """How often it was said alike."""
+
+
+def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
+    """What stands in a file of remarks, in order, what was said twice once.
+
+    Example:
+        >>> parse_remarks("ptxas warning : Too many maxnreg specified, will be ignored")[0].kind
+        'warning'
+    """
+    found: list[CompilerRemark] = []
+    for line in text.splitlines():
+        if match := _PTXAS.fullmatch(line):
+            found += _of_ptxas(match)
+        elif match := _SPILLS.fullmatch(line):
+            stores, loads = int(match["stores"]), int(match["loads"])
+            if stores or loads:
+                said = f"spills: {stores} bytes of stores, {loads} bytes of loads"
+                found.append(CompilerRemark("ptxas", "advisory", said))
+        elif match := _PLACED.fullmatch(line) or _UNPLACED.fullmatch(line):
+            groups = match.groupdict()
+            place = f"{PurePath(groups['file']).name}:{groups['line']}" if "file" in groups else None
+            if match["kind"] != "note":
+                found.append(CompilerRemark("triton", match["kind"], _sentence(match["text"]), source=place))
+            elif found and found[-1].tool == "triton":
+                found[-1] = _noted(found[-1], match["text"], place)
+    counts = Counter(found)
+    return tuple(replace(remark, count=count) for remark, count in counts.items())
+
+
+def _of_ptxas(match: re.Match[str]) -> list[CompilerRemark]:
+    text, line = match["text"], _PTX_LINE.search(match["text"])
+    if match["kind"] == "info" and match["code"] is None and "Performance Loss" not in text:
+        return []
+    said = _FUNCTION.sub("", text[: line.start()] if line else text)
+    kind = "advisory" if match["kind"] == "info" else match["kind"]
+    ptx_line = int(line[1]) if line else None
+    return [CompilerRemark("ptxas", kind, said, code=match["code"], ptx_line=ptx_line)]
+
+
+def _noted(remark: CompilerRemark, text: str, place: str | None) -> CompilerRemark:
+    """A remark with one more of the notes that follow it."""
+    if text == "called from":
+        return replace(remark, called_from=(*remark.called_from, *([place] if place else [])))
+    if text.startswith("see current operation"):
+        return remark  # a dump of the operation, which the IR has
+    return replace(remark, notes=(*remark.notes, _sentence(text)))
+
+
+def _sentence(text: str) -> str:
+    # Triton's remarks on vector widths begin so, and are none of MLIR's warnings
+    return text.removeprefix("Warning: ").strip()

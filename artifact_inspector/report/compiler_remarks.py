@@ -1,0 +1,36 @@
+"""What the compilers said of a kernel, by the line that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.compiler_remarks import CompilerRemark
+
+__all__ = ["remarks_block"]
+
+
+def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | None:
+    """A row for each remark; None where there is none, or where nobody kept what was said."""
+    if not remarks:
+        return None
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for said in remarks:
+        text = Text(said.message + "".join(f"; {note}" for note in said.notes))
+        text.append(f"  {_place(said)}".rstrip(), "dim")
+        style = "" if said.kind == "remark" else "yellow"
+        grid.add_row(Text(said.code or f"{said.tool} {said.kind}", style), text)
+    return Group(Text("the compilers said", "bold"), Padding(grid, (0, 0, 0, 2)))
+
+
+def _place(said: CompilerRemark) -> str:
+    parts = [] if said.source is None else [said.source]
+    parts += [f"called at {place}" for place in said.called_from]
+    parts += [] if said.ptx_line is None else [f"ptx line {said.ptx_line}"]
+    return " · ".join([*parts, *([f"×{said.count}"] if said.count > 1 else [])])
