@@ -44,6 +44,10 @@ class Patches:
 
         self._undo.append(restore)
 
+    def later(self, undo: Callable[[], None]) -> None:
+        """Remember what puts something else back."""
+        self._undo.append(undo)
+
     def undo(self) -> None:
         """Put everything back."""
         while self._undo:

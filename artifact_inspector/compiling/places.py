@@ -22,6 +22,8 @@ _INSTALLED = tuple(
 )
 _MACHINERY = ("triton", "torch")
 """Packages whose frames stand between a program and its launches."""
+# code that they generate names no module, and a file that is not there
+_GENERATED = tuple(f"{root}{name}{os.sep}" for root in ("", *_INSTALLED) for name in _MACHINERY)
 
 
 class Place(NamedTuple):
@@ -53,7 +55,7 @@ def find_place() -> Place:
 
 def _is_machinery(frame: FrameType, file: str) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    if file.startswith((_OWN, "<frozen")) or module.partition(".")[0] in _MACHINERY:
+    if file.startswith((_OWN, "<frozen", *_GENERATED)) or module.partition(".")[0] in _MACHINERY:
         return True
     return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
 

@@ -14,13 +14,20 @@ import functools
 import re
 import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from artifact_inspector.compiling.captured import Recorder
 from artifact_inspector.compiling.devices import device_of
 from artifact_inspector.compiling.patches import Patches
 from artifact_inspector.compiling.places import find_place
+from artifact_inspector.compiling.torch_cuda import (
+    Context,
+    Event,
+    Generator,
+    Graph,
+    device_properties,
+    stream_class,
+)
 from artifact_inspector.targets import Target
 
 __all__ = ["TorchStandIn"]
@@ -60,6 +67,7 @@ class TorchStandIn:
         self._place_tensors(torch)
         self._make_tensors(torch)
         self._dispatch_operators(torch)
+        self._prepare_compile(torch)
         self._watch_reads(torch)
 
     def remove(self) -> None:
@@ -70,7 +78,7 @@ class TorchStandIn:
         """`torch.cuda`, `torch.version` and `torch.accelerator`, as with the device."""
         device = device_of(self.target)
         is_hip = self.target.backend == "hip"
-        properties = _properties(self.target)
+        properties = device_properties(self.target)
         newest = is_hip or device.capability >= (8, 0)
         answers: dict[str, Any] = {
             "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True,
@@ -92,29 +100,32 @@ class TorchStandIn:
         self._patches.set(
             cuda, "get_rng_state", lambda *_args, **_options: torch.zeros(16, dtype=torch.uint8)
         )
-        self._patches.set(cuda, "default_generators", (_Generator(self._device, torch),))
-        stream = _stream_class(self._device)
-        for name, value in {
-            "Stream": stream, "ExternalStream": stream, "Event": _Event, "device": _Context,
-            "device_of": _Context, "_DeviceGuard": _Context, "stream": _Context, "StreamContext": _Context,
-            "CUDAGraph": _Graph, "graph": _Context, "current_stream": stream, "default_stream": stream,
+        self._patches.set(cuda, "default_generators", (Generator(self._device, torch),))
+        stream = stream_class(self._device)
+        # torch.compile knows them by identity: no two may be the same
+        for name, base in {
+            "Stream": stream, "ExternalStream": stream, "Event": Event, "CUDAGraph": Graph,
+            "device": Context, "device_of": Context, "_DeviceGuard": Context, "stream": Context,
+            "StreamContext": Context, "graph": Context,
         }.items():  # fmt: skip
-            self._patches.set(cuda, name, value)
+            self._patches.set(cuda, name, type(name, (base,), {"__module__": cuda.__name__}))
+        for owner, name in (
+            (cuda, "current_stream"), (cuda, "default_stream"), (torch.accelerator, "current_stream"),
+        ):  # fmt: skip
+            self._patches.set(owner, name, lambda *_: stream())
         self._patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)
         self._patches.set(torch.version, "hip", "6.4.43482" if is_hip else None)
         self._patches.set(torch.version, "cuda", None if is_hip else "12.9")
         self._patches.set(torch.backends.cuda, "is_built", lambda: True)
-        accelerator = getattr(torch, "accelerator", None)
+        accelerator = torch.accelerator
         for name, answer in {
             "current_accelerator": torch.device("cuda"), "is_available": True, "device_count": 1,
             "current_device_index": 0, "current_device_idx": 0, "synchronize": None, "set_device_index": None,
         }.items():  # fmt: skip
             if hasattr(accelerator, name):
                 self._patches.set(accelerator, name, lambda *_args, _answer=answer, **_options: _answer)
-        if hasattr(accelerator, "current_stream"):
-            self._patches.set(accelerator, "current_stream", stream)
         if hasattr(accelerator, "device_index"):
-            self._patches.set(accelerator, "device_index", _Context)
+            self._patches.set(accelerator, "device_index", Context)
 
     def _place_tensors(self, torch: Any) -> None:
         """Tensors on the CPU say that they are on the GPU; those on `meta` stay there."""
@@ -221,6 +232,46 @@ class TorchStandIn:
         self._patches.set(library, "custom_op", for_any_device)
         self._patches.set(library, "register_kernel", for_cpu)
 
+    def _prepare_compile(self, torch: Any) -> None:
+        """`torch.compile` makes kernels for the GPU, in this process."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        # of its tensors without data, those on the GPU are made with no GPU
+        self._patches.set(FakeTensorMode, "avoid_device_init", property(lambda _: True))
+        compile_ = torch.compile
+        ready: list[bool] = []
+
+        @functools.wraps(compile_)
+        def compile_here(*args: Any, **options: Any) -> Any:
+            if not ready:
+                ready.append(True)
+                self._prepare_inductor(torch)  # whose import takes seconds
+            return compile_(*args, **options)
+
+        self._patches.set(torch, "compile", compile_here)
+
+    def _prepare_inductor(self, torch: Any) -> None:
+        from torch._inductor import config
+        from torch._inductor.fx_passes import misc_patterns
+
+        # an own launcher in C++, processes that the stand-in is not in, and copies of caches elsewhere
+        for name, value in {"use_static_cuda_launcher": False, "compile_threads": 1}.items():
+            if hasattr(config, name):
+                self._patches.later(functools.partial(setattr, config, name, getattr(config, name)))
+                setattr(config, name, value)
+        self._patches.later(torch._dynamo.reset)  # forgets what launches nothing
+        make_patterns = misc_patterns._misc_patterns_init
+
+        def make_on_cpu(*args: Any, **options: Any) -> Any:
+            # a CPU build of torch has no randperm on a GPU, not even without data
+            available, torch.cuda.is_available = torch.cuda.is_available, lambda: False
+            try:
+                return make_patterns(*(self._cpu for _ in (*args, *options)))
+            finally:
+                torch.cuda.is_available = available
+
+        self._patches.set(misc_patterns, "_misc_patterns_init", make_on_cpu)
+
     def _watch_reads(self, torch: Any) -> None:
         """Tell where values are read back after a launch: they are none that a kernel wrote."""
         for name in _READS:
@@ -260,9 +311,15 @@ class TorchStandIn:
             zeroed: what it makes would hold whatever was there before.
             takes_index: its first argument may be the number of a GPU.
         """
+        from torch.compiler import is_dynamo_compiling
+        from torch.utils import _python_dispatch
+
+        modes: Callable[[], int] = vars(_python_dispatch)["_len_torch_dispatch_stack"]
 
         @functools.wraps(function)
         def make(*args: Any, **options: Any) -> Any:
+            if is_dynamo_compiling() or modes():  # tensors without data may well be on a GPU
+                return function(*args, **options)
             args = tuple(self._fixed(value) for value in args)
             if takes_index and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], self._cpu, *args[2:])
@@ -275,128 +332,3 @@ class TorchStandIn:
             return made.zero_() if zeroed and not made.is_meta and not made.requires_grad else made
 
         return make
-
-
-def _properties(target: Target) -> SimpleNamespace:
-    """As `torch.cuda.get_device_properties`."""
-    device = device_of(target)
-    is_hip = target.backend == "hip"
-    return SimpleNamespace(
-        name=device.name,
-        major=device.capability[0],
-        minor=device.capability[1],
-        multi_processor_count=device.multiprocessors,
-        total_memory=device.memory_bytes,
-        L2_cache_size=device.l2_bytes,
-        warp_size=device.warp_size,
-        regs_per_multiprocessor=65536,
-        max_threads_per_multi_processor=device.threads_per_multiprocessor,
-        max_threads_per_block=1024,
-        shared_memory_per_block=min(device.shared_bytes, 48 * 1024) if not is_hip else device.shared_bytes,
-        shared_memory_per_block_optin=device.shared_bytes,
-        shared_memory_per_multiprocessor=device.shared_bytes + (0 if is_hip else 1024),
-        is_integrated=0,
-        is_multi_gpu_board=0,
-        clock_rate=1_500_000,
-        memory_clock_rate=1_500_000,
-        memory_bus_width=5120,
-        gcnArchName=f"{target.arch}:sramecc+:xnack-" if target.arch.startswith("gfx9") else target.arch,
-        uuid="GPU-00000000-0000-0000-0000-000000000000",
-        pci_bus_id=0,
-        pci_device_id=0,
-        pci_domain_id=0,
-    )
-
-
-class _Context:
-    """`torch.cuda.device`, `stream` and `graph`: nothing to enter."""
-
-    idx = prev_idx = 0
-
-    def __init__(self, *_args: object, **_options: object) -> None:
-        return None
-
-    def __enter__(self) -> _Context:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-class _Event:
-    """Nothing takes time that nothing does: a millisecond between any two."""
-
-    def __init__(self, *_args: object, **_options: object) -> None:
-        return None
-
-    def record(self, *_: object) -> None:
-        return None
-
-    wait = synchronize = record
-
-    def query(self) -> bool:
-        return True
-
-    def elapsed_time(self, _: object) -> float:
-        return 1.0
-
-
-class _Graph:
-    """A CUDA graph of launches that do nothing."""
-
-    def __init__(self, *_args: object, **_options: object) -> None:
-        return None
-
-    def replay(self, *_args: object, **_options: object) -> None:
-        return None
-
-    capture_begin = capture_end = reset = enable_debug_mode = debug_dump = replay
-
-    def pool(self) -> tuple[int, int]:
-        return (0, 0)
-
-
-class _Generator:
-    """The generator of a GPU's random numbers; its state is a seed and an offset."""
-
-    def __init__(self, device: Any, torch: Any) -> None:
-        self.device = device
-        self._state = torch.zeros(16, dtype=torch.uint8)
-
-    def get_state(self) -> Any:
-        return self._state
-
-    def set_state(self, state: Any) -> None:
-        return None
-
-    def initial_seed(self) -> int:
-        return 0
-
-    seed = initial_seed
-
-    def manual_seed(self, _: int) -> _Generator:
-        return self
-
-
-def _stream_class(device: Any) -> type:
-    class Stream(_Context):
-        """A stream on which nothing waits."""
-
-        cuda_stream = device_index = stream_id = 0
-
-        @property
-        def device(self) -> Any:
-            return device
-
-        def query(self) -> bool:
-            return True
-
-        def synchronize(self, *_: object) -> None:
-            return None
-
-        wait_stream = wait_event = synchronize
-
-        def record_event(self, event: _Event | None = None) -> _Event:
-            return event or _Event()
-
-    return Stream

@@ -200,6 +200,30 @@ def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_p
 
 
 @needs_torch
+def test_what_torch_compile_makes_is_captured(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    command = program(
+        """
+        import torch
+
+        @torch.compile
+        def half(x):
+            return (torch.nn.functional.gelu(x) * 2).sum(-1)
+
+        half(torch.randn(64, 512, device="cuda", dtype=torch.float16))
+        """
+    )
+    nvidia, amd = capture_program(command, ["sm_80", "gfx942"], tmp_path / "out")
+    for run in (nvidia, amd):
+        assert run.status == 0, run.output
+        (kernel,) = run.kernels
+        assert kernel.name.startswith("triton_per_fused_gelu_mul_sum")
+        assert kernel.directory.parent == tmp_path / "out"
+        assert [launch.times for launch in kernel.launches] == [1]
+        assert kernel.launches[0].caller.startswith("script.py:")
+
+
+@needs_torch
 def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
     command = program(
         """

@@ -1,0 +1,151 @@
+"""What `torch.cuda` is made of, with no GPU behind it: properties, streams, events, graphs, generators.
+
+Source:
+    torch/cuda/__init__.py, streams.py, graphs.py; torch/csrc/cuda/Module.cpp, `_CudaDeviceProperties`.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from artifact_inspector.compiling.devices import device_of
+from artifact_inspector.targets import Target
+
+__all__ = ["Context", "Event", "Generator", "Graph", "device_properties", "stream_class"]
+
+
+def device_properties(target: Target) -> SimpleNamespace:
+    """As `torch.cuda.get_deviceproperties`."""
+    device = device_of(target)
+    is_hip = target.backend == "hip"
+    return SimpleNamespace(
+        name=device.name,
+        major=device.capability[0],
+        minor=device.capability[1],
+        multi_processor_count=device.multiprocessors,
+        total_memory=device.memory_bytes,
+        L2_cache_size=device.l2_bytes,
+        warp_size=device.warp_size,
+        regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=device.threads_per_multiprocessor,
+        max_threads_per_block=1024,
+        shared_memory_per_block=min(device.shared_bytes, 48 * 1024) if not is_hip else device.shared_bytes,
+        shared_memory_per_block_optin=device.shared_bytes,
+        shared_memory_per_multiprocessor=device.shared_bytes + (0 if is_hip else 1024),
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        clock_rate=1_500_000,
+        memory_clock_rate=1_500_000,
+        memory_bus_width=5120,
+        gcnArchName=f"{target.arch}:sramecc+:xnack-" if target.arch.startswith("gfx9") else target.arch,
+        uuid="GPU-00000000-0000-0000-0000-000000000000",
+        pci_bus_id=0,
+        pci_device_id=0,
+        pci_domain_id=0,
+    )
+
+
+class Context:
+    """`torch.cuda.device`, `stream` and `graph`: nothing to enter."""
+
+    idx = prev_idx = 0
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        return None
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class Event:
+    """Nothing takes time that nothing does: a millisecond between any two."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        return None
+
+    def record(self, *_: object) -> None:
+        """Nothing to record or wait for."""
+        return
+
+    wait = synchronize = record
+
+    def query(self) -> bool:
+        """Whether everything before it is done."""
+        return True
+
+    def elapsed_time(self, _: object) -> float:
+        """Milliseconds."""
+        return 1.0
+
+
+class Graph:
+    """A CUDA graph of launches that do nothing."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        return None
+
+    def replay(self, *_args: object, **_options: object) -> None:
+        """Nothing to launch."""
+        return
+
+    capture_begin = capture_end = reset = enable_debug_mode = debug_dump = replay
+
+    def pool(self) -> tuple[int, int]:
+        """A handle of memory."""
+        return (0, 0)
+
+
+class Generator:
+    """The generator of a GPU's random numbers; its state is a seed and an offset."""
+
+    def __init__(self, device: Any, torch: Any) -> None:
+        self.device = device
+        self._state = torch.zeros(16, dtype=torch.uint8)
+
+    def get_state(self) -> Any:
+        """Sixteen bytes."""
+        return self._state
+
+    def set_state(self, state: Any) -> None:
+        """Nothing to set."""
+        return
+
+    def initial_seed(self) -> int:
+        """Zero."""
+        return 0
+
+    seed = initial_seed
+
+    def manual_seed(self, _: int) -> Generator:
+        """The generator itself."""
+        return self
+
+
+def stream_class(device: Any) -> type:
+    """A class of streams of a device."""
+
+    class Stream(Context):
+        """A stream on which nothing waits."""
+
+        cuda_stream = device_index = stream_id = 0
+
+        @property
+        def device(self) -> Any:
+            return device
+
+        def query(self) -> bool:
+            return True
+
+        def synchronize(self, *_: object) -> None:
+            return None
+
+        wait_stream = wait_event = synchronize
+
+        def record_event(self, event: Event | None = None) -> Event:
+            return event or Event()
+
+    return Stream
