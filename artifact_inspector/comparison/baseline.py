@@ -6,8 +6,8 @@ same kernel again and to say what became of it, without the cache that it was ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
@@ -127,24 +127,55 @@ def hold_against(
         allowed.add(Axis.VERSION)
     if Axis.TARGET not in allowed:
         _refuse_other_targets(recorded, found)
-    matching = match_candidates(recorded, found, frozenset(allowed))
-    changes = []
+    digests: dict[int, Mapping[str, str]] = {}
+    for candidate in found:
+        if progress is not None:
+            progress(candidate.artifact.display_name)
+        digests[id(candidate)] = digests_of(candidate.artifact)
+    same, ours, theirs = _unchanged(recorded, found, digests)
+    matching = match_candidates(ours, theirs, frozenset(allowed))
+    changes = [Change(*pair, Degree.BENIGN, (), (), None) for pair in same]
     told = dict.fromkeys(("cache", problem) for problem in problems)
     for one, other in matching.pairs:
-        if progress is not None:
-            progress(other.artifact.display_name)
         assert isinstance(one, Recorded)
-        same = one.digests == digests_of(other.artifact)
-        if same and one.artifact.shared_bytes == other.artifact.shared_bytes:
+        if one.digests == digests[id(other)] and one.artifact.shared_bytes == other.artifact.shared_bytes:
             changes.append(Change(one, other, Degree.BENIGN, find_differences(one, other), (), None))
             continue
         kernel = inspect(other.artifact)
         told.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
         changes.append(_change(one, other, kernel))
     changes.sort(key=lambda change: (change.severity, str(change.right)))
-    return Corpus(
-        tuple(changes), matching, tuple(told), Sides("in the baseline", "in the cache", "as recorded")
-    )
+    matching = replace(matching, pairs=(*same, *matching.pairs))
+    sides = Sides("in the baseline", "in the cache", "as recorded")
+    return Corpus(tuple(changes), matching, tuple(told), sides)
+
+
+def _unchanged(
+    recorded: Sequence[Recorded], found: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
+) -> tuple[list[tuple[Recorded, Candidate]], list[Recorded], list[Candidate]]:
+    """Pairs that are the same in all that is known of them, and what is left of both sides.
+
+    Of several kernels that are all the same, any is the like of any: they need no telling apart.
+    """
+
+    def key(x: Candidate, of: Mapping[str, str]) -> Hashable:
+        artifact = x.artifact
+        known_by = (artifact.display_name, artifact.name, x.target, artifact.triton_version)
+        return (*known_by, artifact.shared_bytes, tuple(x.options.items()), tuple(sorted(of.items())))
+
+    left: dict[Hashable, list[Recorded]] = {}
+    for one in recorded:
+        if one.digests:
+            left.setdefault(key(one, one.digests), []).append(one)
+    pairs, rest = [], []
+    for other in found:
+        alike = left.get(key(other, digests[id(other)]))
+        if alike:
+            pairs.append((alike.pop(0), other))
+        else:
+            rest.append(other)
+    done = {id(one) for one, _ in pairs}
+    return pairs, [one for one in recorded if id(one) not in done], rest
 
 
 def lines_of(kernel: KernelFacts) -> dict[str, int]:

@@ -129,7 +129,7 @@ class Corpus:
         shut = {gate for change in self.changes for gate in change.failures(GATES)}
         shut |= {"gone", "any"} if self.matching.left else set()
         shut |= {"new", "any"} if self.matching.right else set()
-        shut |= {"any"} if self.matching.ambiguous else set()
+        shut |= {"gone", "any"} if self.matching.ambiguous else set()
         return tuple(gate for gate in GATES if gate in gates and gate in shut)
 
 

@@ -77,7 +77,7 @@ GATE_RULES: tuple[Kind, ...] = tuple(
         ("findings", "Findings changed.", _CHANGED),
         ("instructions", "Instruction counts changed.", _CHANGED),
         ("code", "The code changed.", "A text differs in more than names, places and numbering, in no fact."),
-        ("gone", "A kernel of the baseline is not in the cache.", ""),
+        ("gone", "A kernel of the baseline is not in the cache, or cannot be told from others there.", ""),
         ("new", "A kernel of the cache is not in the baseline.", ""),
     )
 )
@@ -106,6 +106,13 @@ def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator
             yield _remark(
                 code, level, f"{candidate} is only {where}", candidate, _place(candidate, None, find)
             )
+
+    level = "error" if "gone" in gates or "any" in gates else "note"
+    for left, right in corpus.matching.ambiguous:
+        message = f"{_named(left[0])}: {len(left)} {corpus.sides.left} fit {len(right)} {corpus.sides.right}"
+        yield _remark(
+            "gone", level, f"{message}, and none was compared", left[0], _place(right[0], None, find)
+        )
 
 
 def finding_remarks(kernels: Iterable[KernelFacts], find: Find) -> Iterator[Remark]:

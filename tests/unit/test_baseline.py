@@ -45,6 +45,11 @@ def edit(cache: Path, suffix: str, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
+def edit_all(cache: Path) -> None:
+    for file in cache.rglob("*.ptx"):
+        file.write_text(file.read_text().replace("cp.async.wait_group \t4", "cp.async.wait_group \t0"))
+
+
 def test_what_is_written_reads_as_what_was_recorded() -> None:
     kernel = saved("3.6.0/sm_80/matmul_grouped").facts
     (found,) = recorded(MATMUL).kernels
@@ -82,6 +87,24 @@ def test_a_cache_held_against_its_own_baseline_is_as_recorded_and_is_not_inspect
     )
     assert [change.degree for change in corpus.changes] == [Degree.BENIGN]
     assert corpus.failures(["any"]) == ()
+
+
+def test_kernels_that_cannot_be_told_apart_are_as_recorded_while_they_are(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        shutil.copytree(MATMUL, tmp_path / name)
+    corpus = held(recorded(tmp_path), tmp_path)
+    assert [change.degree for change in corpus.changes] == [Degree.BENIGN] * 3
+    assert corpus.failures(["any"]) == ()
+
+
+def test_a_kernel_that_cannot_be_told_from_others_shuts_the_gate_of_those_gone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(MATMUL, tmp_path / name)
+    baseline = recorded(tmp_path)
+    edit_all(tmp_path)
+    corpus = held(baseline, tmp_path)
+    assert corpus.matching.ambiguous
+    assert corpus.failures(["verdict", "gone"]) == ("gone",)
 
 
 def test_shifted_lines_and_renamed_values_are_as_recorded(cache: Path) -> None:
