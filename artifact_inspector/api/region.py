@@ -58,7 +58,7 @@ class RegionView:
     @cached_property
     def stages(self) -> dict[Stage, RegionFacts]:
         """The stages that have it, in compilation order."""
-        found = {stage: facts.region(self.id) for stage, facts in self.inspection.kernel.stages.items()}
+        found = {stage: facts.region(self.id) for stage, facts in self.inspection.details.stages.items()}
         return {stage: region for stage, region in found.items() if region is not None}
 
     @property
@@ -120,19 +120,19 @@ class RegionView:
     @property
     def matrix_work(self) -> tuple[MatrixWork, ...]:
         """Its matrix instructions by opcode, shape and types."""
-        work = self.inspection.kernel.stages[self.stage].work.get(self.id)
+        work = self.inspection.details.stages[self.stage].work.get(self.id)
         return () if work is None else work.matrix
 
     @property
     def in_flight(self) -> InFlight | None:
         """What is in flight in it."""
-        work = self.inspection.kernel.stages[self.stage].work.get(self.id)
+        work = self.inspection.details.stages[self.stage].work.get(self.id)
         return None if work is None else work.in_flight
 
     @property
     def pipeline(self) -> Pipeline | None:
         """How deep it is pipelined, or why it is not; of a loop."""
-        return self.inspection.kernel.pipelines.get(self.id)
+        return self.inspection.details.pipelines.get(self.id)
 
     def assert_interleaved(self) -> None:
         """Fail unless each round's loads stand behind the computes of the round before."""
@@ -168,7 +168,7 @@ class RegionView:
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:
         """The region at every stage with its lines, and the pages of those findings that were made."""
-        kernel = narrow(self.inspection.kernel, (), self.id)
+        kernel = narrow(self.inspection.details, (), self.id)
         own = {name: found for name, found in kernel.pipelines.items() if name == self.id}
         return explain(self.inspection.cache, replace(kernel, pipelines=own), codes)
 
@@ -191,5 +191,5 @@ class RegionView:
         return f"<{self.id} of {self._name}: {self.phrase}, {where}{matrix}>"
 
     def _repr_html_(self) -> str:
-        kernel = narrow(self.inspection.kernel, (), self.id)
+        kernel = narrow(self.inspection.details, (), self.id)
         return to_html(KernelReport(self.inspection.cache, kernel, one_region=True))

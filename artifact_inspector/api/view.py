@@ -48,7 +48,7 @@ class KernelSummary(Summary):
 class Inspection:
     """What is known of one compiled kernel."""
 
-    kernel: KernelFacts
+    details: KernelFacts
     """Everything that its files say."""
     cache: Cache
     """Where it was found, with the problems of the files around it."""
@@ -56,17 +56,17 @@ class Inspection:
     @property
     def name(self) -> str:
         """The kernel's name."""
-        return self.kernel.artifact.display_name
+        return self.details.artifact.display_name
 
     @property
     def target(self) -> Target | None:
         """What it was compiled for; `target.arch` is `sm_80`."""
-        return self.kernel.artifact.target
+        return self.details.artifact.target
 
     @property
     def triton_version(self) -> str | None:
         """The Triton that compiled it, as far as the files tell."""
-        return self.kernel.artifact.triton_version
+        return self.details.artifact.triton_version
 
     @property
     def title(self) -> str:
@@ -76,24 +76,24 @@ class Inspection:
     @property
     def verdict(self) -> str | None:
         """That of the principal region in the last stage that has it."""
-        return None if self.kernel.principal_region is None else self.region().verdict
+        return None if self.details.principal_region is None else self.region().verdict
 
     @property
     def facts(self) -> KernelSummary:
         """Its facts as flat rows with names that do not shift, which a stored copy can be held against."""
-        summary = summarise(self.kernel)
+        summary = summarise(self.details)
         own = {one.name: getattr(summary, one.name) for one in fields(summary)}
         return KernelSummary(**own, inspection=self)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What stands out, warnings first."""
-        return find_findings(self.kernel)
+        return find_findings(self.details)
 
     @property
     def regions(self) -> tuple[RegionView, ...]:
         """Every region of any stage."""
-        stages = self.kernel.stages.values()
+        stages = self.details.stages.values()
         return tuple(
             RegionView(self, name) for name in dict.fromkeys(x.id for s in stages for x in s.regions)
         )
@@ -101,7 +101,7 @@ class Inspection:
     @property
     def loops(self) -> tuple[RegionView, ...]:
         """The loops of the program; without tensor-level IR, which alone tells, every loop."""
-        told = any(stage.order <= Stage.TTGIR.order for stage in self.kernel.stages)
+        told = any(stage.order <= Stage.TTGIR.order for stage in self.details.stages)
         return tuple(
             region
             for region in self.regions
@@ -111,22 +111,22 @@ class Inspection:
     @property
     def registers(self) -> int | None:
         """Registers per thread; None where no file says."""
-        return self.kernel.resources.registers.value
+        return self.details.resources.registers.value
 
     @property
     def spill_bytes(self) -> int | None:
         """Bytes of registers per thread that are spilled; None where no file says."""
-        return self.kernel.resources.spill_bytes.value
+        return self.details.resources.spill_bytes.value
 
     @property
     def shared_bytes(self) -> int | None:
         """Bytes of shared memory per block, as launched; None where no file says."""
-        return self.kernel.resources.shared.value
+        return self.details.resources.shared.value
 
     @property
     def matrix(self) -> int:
         """Matrix instructions of the last stage."""
-        last = self.kernel.last
+        last = self.details.last
         return 0 if last is None else last.counts[EventKind.MATRIX.count_name]
 
     def region(self, name: str | None = None) -> RegionView:
@@ -136,7 +136,7 @@ class Inspection:
             UsageError: there is none; the remedy lists those that there are.
         """
         __tracebackhide__ = True
-        return self._find("region", self.regions, name if name is not None else self.kernel.principal)
+        return self._find("region", self.regions, name if name is not None else self.details.principal)
 
     def loop(self, name: str | int | None = None) -> RegionView:
         """The loop of that id (`loop@81`), or at that line of the source; without one, the principal loop.
@@ -147,7 +147,7 @@ class Inspection:
         __tracebackhide__ = True
         loops = self.loops
         if name is None:
-            name = self.kernel.principal if any(x.id == self.kernel.principal for x in loops) else None
+            name = self.details.principal if any(x.id == self.details.principal for x in loops) else None
             name = loops[0].id if name is None and len(loops) == 1 else name
         return self._find("loop", loops, f"loop@{name}" if isinstance(name, int) else name)
 
@@ -158,11 +158,11 @@ class Inspection:
             UsageError: it was not read; the remedy lists those that were.
         """
         __tracebackhide__ = True
-        for stage, facts in self.kernel.stages.items():
+        for stage, facts in self.details.stages.items():
             if name in (stage, stage.value):
                 return facts
         asked = name.value if isinstance(name, Stage) else name
-        have = ", ".join(stage.value for stage in self.kernel.stages)
+        have = ", ".join(stage.value for stage in self.details.stages)
         raise UsageError(
             f"{self.title} has no stage {asked!r} that could be read.", f"It has {have or 'none'}."
         )
@@ -187,7 +187,7 @@ class Inspection:
     ) -> None:
         """Fail unless the last stage has matrix instructions: so many, of that name and shape."""
         __tracebackhide__ = True
-        last = self.kernel.last
+        last = self.details.last
         work = () if last is None else tuple(found for one in last.work.values() for found in one.matrix)
         found = count_matching(work, op, shape) if op or shape else self.matrix
         if not (found if count is None else found == count):
@@ -197,13 +197,13 @@ class Inspection:
     def assert_no_spills(self) -> None:
         """Fail if registers are spilled to memory, and where no file says whether they are."""
         __tracebackhide__ = True
-        taken = self.kernel.resources
+        taken = self.details.resources
         if taken.spill_bytes.value is None:
             self._fail(f"may spill registers, nobody knows: {taken.spill_bytes.source}", SPILLS)
         if taken.spill_bytes.value or taken.reload_bytes.value:
             read = taken.reload_bytes.value
             back = "" if read is None else f" and reads {read} back"
-            where = "".join(f"\n{line}" for line in spill_lines(self.kernel))
+            where = "".join(f"\n{line}" for line in spill_lines(self.details))
             spills = f"spills {taken.spill_bytes.value} B of registers per thread{back}"
             self._fail(f"{spills} ({taken.spill_bytes.source}){where}", SPILLS)
 
@@ -224,13 +224,13 @@ class Inspection:
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:
         """The principal region at every stage, and the pages of those findings that were made."""
-        if self.kernel.principal_region is None:
-            return explain(self.cache, self.kernel, codes)
+        if self.details.principal_region is None:
+            return explain(self.cache, self.details, codes)
         return self.region().evidence(codes)
 
     def report(self, width: int = 100) -> str:
         """The whole story of the kernel as text, `width` columns wide."""
-        return to_text(KernelReport(self.cache, self.kernel), width)
+        return to_text(KernelReport(self.cache, self.details), width)
 
     def to_records(self) -> list[dict[str, Any]]:
         """A flat record for each region at each stage, as pandas and Arrow take them.
@@ -239,7 +239,7 @@ class Inspection:
             >>> pandas.DataFrame(kernel.to_records())  # doctest: +SKIP
             >>> pyarrow.Table.from_pylist(kernel.to_records())  # doctest: +SKIP
         """
-        return records_of(self.kernel)
+        return records_of(self.details)
 
     def _find(self, kind: str, regions: tuple[RegionView, ...], name: str | None) -> RegionView:
         __tracebackhide__ = True
@@ -260,10 +260,10 @@ class Inspection:
         raise AssertionError(f"{self.title} {sentence}\n\n{self.evidence(codes)}")
 
     def __repr__(self) -> str:
-        region = self.kernel.principal_region
+        region = self.details.principal_region
         verdict = "nothing readable" if region is None else f"{region.id} {region.phrase}"
         version = "" if self.triton_version is None else f" by Triton {self.triton_version}"
         return f"<{self.title}{version}: {verdict}>"
 
     def _repr_html_(self) -> str:
-        return to_html(KernelReport(self.cache, self.kernel))
+        return to_html(KernelReport(self.cache, self.details))

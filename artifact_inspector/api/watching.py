@@ -88,8 +88,8 @@ class Watched(Sequence[Inspection]):
         if not self._caches:
             return to_html(self.note)
         problems = tuple(problem for cache in self._caches.values() for problem in cache.problems)
-        whole = Cache(Path("memory"), tuple(x.kernel.artifact for x in self), (), problems)
-        return to_html(CacheReport(whole, [x.kernel for x in self], narrowed=False))
+        whole = Cache(Path("memory"), tuple(x.details.artifact for x in self), (), problems)
+        return to_html(CacheReport(whole, [x.details for x in self], narrowed=False))
 
 
 @contextmanager

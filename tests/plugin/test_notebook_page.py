@@ -41,8 +41,8 @@ with capture(targets=["sm_90"], out="cache") as captured:
     assert len(kernels) == 1, kernels  # that with Triton's 4 warps was launched before
     assert kernels.note == "", kernels.note
 assert kernel.title == "add_kernel for sm_90", kernel
-assert kernel.kernel.artifact.num_warps == 4
-assert kernels[0].kernel.artifact.num_warps == 8
+assert kernel.details.artifact.num_warps == 4
+assert kernels[0].details.artifact.num_warps == 8
 again = [inspect(made) for made in captured]
 assert [x.facts.facts for x in again] == [x.facts.facts for x in (kernel, kernels[0])]
 print("as the page says")

@@ -59,9 +59,9 @@ def test_a_compiled_kernel_says_what_its_files_say(path: str) -> None:
     read = inspect(FIXTURES / path)
     assert held.facts == read.facts
     assert held.facts.facts == read.facts.facts
-    assert held.kernel.artifact.hash == read.kernel.artifact.hash
+    assert held.details.artifact.hash == read.details.artifact.hash
     assert (held.name, held.target, held.triton_version) == (read.name, read.target, read.triton_version)
-    assert held.kernel.problems == read.kernel.problems == ()
+    assert held.details.problems == read.details.problems == ()
 
 
 def test_a_compiled_kernel_of_triton_2_is_read_too() -> None:
@@ -75,8 +75,8 @@ def test_a_compiled_kernel_of_triton_2_is_read_too() -> None:
     )
     held, read = inspect(kernel), inspect(FIXTURES / "2.1.0/sm_80/matmul_grouped")
     assert held.facts == read.facts
-    assert (held.name, held.kernel.artifact.name) == (read.name, read.kernel.artifact.name)
-    assert re.fullmatch("[0-9a-f]{64}", held.kernel.artifact.hash)
+    assert (held.name, held.details.artifact.name) == (read.name, read.details.artifact.name)
+    assert re.fullmatch("[0-9a-f]{64}", held.details.artifact.hash)
 
 
 def test_a_kernel_that_is_compiled_in_the_background_is_waited_for() -> None:
@@ -93,7 +93,7 @@ def test_metadata_that_no_json_has_costs_nothing() -> None:
 def test_a_single_file_is_all_that_is_known() -> None:
     entry = saved(MATMUL).artifact.files["ptx"].parent
     alone = inspect(entry / "matmul_kernel.ptx")
-    assert [*alone.kernel.stages] == [Stage.PTX]
+    assert [*alone.details.stages] == [Stage.PTX]
     assert alone.target is not None
     assert alone.triton_version == "3.6.0"  # by the metadata beside it
     assert inspect(entry / "matmul_kernel.json").facts == inspect(entry).facts
@@ -213,7 +213,7 @@ def test_no_single_loop_is_the_principal_one_of_straight_code() -> None:
     straight = [
         view
         for view in (inspect(FIXTURES / k.path) for k in saved_kernels(version="3.6.0", target="sm_80"))
-        if view.kernel.principal == "straight" and len(view.loops) > 1
+        if view.details.principal == "straight" and len(view.loops) > 1
     ]
     for view in straight:
         with pytest.raises(UsageError, match="none the principal one"):
@@ -366,7 +366,7 @@ def test_records_are_flat_of_the_same_columns_and_say_what_the_json_says() -> No
         "3.6.0/sm_100/matmul_descriptor",
     ):
         view = inspect(FIXTURES / path)
-        (document,) = json.loads(json.dumps(cache_document(view.cache, [view.kernel])))["kernels"]
+        (document,) = json.loads(json.dumps(cache_document(view.cache, [view.details])))["kernels"]
         records = view.to_records()
         columns.add(tuple(records[0]))
         assert all(tuple(record) == tuple(records[0]) for record in records)

@@ -201,7 +201,7 @@ shutil.rmtree(sys.argv[1])
 print(json.dumps({
     "kernels": [k.title for k in kernels],
     "same": [inspect(first).facts == kernels[0].facts, inspect(other).facts == kernels[1].facts],
-    "hash": [first.hash == kernels[0].kernel.artifact.hash],
+    "hash": [first.hash == kernels[0].details.artifact.hash],
     "from the cache": [k.title for k in second],
     "registers": inspect(outside).registers,
     "verdict": kernels[0].verdict,
