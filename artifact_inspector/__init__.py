@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         compile_kernel,
         compile_kernels,
     )
+    from artifact_inspector.compiling.reference import Workload
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
     from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts, WaitFacts
     from artifact_inspector.inspection import inspect_artifact, inspect_cache, read_module
@@ -49,6 +50,7 @@ _PLACES = {
         "compile_kernel",
         "compile_kernels",
     ),
+    "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
     "inspection": ("inspect_artifact", "inspect_cache", "read_module"),
@@ -86,6 +88,7 @@ __all__ = [
     "UsageError",
     "WaitFacts",
     "Watched",
+    "Workload",
     "__version__",
     "capture",
     "capture_program",

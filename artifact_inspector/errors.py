@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from artifact_inspector.source import Span
 
-__all__ = ["CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"]
+__all__ = ["CacheError", "CompileError", "DeviceError", "InspectorError", "ParseError", "UsageError"]
 
 
 class InspectorError(Exception):
@@ -37,6 +37,10 @@ class CacheError(InspectorError):
 
 class CompileError(InspectorError):
     """A kernel that the compiler refused, with the compiler's own message."""
+
+
+class DeviceError(InspectorError):
+    """There is no GPU to launch a kernel on, or nothing to launch it with."""
 
 
 class ParseError(InspectorError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import triton
 import triton.language as tl
 
-from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.reference import Reference, Workload
 
 if TYPE_CHECKING:
     import torch
@@ -66,7 +66,14 @@ def flash_attention_kernel(
     tl.store(o_ptr + q_offsets, o.to(o_ptr.dtype.element_ty), mask=offs_m[:, None] < seq_len)
 
 
-def flash_attention(q: "torch.Tensor", k: "torch.Tensor", v: "torch.Tensor", scale: float) -> "torch.Tensor":
+def flash_attention(
+    q: "torch.Tensor",
+    k: "torch.Tensor",
+    v: "torch.Tensor",
+    scale: float,
+    out: "torch.Tensor | None" = None,
+    **config: int,
+) -> "torch.Tensor":
     """softmax(scale * q @ k.T) @ v for every head.
 
     Args:
@@ -74,18 +81,53 @@ def flash_attention(q: "torch.Tensor", k: "torch.Tensor", v: "torch.Tensor", sca
         k: like `q`.
         v: like `q`.
         scale: factor on the scores.
+        out: where the result goes, else a new tensor.
+        config: blocks, warps and stages other than those of `REFERENCE`.
 
     Returns:
         (heads, sequence, head size), in the type of `q`.
     """
     heads, seq_len, head_dim = q.shape
-    o = q.new_empty(q.shape)
-    grid = (triton.cdiv(seq_len, BLOCK_M), heads)
-    options = {"num_warps": REFERENCE.num_warps, "num_stages": REFERENCE.num_stages}
-    flash_attention_kernel[grid](
-        q, k, v, o, q.stride(0), q.stride(1), seq_len, scale, head_dim, BLOCK_M, BLOCK_N, **options
-    )
+    o = q.new_empty(q.shape) if out is None else out
+    options = REFERENCE.launch_options({"HEAD_DIM": head_dim, **config})
+    grid = (triton.cdiv(seq_len, options["BLOCK_M"]), heads)
+    flash_attention_kernel[grid](q, k, v, o, q.stride(0), q.stride(1), seq_len, scale, **options)
     return o
+
+
+def workload(device: str = "cuda", heads: int = 64, seq_len: int = 4096, head_dim: int = 64) -> Workload:
+    """Long sequences with the usual head size: bound by the matrix units and the exponentials."""
+    import torch
+
+    q, k, v = (torch.randn((heads, seq_len, head_dim), device=device, dtype=torch.float16) for _ in range(3))
+    o = torch.empty_like(q)
+    scale = head_dim**-0.5
+    return Workload(
+        launch=lambda **config: flash_attention(q, k, v, scale, o, **config),
+        result=o,
+        expected=lambda: torch.stack(
+            [
+                torch.softmax(scale * q1.float() @ k1.float().T, dim=1) @ v1.float()
+                for q1, k1, v1 in zip(q, k, v, strict=True)
+            ]
+        ),
+        tolerance=5e-3,
+        size=f"{heads} heads, {seq_len}×{head_dim} fp16",
+        flop=4 * heads * seq_len * seq_len * head_dim,
+        bytes=2 * 4 * heads * seq_len * head_dim,
+        unit="fp16",
+        configs=[
+            {"BLOCK_M": block_m, "BLOCK_N": block_n, "num_warps": warps, "num_stages": stages}
+            for block_m, block_n, warps in (
+                (64, 32, 4),
+                (64, 64, 4),
+                (128, 64, 4),
+                (128, 64, 8),
+                (128, 128, 8),
+            )
+            for stages in (2, 3)
+        ],
+    )
 
 
 REFERENCE = Reference(

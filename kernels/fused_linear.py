@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import triton
 import triton.language as tl
 
-from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.reference import Reference, Workload
 
 if TYPE_CHECKING:
     import torch
@@ -48,36 +48,63 @@ def _fused_linear_kernel_fwd(
     tl.store(y_ptr + offs_m * N + offs_n, z.to(y_ptr.dtype.element_ty), mask=(offs_m < M) & (offs_n < N))
 
 
-def fused_linear(x: "torch.Tensor", w: "torch.Tensor", b: "torch.Tensor") -> "torch.Tensor":
+def fused_linear(
+    x: "torch.Tensor",
+    w: "torch.Tensor",
+    b: "torch.Tensor",
+    out: "torch.Tensor | None" = None,
+    **config: int,
+) -> "torch.Tensor":
     """silu(x @ w + b), with silu(z) = z * sigmoid(z).
 
     Args:
         x: (M, K), contiguous.
         w: (K, N), contiguous.
         b: (N,).
+        out: where the result goes, else a new tensor.
+        config: blocks, warps and stages other than those of `REFERENCE`.
 
     Returns:
         (M, N), in the type of `x`.
     """
     m, k = x.shape
     n = w.shape[1]
-    y = x.new_empty((m, n))
-    grid = (triton.cdiv(m, BLOCK_M), triton.cdiv(n, BLOCK_N))
-    _fused_linear_kernel_fwd[grid](
-        x,
-        w,
-        b,
-        y,
-        m,
-        n,
-        k,
-        BLOCK_M,
-        BLOCK_N,
-        BLOCK_K,
-        num_warps=REFERENCE.num_warps,
-        num_stages=REFERENCE.num_stages,
-    )
+    y = x.new_empty((m, n)) if out is None else out
+    options = REFERENCE.launch_options(config)
+    grid = (triton.cdiv(m, options["BLOCK_M"]), triton.cdiv(n, options["BLOCK_N"]))
+    _fused_linear_kernel_fwd[grid](x, w, b, y, m, n, k, **options)
     return y
+
+
+def workload(device: str = "cuda", m: int = 8192, n: int = 4096, k: int = 4096) -> Workload:
+    """A layer of a transformer: bound by the matrix units."""
+    import torch
+
+    x = torch.randn((m, k), device=device, dtype=torch.float16)
+    w = torch.randn((k, n), device=device, dtype=torch.float16) / k**0.5
+    b = torch.randn(n, device=device, dtype=torch.float16)
+    y = torch.empty((m, n), device=device, dtype=torch.float16)
+    return Workload(
+        launch=lambda **config: fused_linear(x, w, b, y, **config),
+        result=y,
+        expected=lambda: torch.nn.functional.silu(x.float() @ w.float() + b.float()),
+        tolerance=2e-3,
+        size=f"{m}×{n}×{k} fp16",
+        flop=2 * m * n * k,
+        bytes=2 * (m * k + k * n + n + m * n),
+        unit="fp16",
+        configs=[
+            {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "num_warps": warps, "num_stages": 3}
+            for block_m, block_n, warps in (
+                (64, 64, 4),
+                (128, 64, 4),
+                (128, 128, 4),
+                (128, 128, 8),
+                (128, 256, 8),
+            )
+            for block_k in (32, 64)
+        ],
+    )
 
 
 REFERENCE = Reference(

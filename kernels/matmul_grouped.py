@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import triton
 import triton.language as tl
 
-from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.reference import Reference, Workload
 
 if TYPE_CHECKING:
     import torch
@@ -99,20 +99,29 @@ def autotuned_matmul_kernel():
     return triton.autotune(configs=AUTOTUNE_CONFIGS, key=["M", "N", "K"])(matmul_kernel)
 
 
-def matmul(a: "torch.Tensor", b: "torch.Tensor", *, autotune: bool = False) -> "torch.Tensor":
+def matmul(
+    a: "torch.Tensor",
+    b: "torch.Tensor",
+    out: "torch.Tensor | None" = None,
+    *,
+    autotune: bool = False,
+    **config: int,
+) -> "torch.Tensor":
     """A @ b in float16, accumulated in float32.
 
     Args:
         a: (M, K), float16.
         b: (K, N), float16.
+        out: where the result goes, else a new tensor.
         autotune: time all of `AUTOTUNE_CONFIGS` on the first call for a shape and take the fastest.
+        config: blocks, warps and stages other than those of `REFERENCE`.
 
     Returns:
         (M, N), float16.
     """
     m, k = a.shape
     n = b.shape[1]
-    c = a.new_empty((m, n))
+    c = a.new_empty((m, n)) if out is None else out
     arguments = (a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride())
 
     def grid(meta):
@@ -121,9 +130,31 @@ def matmul(a: "torch.Tensor", b: "torch.Tensor", *, autotune: bool = False) -> "
     if autotune:
         autotuned_matmul_kernel()[grid](*arguments)
     else:
-        options = {"num_warps": REFERENCE.num_warps, "num_stages": REFERENCE.num_stages}
-        matmul_kernel[grid](*arguments, **REFERENCE.constexprs, **options)
+        matmul_kernel[grid](*arguments, **REFERENCE.launch_options(config))
     return c
+
+
+def workload(device: str = "cuda", m: int = 8192, n: int = 8192, k: int = 4096) -> Workload:
+    """A product of large matrices: bound by the matrix units."""
+    import torch
+
+    a = torch.randn((m, k), device=device, dtype=torch.float16)
+    b = torch.randn((k, n), device=device, dtype=torch.float16)
+    c = torch.empty((m, n), device=device, dtype=torch.float16)
+    return Workload(
+        launch=lambda **config: matmul(a, b, c, **config),
+        result=c,
+        expected=lambda: a.float() @ b.float(),
+        tolerance=2e-3,
+        size=f"{m}×{n}×{k} fp16",
+        flop=2 * m * n * k,
+        bytes=2 * (m * k + k * n + m * n),
+        unit="fp16",
+        configs=[
+            {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+            for config in AUTOTUNE_CONFIGS
+        ],
+    )
 
 
 REFERENCE = Reference(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import triton
 import triton.language as tl
 
-from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.reference import Reference, Workload
 
 if TYPE_CHECKING:
     import torch
@@ -50,23 +50,51 @@ def matmul_square_kernel(
     tl.store(c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn, acc, mask=c_mask)
 
 
-def matmul_square(a: "torch.Tensor", b: "torch.Tensor") -> "torch.Tensor":
+def matmul_square(
+    a: "torch.Tensor", b: "torch.Tensor", out: "torch.Tensor | None" = None, **config: int
+) -> "torch.Tensor":
     """A @ b in float32 (on NVIDIA's tensor cores: in TF32).
 
     Args:
         a: (M, K), float32.
         b: (K, N), float32.
+        out: where the result goes, else a new tensor.
+        config: blocks, warps and stages other than those of `REFERENCE`.
 
     Returns:
         (M, N), float32.
     """
     m, k = a.shape
     n = b.shape[1]
-    c = a.new_empty((m, n))
-    grid = (triton.cdiv(m, BLOCK_SIZE), triton.cdiv(n, BLOCK_SIZE))
-    options = {"num_warps": REFERENCE.num_warps, "num_stages": REFERENCE.num_stages}
-    matmul_square_kernel[grid](a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), BLOCK_SIZE, **options)
+    c = a.new_empty((m, n)) if out is None else out
+    options = REFERENCE.launch_options(config)
+    grid = (triton.cdiv(m, options["BLOCK_SIZE"]), triton.cdiv(n, options["BLOCK_SIZE"]))
+    matmul_square_kernel[grid](a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), **options)
     return c
+
+
+def workload(device: str = "cuda", m: int = 4096, n: int = 4096, k: int = 4096) -> Workload:
+    """A square product: bound by the matrix units, if the kernel keeps them fed."""
+    import torch
+
+    a, b = torch.randn((m, k), device=device), torch.randn((k, n), device=device)
+    c = torch.empty((m, n), device=device)
+    return Workload(
+        launch=lambda **config: matmul_square(a, b, c, **config),
+        result=c,
+        expected=lambda: a.double() @ b.double(),
+        tolerance=2e-3,
+        size=f"{m}×{n}×{k} fp32",
+        flop=2 * m * n * k,
+        bytes=4 * (m * k + k * n + m * n),
+        unit="tf32",
+        configs=[
+            {"BLOCK_SIZE": block, "num_stages": stages, "num_warps": warps}
+            for block in (32, 64, 128)
+            for stages in (1, 3)
+            for warps in (4, 8)
+        ],
+    )
 
 
 REFERENCE = Reference(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import triton
 import triton.language as tl
 
-from artifact_inspector.compiling.reference import Reference
+from artifact_inspector.compiling.reference import Reference, Workload
 
 if TYPE_CHECKING:
     import torch
@@ -22,20 +22,41 @@ def softmax_kernel(x_ptr, y_ptr, stride_x, stride_y, n_cols, BLOCK_SIZE: tl.cons
     tl.store(y_ptr + row * stride_y + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
-def softmax(x: "torch.Tensor") -> "torch.Tensor":
+def softmax(x: "torch.Tensor", out: "torch.Tensor | None" = None, **config: int) -> "torch.Tensor":
     """Softmax over the last dimension.
 
     Args:
         x: (rows, columns), columns contiguous.
+        out: where the result goes, else a new tensor.
+        config: warps other than those of `REFERENCE`.
 
     Returns:
         (rows, columns), in the type of `x`.
     """
     rows, cols = x.shape
-    y = x.new_empty((rows, cols))
-    block = triton.next_power_of_2(cols)
-    softmax_kernel[(rows,)](x, y, x.stride(0), y.stride(0), cols, block, num_warps=REFERENCE.num_warps)
+    y = x.new_empty((rows, cols)) if out is None else out
+    options = REFERENCE.launch_options({"BLOCK_SIZE": triton.next_power_of_2(cols), **config})
+    softmax_kernel[(rows,)](x, y, x.stride(0), y.stride(0), cols, **options)
     return y
+
+
+def workload(device: str = "cuda", rows: int = 131072, cols: int = 1024) -> Workload:
+    """Short rows, many of them: bound by memory."""
+    import torch
+
+    x = torch.randn((rows, cols), device=device, dtype=torch.float16)
+    y = torch.empty_like(x)
+    return Workload(
+        launch=lambda **config: softmax(x, y, **config),
+        result=y,
+        expected=lambda: torch.softmax(x.float(), dim=1),
+        tolerance=2e-3,
+        size=f"{rows}×{cols} fp16",
+        flop=5 * rows * cols,
+        bytes=2 * 2 * rows * cols,
+        unit="fp32",
+        configs=[{"num_warps": warps} for warps in (1, 2, 4, 8, 16)],
+    )
 
 
 REFERENCE = Reference(

@@ -123,12 +123,13 @@ def demo(
     json: Json = False,
     target: Targets = None,
 ) -> None:
-    """Compile the reference kernels for a T4 and an MI250X, with no GPU, and report on them."""
+    """Compile eight of the reference kernels for a T4 and an MI250X, with no GPU, and report on them."""
     with exit_codes(json=json):
+        from artifact_inspector.compiling import DEMO_KERNELS
         from artifact_inspector.report.compiled import refusals
         from artifact_inspector.report.console import show
 
-        rows = _compile(_requests([]), target or DEMO_TARGETS, out, None, [])
+        rows = _compile(_requests(DEMO_KERNELS), target or DEMO_TARGETS, out, None, [])
         report(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)

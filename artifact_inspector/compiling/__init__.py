@@ -8,11 +8,12 @@ from artifact_inspector.compiling.compile import (
     compile_kernels,
     compile_reference,
 )
-from artifact_inspector.compiling.reference import REFERENCE_KERNELS, Reference
+from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS, Reference, Workload
 from artifact_inspector.compiling.request import KernelRequest, Written
 from artifact_inspector.compiling.running import ProgramRun, capture_program
 
 __all__ = [
+    "DEMO_KERNELS",
     "REFERENCE_KERNELS",
     "Captured",
     "CapturedKernel",
@@ -22,6 +23,7 @@ __all__ = [
     "Note",
     "ProgramRun",
     "Reference",
+    "Workload",
     "Written",
     "capture",
     "capture_program",

@@ -394,6 +394,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(artifact_inspector.compiling, "compile_kernels", compile_kernels)
     monkeypatch.setattr(artifact_inspector.compiling, "REFERENCE_KERNELS", {"softmax": ""})
+    monkeypatch.setattr(artifact_inspector.compiling, "DEMO_KERNELS", ("softmax",))
     return asked
 
 

@@ -1,0 +1,50 @@
+"""Whether a kernel computed what it should: its result held against the same by other means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from artifact_inspector.compiling.reference import Workload
+
+__all__ = ["deviation", "poison"]
+
+
+def poison(workload: Workload) -> None:
+    """Fill the result with what no launch leaves behind; with zeros where the kernel adds to it."""
+    for tensor in _tensors(workload.result):
+        if workload.adds:
+            tensor.zero_()
+        elif tensor.is_floating_point():
+            tensor.fill_(float("nan"))
+        else:
+            tensor.fill_(-1 if tensor.is_signed() else 1)
+
+
+def deviation(workload: Workload, expected: Any) -> float:
+    """‖result − expected‖ / ‖expected‖, the largest where there are several results.
+
+    Infinite where a result is not a number, or of another shape.
+    """
+    import torch
+
+    found = 0.0
+    actual, wanted = _tensors(workload.result), _tensors(expected)
+    if [tensor.shape for tensor in actual] != [tensor.shape for tensor in wanted]:
+        return float("inf")
+    for ours, theirs in zip(actual, wanted, strict=True):
+        difference = torch.linalg.vector_norm(ours.double() - theirs.to(ours.device).double())
+        size = torch.linalg.vector_norm(theirs.double())
+        ratio = float(difference / size) if size else float(difference)
+        # a comparison with NaN is false, and would pass
+        found = max(found, ratio if ratio == ratio else float("inf"))
+    return found
+
+
+def _tensors(value: torch.Tensor | Sequence[torch.Tensor] | None) -> list[torch.Tensor]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]  # type: ignore[list-item]
