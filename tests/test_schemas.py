@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 from jsonschema import Draft202012Validator
+from measured import a_bench, a_measurement
 from saved import ROOT, Saved, saved_kernels
 from typer.testing import CliRunner
 
@@ -20,6 +21,7 @@ from artifact_inspector.cli import compile as compile_command
 from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
 from artifact_inspector.compiling.compile import CompileResult
 from artifact_inspector.compiling.places import Place
+from artifact_inspector.measuring import measure as measuring
 from artifact_inspector.report.json import SCHEMA_VERSION, as_text, cache_document, findings_document
 from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
 from artifact_inspector.targets import parse_target
@@ -38,6 +40,7 @@ COMMANDS = {
     "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
     "capture": ("captured", ["capture", "--json", "-t", "T4", "python", "script.py"]),
     "demo": ("cache", ["demo", "-t", "T4"]),
+    "bench": ("bench", ["bench", "softmax"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""
 
@@ -74,7 +77,7 @@ def answer(*arguments: str) -> tuple[int, Any]:
 
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A compile that succeeds at once, into a cache that is there already."""
+    """A compile that succeeds at once, into a cache that is there already, and a measurement with no GPU."""
     rows = [
         CompileResult("softmax", parse_target("T4"), 0.1234, tmp_path / "AB", None),
         CompileResult("softmax", parse_target("MI300X"), 2.0, None, "refused"),
@@ -91,6 +94,8 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ProgramRun(t4, 1, "Traceback", (), (), ("Nothing.", "Do something.")),
     ]
     monkeypatch.setattr(capture_command, "_run", lambda *_: runs)
+    failed = a_measurement(milliseconds=None, spread=None, deviation=None, message="no", facts=None)
+    monkeypatch.setattr(measuring, "measure", lambda *_, **__: a_bench(a_measurement(), failed))
     monkeypatch.chdir(tmp_path)
     CliRunner().invoke(
         cli.app, ["baseline", str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "-o", "baseline.json"]

@@ -35,6 +35,7 @@ DOCUMENTS: Mapping[str, str] = {
     "compiled": "artifact_inspector.report.compiled:CompiledJson",
     "bandwidth": "artifact_inspector.report.traffic:BandwidthJson",
     "captured": "artifact_inspector.report.captured:CapturedJson",
+    "bench": "artifact_inspector.report.json.bench:BenchJson",
     "error": "artifact_inspector.report.json.error:ErrorJson",
 }
 """Name of a document, as its field `document` has it → module and type."""

@@ -1,0 +1,114 @@
+"""`inspect-kernel bench`: kernels on the GPU of this machine, beside what the compiler made of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._options import Json, Nvdisasm, Sass
+from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from artifact_inspector.inspection import Disassemble
+
+
+def _complete_kernel(incomplete: str) -> list[str]:
+    from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+
+    return [name for name in REFERENCE_KERNELS if name.startswith(incomplete)]
+
+
+@app.command()
+def bench(
+    kernels: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KERNEL…]",
+            help="Reference kernels (all by default), or FILE.py:KERNEL.",
+            autocompletion=_complete_kernel,
+        ),
+    ] = None,
+    configs: Annotated[
+        str | None,
+        typer.Option(
+            "--configs", metavar="all|N", help="Measure every configuration, or N of them spread out."
+        ),
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            metavar="NAME",
+            help="The function of FILE.py that returns the Workload; KERNEL_workload or workload by default.",
+        ),
+    ] = None,
+    milliseconds: Annotated[
+        float, typer.Option("--time", metavar="MS", min=1.0, help="Time to spend on measuring each.")
+    ] = 100.0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Keep what was compiled: a new cache directory."),
+    ] = None,
+    json: Json = False,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
+) -> None:
+    """Launch kernels on this machine's GPU: right? how fast? beside what the compiler made of them."""
+    with exit_codes(json=json):
+        from artifact_inspector.measuring.measure import measure, plan
+        from artifact_inspector.report.bench import BenchReport
+        from artifact_inspector.report.console import show, write
+        from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.json.bench import bench_document
+        from artifact_inspector.report.progress import progress_bar
+
+        with _directory(out) as directory:
+            jobs = plan(
+                kernels or [], directory, configs=configs, workload=workload, milliseconds=milliseconds
+            )
+            with progress_bar(len(jobs), "measuring") as advance:
+                found = measure(
+                    jobs,
+                    disassemble=_disassembler_of(nvdisasm) if sass or nvdisasm is not None else _none,
+                    progress=advance,
+                )
+        if json:
+            write(as_text(bench_document(found), sys.stdout.encoding), sys.stdout)
+        else:
+            show(BenchReport(found), sys.stdout)
+        if any(row.wrong or row.message is not None for row in found.rows):
+            raise typer.Exit(FOUND)
+
+
+@contextmanager
+def _directory(out: Path | None) -> Iterator[Path]:
+    """Where to compile: a directory with nothing in it that an earlier run has left."""
+    if out is None:
+        with TemporaryDirectory(prefix="inspect-kernel-") as made:
+            yield Path(made)
+        return
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise UsageError(f"{out} is there already, with something in it.", "Name a new directory.")
+    yield out
+
+
+def _disassembler_of(nvdisasm: Path | None) -> Callable[[Path], Disassemble | None]:
+    """What makes the disassembler of a cache directory."""
+    from artifact_inspector.cache import open_cache
+    from artifact_inspector.cli._reading import disassembler
+
+    return lambda directory: disassembler(open_cache(directory).entries, nvdisasm)
+
+
+def _none(_: Path) -> None:
+    return None

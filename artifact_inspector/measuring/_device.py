@@ -1,0 +1,281 @@
+"""The process with the GPU: makes a kernel's workload, launches each configuration, checks and times it.
+
+The one module here that imports torch and Triton. A launch that dies takes this process with it and
+nothing else; the one that asked sees the pipe end.
+
+Source: triton/testing.py, `do_bench`; triton/runtime/autotuner.py, `Autotuner.run`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from artifact_inspector.compiling.reference import Workload
+from artifact_inspector.errors import CompileError, DeviceError, InspectorError, UsageError
+from artifact_inspector.measuring.check import deviation, poison
+from artifact_inspector.measuring.job import Answer, DeviceAnswer, Job, RowAnswer
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["find_configs", "find_workload", "measure_rows", "serve"]
+
+QUANTILES = (0.5, 0.2, 0.8)
+WARMUP_MILLISECONDS = 25
+
+Clock = Callable[[Callable[[], object], float], tuple[float, float, float]]
+"""(launch, milliseconds to spend) → milliseconds of a launch: median, 20th and 80th percentile."""
+
+
+def serve(job: Job, answers: Connection) -> None:
+    """Answer a job on a pipe: the device, then a row for each configuration, or what went wrong."""
+
+    def send(answer: Answer) -> None:
+        answers.send(answer)
+
+    try:
+        send(describe_device())
+        for row in measure_rows(job, _time):
+            send(row)
+    except InspectorError as error:
+        send(
+            {"kind": "error", "type": type(error).__name__, "message": error.message, "remedy": error.remedy}
+        )
+    finally:
+        answers.close()
+
+
+def describe_device() -> DeviceAnswer:
+    """The GPU that torch launches on.
+
+    Raises:
+        DeviceError: there is none, or no torch or Triton to launch with.
+    """
+    remedy = "Run this on a machine with an NVIDIA or AMD GPU; `inspect-kernel compile` needs none."
+    try:
+        import torch
+        import triton
+    except ImportError as error:
+        raise DeviceError(
+            f"Nothing can be launched here: {error}.", "Install torch and Triton for the GPU of this machine."
+        ) from None
+    if not torch.cuda.is_available():
+        build = "" if torch.version.cuda or torch.version.hip else " (a build for CPUs)"
+        raise DeviceError(f"There is no GPU here that torch {torch.__version__}{build} can use.", remedy)
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    if torch.version.hip:
+        arch = f"hip:{properties.gcnArchName}"
+    else:
+        arch = f"cuda:{properties.major}{properties.minor}"
+    return {
+        "kind": "device",
+        "name": properties.name,
+        "arch": arch,
+        "multiprocessors": properties.multi_processor_count,
+        "cache_bytes": getattr(properties, "L2_cache_size", None),
+        "driver": _driver_version(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+    }
+
+
+def measure_rows(job: Job, clock: Clock) -> Iterator[RowAnswer]:
+    """A row for each configuration; one that fails is a row too.
+
+    Raises:
+        UsageError: there is no such kernel or workload.
+    """
+    module, kernel = _load(job)
+    workload = find_workload(module, job["kernel"], job["workload"])
+    tuned = _autotuner(kernel)
+    configs = find_configs(workload, tuned, job["configs"])
+    expected = None if workload.expected is None or workload.result is None else workload.expected()
+    for index, config in enumerate(configs):
+        # a directory of its own: what is compiled there is what this configuration launched
+        directory = Path(job["directory"]) / str(index) if len(configs) > 1 else Path(job["directory"])
+        os.environ["TRITON_CACHE_DIR"] = str(directory)
+        _forget(kernel)
+        row: RowAnswer = {
+            "kind": "row",
+            "of": len(configs),
+            "function": _innermost(kernel).__name__,
+            "size": workload.size,
+            "config": _written(config),
+            "flop": workload.flop,
+            "bytes": workload.bytes,
+            "unit": workload.unit,
+            "tolerance": None if expected is None else workload.tolerance,
+            "directory": str(directory),
+            "milliseconds": None,
+            "spread": None,
+            "deviation": None,
+            "message": None,
+        }
+        try:
+            launch = _launcher(workload, tuned, config)
+            poison(workload)
+            launch()
+            if expected is not None:
+                row["deviation"] = deviation(workload, expected)
+            median, low, high = clock(launch, job["milliseconds"])
+            row["milliseconds"], row["spread"] = median, (low, high)
+        except Exception as error:  # noqa: BLE001 - a kernel may raise anything, and each is a row
+            row["message"] = f"{type(error).__name__}: {error}".strip().partition("\n\n")[0][:500]
+        yield row
+        gc.collect()
+
+
+def find_workload(module: Any, kernel: str, wanted: str | None) -> Workload:
+    """The workload that a module names for a kernel: `KERNEL_workload`, else `workload`.
+
+    Raises:
+        UsageError: it names none, or what it names gives none.
+    """
+    names = [wanted] if wanted else [f"{kernel}_workload", "workload"]
+    makers = [name for name in names if callable(getattr(module, name, None))]
+    if not makers:
+        raise UsageError(
+            f"{module.__file__} has no function {' or '.join(f'{name}()' for name in names)}.",
+            "Write one that returns artifact_inspector.Workload(launch=…): how the kernel is launched.",
+        )
+    made = getattr(module, makers[0])()
+    if isinstance(made, Mapping):
+        try:
+            made = Workload(**made)
+        except TypeError as error:
+            raise UsageError(f"{makers[0]}() gives a mapping that is no Workload: {error}.") from None
+    if callable(made):
+        made = Workload(launch=made)
+    if not isinstance(made, Workload):
+        raise UsageError(
+            f"{makers[0]}() gives a {type(made).__name__}, no Workload.",
+            "Let it return artifact_inspector.Workload(launch=…).",
+        )
+    return made
+
+
+def find_configs(workload: Workload, tuned: Any, wanted: str | None) -> list[Any]:
+    """The configurations to measure: the kernel's own choice alone, or all of them, or some spread out.
+
+    Args:
+        workload: names configurations of a kernel without an autotuner.
+        tuned: the autotuner around the kernel, or None.
+        wanted: `all`, a number, or None.
+
+    Raises:
+        UsageError: configurations are asked for and there are none.
+    """
+    if wanted is None:
+        return [None]
+    known = list(workload.configs) or list(getattr(tuned, "configs", ()))
+    if not known:
+        raise UsageError(
+            "The kernel has no configurations to compare.",
+            "Give its workload some (configs=[{…}, …]), put an autotuner on it, or leave out --configs.",
+        )
+    count = len(known) if wanted == "all" else min(int(wanted), len(known))
+    return [known[place * len(known) // count] for place in range(count)]
+
+
+def _launcher(workload: Workload, tuned: Any, config: Any) -> Callable[[], object]:
+    """What launches one configuration."""
+    if config is None:
+        return workload.launch
+    if isinstance(config, Mapping):
+        return lambda: workload.launch(**config)
+    # an autotuner with one configuration left launches that one
+    tuned.configs = [config]
+    tuned.cache.clear()
+    return workload.launch
+
+
+def _written(config: Any) -> dict[str, Any]:
+    """A configuration as plain values."""
+    if config is None:
+        return {}
+    if isinstance(config, Mapping):
+        return dict(config)
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+
+
+def _load(job: Job) -> tuple[Any, Any]:
+    """The module of a kernel, and the kernel."""
+    if job["file"] is None:
+        module = import_module(job["module"])
+        return module, module.REFERENCE.kernel
+    import importlib.util
+    import sys
+
+    path = Path(job["file"])
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no Python file.", "Name a FILE.py:KERNEL.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - a file of somebody else's may raise anything
+        raise CompileError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}.", "It must import on its own."
+        ) from None
+    kernel = getattr(module, job["kernel"], None)
+    if not hasattr(_innermost(kernel), "arg_names"):
+        raise UsageError(f"{path} has no kernel {job['kernel']!r}.", "Name a function under @triton.jit.")
+    return module, kernel
+
+
+def _innermost(kernel: Any) -> Any:
+    """The `@triton.jit` function under its decorators."""
+    while hasattr(kernel, "fn") and not hasattr(kernel, "device_caches"):
+        inner = kernel.fn
+        if not hasattr(inner, "arg_names"):
+            break
+        kernel = inner
+    return kernel
+
+
+def _autotuner(kernel: Any) -> Any:
+    """The autotuner among a kernel's decorators, or None."""
+    while kernel is not None:
+        if hasattr(kernel, "configs") and hasattr(kernel, "fn"):
+            return kernel
+        kernel = getattr(kernel, "fn", None)
+    return None
+
+
+def _forget(kernel: Any) -> None:
+    """Let Triton look into its cache directory again, and not into its memory, for this kernel."""
+    caches = getattr(_innermost(kernel), "device_caches", None)
+    if caches is not None:
+        caches.clear()
+
+
+def _time(launch: Callable[[], object], milliseconds: float) -> tuple[float, float, float]:
+    """Median, 20th and 80th percentile; the cache of the GPU is emptied before every launch."""
+    from triton.testing import do_bench
+
+    median, low, high = do_bench(
+        launch, warmup=WARMUP_MILLISECONDS, rep=milliseconds, quantiles=list(QUANTILES)
+    )
+    return median, low, high
+
+
+def _driver_version() -> str | None:
+    """The version of the kernel driver, None where nothing tells it."""
+    for module in ("nvidia", "amdgpu"):
+        told = Path("/sys/module") / module / "version"
+        if told.is_file():
+            return told.read_text().strip()
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        told_by = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told_by.stdout.splitlines()[0].strip() if told_by.stdout.strip() else None

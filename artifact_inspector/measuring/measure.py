@@ -1,0 +1,231 @@
+"""Measure kernels on the GPU of this machine, and inspect what was compiled for it.
+
+Every kernel has a process of its own, so that one that dies costs its own rows; they run one after the
+other, so that none disturbs the times of another.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from artifact_inspector.cache import open_cache
+from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.errors import CacheError, CompileError, DeviceError, InspectorError, UsageError
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.inspection import Disassemble, inspect_artifact
+from artifact_inspector.measuring import _device
+from artifact_inspector.measuring.job import Answer, DeviceAnswer, Job, RowAnswer
+from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.targets import parse_target
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["measure", "plan"]
+
+TIME_LIMIT_SECONDS = 300.0
+"""That making a workload, or compiling, checking and timing one configuration, may take."""
+MILLISECONDS = 100.0
+
+
+def plan(
+    words: Sequence[str],
+    out_dir: Path,
+    *,
+    configs: str | None = None,
+    workload: str | None = None,
+    milliseconds: float = MILLISECONDS,
+) -> list[Job]:
+    """A job for each kernel: a reference kernel's name, or FILE.py:KERNEL; none means all of the first.
+
+    Raises:
+        UsageError: an unknown kernel, a file that is not there, a wrong number of configurations.
+    """
+    if configs is not None and configs != "all" and not (configs.isdecimal() and int(configs) > 0):
+        raise UsageError(f"--configs takes `all` or a number, not {configs!r}.")
+    jobs = []
+    for word in dict.fromkeys(words or REFERENCE_KERNELS):
+        file, colon, name = word.rpartition(":")
+        if colon and file.endswith(".py"):
+            if not Path(file).is_file():
+                raise UsageError(f"There is no file {file}.", "Name a FILE.py:KERNEL that is there.")
+            module, path = "", str(Path(file).resolve())
+        elif word.endswith(".py"):
+            raise UsageError(
+                f"{word} names a file and no kernel.", f"Name one of its kernels: {word}:KERNEL."
+            )
+        elif word in REFERENCE_KERNELS:
+            name, module, path = word, REFERENCE_KERNELS[word], None
+        else:
+            raise UsageError(
+                f"There is no reference kernel {word!r}.",
+                f"There are {', '.join(REFERENCE_KERNELS)}; a kernel of your own is FILE.py:KERNEL.",
+            )
+        if module and workload is not None:
+            raise UsageError("--workload is for a FILE.py:KERNEL.", f"{word} has a workload of its own.")
+        jobs.append(
+            Job(
+                kernel=name,
+                module=module,
+                file=path,
+                workload=workload,
+                configs=configs,
+                directory=str(out_dir.resolve() / name),
+                milliseconds=milliseconds,
+            )
+        )
+    return jobs
+
+
+def measure(
+    jobs: Sequence[Job],
+    *,
+    disassemble: Callable[[Path], Disassemble | None] = lambda directory: None,
+    progress: Callable[[str], None] | None = None,
+    time_limit: float = TIME_LIMIT_SECONDS,
+) -> Bench:
+    """Launch, check and time every job, and inspect what was compiled.
+
+    Args:
+        jobs: as `plan` makes them.
+        disassemble: makes SASS a stage of what a directory holds.
+        progress: is told of each kernel beforehand.
+        time_limit: seconds for one configuration.
+
+    Raises:
+        DeviceError: there is no GPU to launch on.
+        UsageError: a file has no such kernel or workload.
+        CompileError: a file cannot be imported.
+    """
+    context = multiprocessing.get_context(_start_method())
+    if _start_method() == "forkserver":
+        # loaded once, before any kernel's process is forked; neither touches the GPU when it is imported
+        context.set_forkserver_preload(["torch", "triton", _device.__name__])
+    device: Device | None = None
+    rows: list[Measurement] = []
+    for job in jobs:
+        if progress is not None:
+            progress(job["kernel"])
+        for answer in _answers(context, job, time_limit):
+            if answer["kind"] == "device":
+                device = device or _device_of(answer)
+            elif answer["kind"] == "error":
+                raise _error(answer["type"], answer["message"], answer["remedy"])
+            else:
+                rows.append(_inspected(job, answer, disassemble))
+    if device is None:
+        raise DeviceError("The process that launches kernels ended before it found a GPU.")
+    return Bench(device, tuple(rows))
+
+
+def _start_method() -> str:
+    """How the process with the GPU is started: with torch loaded already where the system can."""
+    methods = multiprocessing.get_all_start_methods()
+    return "forkserver" if "forkserver" in methods else "spawn"
+
+
+def _answers(context: Any, job: Job, time_limit: float) -> Iterator[Answer]:
+    """What the process of one job says; a row that says so where it dies or takes too long."""
+    ours: Connection
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_device.serve, args=(job, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    done, expected = 0, 1
+    told_device = False
+    try:
+        while done < expected:
+            if not ours.poll(time_limit):
+                yield _failed(job, f"took longer than {time_limit:g} s")
+                return
+            try:
+                answer: Answer = ours.recv()
+            except EOFError:
+                child.join(10)
+                if not told_device:
+                    return
+                yield _failed(job, f"the process that launched it ended with {child.exitcode}")
+                return
+            yield answer
+            if answer["kind"] == "error":
+                return
+            told_device = True
+            if answer["kind"] == "row":
+                done, expected = done + 1, answer["of"]
+    finally:
+        ours.close()
+        child.join(0.0 if done < expected else 10.0)
+        if child.is_alive():
+            child.kill()
+            child.join()
+
+
+def _failed(job: Job, message: str) -> RowAnswer:
+    return RowAnswer(
+        kind="row",
+        of=1,
+        function=job["kernel"],
+        size="",
+        config={},
+        flop=None,
+        bytes=None,
+        unit=None,
+        tolerance=None,
+        directory=job["directory"],
+        milliseconds=None,
+        spread=None,
+        deviation=None,
+        message=message,
+    )
+
+
+def _inspected(job: Job, row: RowAnswer, disassemble: Callable[[Path], Disassemble | None]) -> Measurement:
+    """A row with the facts of what it launched."""
+    return Measurement(
+        kernel=job["kernel"],
+        size=row["size"],
+        config=row["config"],
+        milliseconds=row["milliseconds"],
+        spread=row["spread"],
+        deviation=row["deviation"],
+        tolerance=row["tolerance"],
+        flop=row["flop"],
+        bytes=row["bytes"],
+        unit=row["unit"],
+        message=row["message"],
+        facts=None if row["message"] is not None else _facts(row, disassemble),
+    )
+
+
+def _facts(row: RowAnswer, disassemble: Callable[[Path], Disassemble | None]) -> KernelFacts | None:
+    """What was compiled of the kernel in the directory of its row."""
+    directory = Path(row["directory"])
+    try:
+        entries = open_cache(directory).entries
+    except CacheError:
+        return None
+    own = [entry for entry in entries if entry.stem == row["function"]]
+    return inspect_artifact(own[-1], disassemble(directory)) if own else None
+
+
+def _device_of(answer: DeviceAnswer) -> Device:
+    return Device(
+        date=datetime.now(timezone.utc).date().isoformat(),
+        name=answer["name"],
+        target=parse_target(answer["arch"]),
+        multiprocessors=answer["multiprocessors"],
+        cache_bytes=answer["cache_bytes"],
+        driver=answer["driver"],
+        torch=answer["torch"],
+        triton=answer["triton"],
+    )
+
+
+def _error(kind: str, message: str, remedy: str | None) -> InspectorError:
+    """An error of the other process, as one of this."""
+    made = {"UsageError": UsageError, "CompileError": CompileError}.get(kind, DeviceError)
+    return made(message, remedy)

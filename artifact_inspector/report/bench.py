@@ -1,0 +1,165 @@
+"""Measured kernels beside what the compiler made of them: a row for each kernel and configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement as Width
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.facts import KernelFacts
+from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.report.resources import registers_text
+from artifact_inspector.report.text import phrase_text
+from artifact_inspector.report.waits import load_depths
+from artifact_inspector.report.words import mma_count
+
+__all__ = ["BenchReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchReport:
+    """The table, with what it was measured on above and what went wrong below."""
+
+    bench: Bench
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        device, rows = self.bench.device, self.bench.rows
+        yield Text(_describe_device(device), "bold")
+        yield Text(_describe_peaks(device), "dim")
+        if any(row.config for row in rows):
+            for (kernel, size), found in groupby(rows, key=lambda row: (row.kernel, row.size)):
+                own = list(found)
+                yield Text.assemble("\n", (kernel, "bold"), f"  {size}", _as_written(own))
+                yield _configurations(own, device, console, options)
+        else:
+            yield Text()
+            yield _kernels(rows, device, console, options)
+        yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
+        yield from _failures(rows)
+
+
+_KEY = (
+    "ms: median of a launch, with the L2 cache emptied before it. TFLOP/s, GB/s: of what the result takes "
+    "at least. of peak: the time of what bounds it, at the maker's peak, over the measured one."
+)
+_FACTS = (("verdict", False), ("wait", True), ("MMA", True), ("regs", True), ("bl", True))
+_TIMES = (("ms", True), ("TFLOP/s", True), ("GB/s", True), ("of peak", True), ("result", False))
+_SHORT = {"num_warps": "w", "num_stages": "st"}
+_Column = tuple[tuple[str, bool], Callable[[Measurement], str]]
+"""Heading, whether it is aligned to the right, and what stands in it."""
+
+
+def _describe_device(device: Device) -> str:
+    driver = "" if device.driver is None else f" · driver {device.driver}"
+    versions = f"Triton {device.triton} · torch {device.torch} · {device.date}"
+    return f"{device.name} ({device.target}){driver} · {versions}"
+
+
+def _describe_peaks(device: Device) -> str:
+    peaks = device.peaks
+    if peaks is None:
+        return "no source here says what it can do at most: there is no share of its peak"
+    rates = ", ".join(f"{unit} {rate / 1e12:g}" for unit, rate in peaks.flops.items())
+    return f"at most {peaks.bandwidth / 1e9:g} GB/s; TFLOP/s in {rates} ({peaks.source})"
+
+
+def _as_written(rows: Sequence[Measurement]) -> str:
+    """The order in the source of one kernel."""
+    orders = {next(iter(row.verdicts.values()), "") for row in rows}
+    return f", {' or '.join(sorted(orders))} as written" if orders - {""} else ""
+
+
+def _configurations(
+    rows: Sequence[Measurement], device: Device, console: Console, options: ConsoleOptions
+) -> RenderableType:
+    """One kernel: a column for each thing that its configurations choose."""
+    keys = list(dict.fromkeys(key for row in rows for key in row.config))
+    return _fitting(rows, device, ([_chosen(key) for key in keys],), console, options)
+
+
+def _chosen(key: str) -> _Column:
+    return (_SHORT.get(key, key), True), lambda row: str(row.config.get(key, ""))
+
+
+def _kernels(
+    rows: Sequence[Measurement], device: Device, console: Console, options: ConsoleOptions
+) -> RenderableType:
+    """Kernels in their own configuration; on a narrow terminal without the sizes."""
+    kernel: _Column = (("kernel", False), lambda row: row.kernel)
+    size: _Column = (("size", False), lambda row: row.size)
+    return _fitting(rows, device, ([kernel, size], [kernel]), console, options)
+
+
+def _fitting(
+    rows: Sequence[Measurement],
+    device: Device,
+    choices: Sequence[Sequence[_Column]],
+    console: Console,
+    options: ConsoleOptions,
+) -> RenderableType:
+    """The first of some tables that is no wider than the terminal, else the last.
+
+    Args:
+        choices: columns in front of what the compiler made and the times.
+    """
+    for columns in choices:
+        for padding in (2, 1):
+            table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="dim")
+            for heading, right in (*(heading for heading, _ in columns), *_FACTS, *_TIMES):
+                table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+            for row in rows:
+                chosen = (cell(row) for _, cell in columns)
+                table.add_row(*chosen, *_facts_cells(row.facts), *_time_cells(row, device))
+            if Width.get(console, options.update(width=10**4), table).maximum <= options.max_width:
+                return table
+    return table
+
+
+def _facts_cells(facts: KernelFacts | None) -> list[str | Text]:
+    if facts is None:
+        return ["–"] * 5
+    region, held = facts.principal_region, facts.occupancy
+    return [
+        Text("–", "dim") if region is None else phrase_text(region.phrase),
+        load_depths(facts),
+        mma_count(facts),
+        registers_text(facts),
+        "" if held is None or held.blocks is None else str(held.blocks),
+    ]
+
+
+def _time_cells(row: Measurement, device: Device) -> list[str | Text]:
+    if row.milliseconds is None:
+        return ["–", "", "", "", Text("failed", "bold red")]
+    share = row.share(device.peaks)
+    checked = (
+        Text("not checked", "dim")
+        if row.deviation is None
+        else Text(f"wrong by {row.deviation:.2g}", "bold red")
+        if row.wrong
+        else Text("right")
+    )
+    return [
+        f"{row.milliseconds:.4f}" if row.milliseconds < 1 else f"{row.milliseconds:.3f}",
+        "" if row.flops is None else f"{row.flops / 1e12:.1f}",
+        "" if row.bandwidth is None else f"{row.bandwidth / 1e9:.0f}",
+        "" if share is None else f"{100 * share[1]:.0f}% {share[0]}",
+        checked,
+    ]
+
+
+def _config_text(config: dict[str, object]) -> str:
+    return "".join(f" {name}={value}" for name, value in config.items())
+
+
+def _failures(rows: Sequence[Measurement]) -> Iterable[RenderableType]:
+    for row in rows:
+        if row.message is not None:
+            title = Text(f"\n{row.kernel}{_config_text(row.config)} failed:", "bold red")
+            yield Group(title, Padding(Text(row.message), (0, 0, 0, 2)))

@@ -1,0 +1,56 @@
+"""Measurements made by hand of a saved kernel, and those kept from a real GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from saved import ROOT
+
+from artifact_inspector.cache import open_cache
+from artifact_inspector.inspection import inspect_artifact
+from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.targets import parse_target
+
+MEASURED = ROOT / "docs" / "measurements"
+A_KERNEL = ROOT / "fixtures" / "3.6.0" / "sm_90" / "softmax"
+H200 = Device(
+    date="2026-11-21",
+    name="NVIDIA H200",
+    target=parse_target("sm_90"),
+    multiprocessors=132,
+    cache_bytes=60 << 20,
+    driver="580.0",
+    torch="2.11.0",
+    triton="3.6.0",
+)
+
+
+def a_measurement(**changes: Any) -> Measurement:
+    """A softmax of 512 MiB that reads and writes at half the bandwidth of an H200."""
+    told: dict[str, Any] = {
+        "kernel": "softmax",
+        "size": "131072×1024 fp16",
+        "config": {},
+        "milliseconds": 512 * 2**20 / 2.4e12 * 1e3,
+        "spread": (0.2, 0.3),
+        "deviation": 2e-4,
+        "tolerance": 2e-3,
+        "flop": 5 * 2**27,
+        "bytes": 512 * 2**20,
+        "unit": "fp32",
+        "message": None,
+        "facts": inspect_artifact(open_cache(A_KERNEL).entries[0]),
+    }
+    return Measurement(**{**told, **changes})
+
+
+def a_bench(*rows: Measurement) -> Bench:
+    """Rows measured on an H200."""
+    return Bench(H200, rows or (a_measurement(),))
+
+
+def kept(path: Path) -> Any:
+    """A document of `bench --json` that was kept."""
+    return json.loads(path.read_text(encoding="utf-8"))

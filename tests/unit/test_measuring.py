@@ -1,0 +1,237 @@
+"""Measuring launches a kernel, checks what it wrote, and says of each configuration what became of it."""
+
+import multiprocessing
+import os
+import time
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pytest
+from measured import H200, a_measurement
+
+from artifact_inspector.compiling.reference import Workload
+from artifact_inspector.errors import DeviceError, UsageError
+from artifact_inspector.measuring import _device, measure
+from artifact_inspector.measuring.measure import plan
+from artifact_inspector.peaks import find_peaks
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="What a kernel writes is a tensor.")
+
+MODULE = '''
+import torch
+from types import SimpleNamespace
+from artifact_inspector import Workload
+
+class Kernel:
+    """As Triton's JITFunction is seen from here."""
+    arg_names = ["x"]
+    __name__ = "double"
+
+double = Kernel()
+tuned = SimpleNamespace(
+    fn=double,
+    arg_names=["x"],
+    cache={},
+    configs=[SimpleNamespace(kwargs={"BLOCK": b}, num_warps=4, num_stages=2) for b in (1, 2, 3, 4)],
+)
+x = torch.arange(4.0)
+y = torch.empty(4)
+
+def launch(FACTOR=2, **config):
+    y.copy_(FACTOR * x)
+
+def workload():
+    return Workload(launch, y, lambda: 2 * x, 1e-6, configs=[{"FACTOR": f} for f in (2, 3)], flop=4, bytes=32)
+
+def lazy_workload():
+    return lambda: y[:2].copy_(2 * x[:2])
+
+def forgetful():
+    return Workload(lambda: y[:3].copy_(2 * x[:3]), y, lambda: 2 * x)
+
+def adding():
+    return dict(launch=lambda: y.add_(2 * x), result=y, expected=lambda: 2 * x, adds=True)
+
+def failing():
+    def launch(): raise RuntimeError("out of resource: shared memory\\n\\na long story")
+    return Workload(launch)
+
+def tuned_workload():
+    return Workload(lambda: y.copy_(len(tuned.configs) * x), y, lambda: x)
+'''
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    return tmp_path / "mine.py"
+
+
+def rows(file, kernel="double", **options):
+    (job,) = plan([f"{file}:{kernel}"], file.parent / "out", **options)
+    cache = os.environ.get("TRITON_CACHE_DIR")
+    try:
+        return list(_device.measure_rows(job, lambda launch, milliseconds: (2.0, 1.9, 2.1)))
+    finally:
+        if cache is None:
+            os.environ.pop("TRITON_CACHE_DIR", None)
+        else:
+            os.environ["TRITON_CACHE_DIR"] = cache
+
+
+@needs_torch
+def test_a_right_result_has_a_time_and_next_to_no_deviation(file):
+    (row,) = rows(file)
+    assert (row["milliseconds"], row["spread"]) == (2.0, (1.9, 2.1))
+    assert (row["deviation"], row["message"], row["config"]) == (0.0, None, {})
+    assert (row["function"], row["flop"], row["bytes"]) == ("double", 4, 32)
+
+
+@needs_torch
+def test_every_configuration_is_a_row_with_a_cache_directory_of_its_own(file):
+    right, wrong = rows(file, configs="all")
+    assert (right["config"], right["deviation"]) == ({"FACTOR": 2}, 0.0)
+    assert (wrong["config"], wrong["deviation"]) == ({"FACTOR": 3}, 0.5)
+    assert right["directory"] != wrong["directory"]
+
+
+@needs_torch
+def test_what_a_kernel_leaves_unwritten_is_no_result_of_the_launch_before(file):
+    # the launch before wrote it all, and right
+    rows(file)
+    (row,) = rows(file, workload="forgetful")
+    assert row["deviation"] == float("inf")
+
+
+@needs_torch
+def test_a_kernel_that_adds_starts_from_zero(file):
+    (row,) = rows(file, workload="adding")
+    assert row["deviation"] == 0.0
+
+
+@needs_torch
+def test_without_an_expected_result_nothing_is_checked(file):
+    (row,) = rows(file, kernel="tuned", workload="lazy_workload")
+    assert (row["deviation"], row["tolerance"], row["milliseconds"]) == (None, None, 2.0)
+
+
+@needs_torch
+def test_a_launch_that_fails_is_a_row_with_the_first_sentence(file):
+    (row,) = rows(file, workload="failing")
+    assert row["milliseconds"] is None
+    assert row["message"] == "RuntimeError: out of resource: shared memory"
+
+
+@needs_torch
+def test_an_autotuner_is_left_with_the_configuration_that_is_measured(file):
+    found = rows(file, kernel="tuned", configs="2")
+    # spread over the four; and each launch saw one configuration, as the result says
+    assert [row["config"]["BLOCK"] for row in found] == [1, 3]
+    assert [row["deviation"] for row in found] == [0.0, 0.0]
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("kernel", "options", "said"),
+    [
+        ("nothing", {}, "has no kernel 'nothing'"),
+        ("x", {}, "has no kernel 'x'"),
+        ("double", {"workload": "nowhere"}, r"has no function nowhere\(\)"),
+        ("double", {"workload": "launch"}, "gives a NoneType, no Workload"),
+        ("double", {"workload": "failing", "configs": "all"}, "no configurations to compare"),
+    ],
+)
+def test_what_a_file_lacks_is_named(file, kernel, options, said):
+    with pytest.raises(UsageError, match=said):
+        rows(file, kernel=kernel, **options)
+
+
+def test_a_mapping_with_a_wrong_key_is_named():
+    module = SimpleNamespace(__file__="m.py", workload=lambda: {"launch": print, "flops": 1})
+    with pytest.raises(UsageError, match="flops"):
+        _device.find_workload(module, "k", None)
+
+
+def test_the_workload_named_after_the_kernel_comes_first():
+    own, general = Workload(print), Workload(len)
+    module = SimpleNamespace(__file__="m.py", workload=lambda: general, k_workload=lambda: own)
+    assert _device.find_workload(module, "k", None) is own
+    assert _device.find_workload(module, "other", None) is general
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "said"),
+    [
+        (["gemm"], {}, "no reference kernel 'gemm'"),
+        (["nowhere.py:k"], {}, r"no file nowhere\.py"),
+        (["mine.py"], {}, "names a file and no kernel"),
+        (["softmax"], {"configs": "some"}, "takes `all` or a number"),
+        (["softmax"], {"configs": "0"}, "takes `all` or a number"),
+        (["softmax"], {"workload": "w"}, r"is for a FILE\.py:KERNEL"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_before_anything_runs(words, options, said, tmp_path):
+    with pytest.raises(UsageError, match=said):
+        plan(words, tmp_path, **options)
+
+
+def test_every_reference_kernel_is_planned_by_default(tmp_path):
+    from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+
+    assert [job["kernel"] for job in plan([], tmp_path)] == list(REFERENCE_KERNELS)
+
+
+def test_without_a_gpu_the_error_says_what_is_missing(tmp_path):
+    if find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            pytest.skip("There is a GPU here.")
+    with pytest.raises(DeviceError, match=r"no GPU here|Nothing can be launched here"):
+        measure.measure(plan(["softmax"], tmp_path))
+
+
+def _die(job, answers):
+    answers.send({"kind": "device"})
+    os._exit(9)
+
+
+def _hang(job, answers):
+    answers.send({"kind": "device"})
+    time.sleep(60)
+
+
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="Only a forked child sees it."
+)
+@pytest.mark.parametrize(("serve", "said"), [(_die, "ended with 9"), (_hang, "took longer than 0.5 s")])
+def test_a_process_that_dies_or_hangs_costs_its_own_row(serve, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(_device, "serve", serve)
+    (job,) = plan(["softmax"], tmp_path)
+    _, row = measure._answers(multiprocessing.get_context("fork"), job, 0.5)
+    assert said in row["message"]
+    assert row["milliseconds"] is None
+
+
+def test_the_share_is_that_of_what_takes_longer_at_its_peak():
+    bound, share = a_measurement().share(H200.peaks)
+    assert (bound, round(share, 3)) == ("memory", 0.5)
+    product = a_measurement(
+        flop=2 * 8192**3, bytes=3 * 2 * 8192**2, unit="fp16", milliseconds=2 * 8192**3 / 989.5e9
+    )
+    bound, share = product.share(H200.peaks)
+    assert (bound, round(share, 3)) == ("fp16", 1.0)
+    assert product.flops == pytest.approx(989.5e12)
+
+
+def test_no_share_without_a_time_a_cost_or_a_known_device():
+    assert a_measurement(milliseconds=None).share(H200.peaks) is None
+    assert a_measurement(flop=None, bytes=None).share(H200.peaks) is None
+    assert a_measurement().share(find_peaks("A GPU of tomorrow")) is None
+
+
+@pytest.mark.parametrize("deviation", [3e-3, float("inf"), float("nan")])
+def test_a_deviation_beyond_the_tolerance_is_wrong(deviation):
+    assert a_measurement(deviation=deviation).wrong
+    assert not a_measurement(deviation=2e-3).wrong
+    assert not a_measurement(deviation=None).wrong
