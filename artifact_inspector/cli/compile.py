@@ -90,6 +90,10 @@ def compile(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", metavar="N", help="Compiles at a time; one per processor.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", metavar="ADDRESS", help="Compile on the workers of this Dask scheduler."),
+    ] = None,
     out: Out = OUT,
     json: Json = False,
     verbose: Annotated[
@@ -105,7 +109,7 @@ def compile(
         requests = _requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:
             raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
-        rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [])
+        rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [], scheduler)
         if json:
             write(as_text(compiled_document(rows), sys.stdout.encoding), sys.stdout)
         else:
@@ -129,7 +133,7 @@ def demo(
         from artifact_inspector.report.compiled import refusals
         from artifact_inspector.report.console import show
 
-        rows = _compile(_requests(DEMO_KERNELS), target or DEMO_TARGETS, out, None, [])
+        rows = _compile(_requests(DEMO_KERNELS), target or DEMO_TARGETS, out, None, [], None)
         report(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)
@@ -192,6 +196,7 @@ def _compile(
     out: Path,
     jobs: int | None,
     tritons: Sequence[str],
+    scheduler: str | None,
 ) -> Sequence[CompileResult]:
     from artifact_inspector.compiling import compile_kernels
     from artifact_inspector.report.console import write
@@ -212,6 +217,7 @@ def _compile(
             out,
             tritons=[version.strip() for text in tritons for version in text.split(",") if version.strip()],
             workers=jobs,
+            scheduler=scheduler,
             notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
             progress=lambda row: advance(f"{row.kernel} {row.target}"),
             planned=planned,

@@ -7,6 +7,7 @@ each ask a kernel for some targets:
     targets      as `parse_target` reads them
     out          the Triton cache to fill
     environment  variables for these compiles alone
+    look         true to compile nothing: what is not in the cache is a row with `pending`
 
 and writes lines of JSON: `{"reading": ask}` before it imports the file of one, `{"jobs": how many there
 are}`, then one for each job as it ends. What is in the cache already is found by its key, with no child.

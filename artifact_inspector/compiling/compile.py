@@ -13,6 +13,7 @@ from artifact_inspector.compiling.environments import cache_directory, find_inte
 from artifact_inspector.compiling.manifest import record
 from artifact_inspector.compiling.process import answers, this_interpreter
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.compiling.remote import remote_answers
 from artifact_inspector.compiling.request import KernelRequest, place_of
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.targets import KNOWN_TARGETS, Target, parse_target
@@ -63,6 +64,7 @@ def compile_kernels(
     *,
     tritons: Iterable[str] = (),
     workers: int | None = None,
+    scheduler: str | None = None,
     progress: Callable[[CompileResult], None] | None = None,
     planned: Callable[[int], None] | None = None,
     notice: Callable[[str], None] = lambda sentence: None,
@@ -81,6 +83,7 @@ def compile_kernels(
         tritons: versions of Triton to compile with, each in an environment of its own that is made where
             there is none: `3.2.0`, or `3.2.0=PYTHON` for one that has it. None means the one installed here.
         workers: compiles at a time; as many as there are processors.
+        scheduler: the address of a Dask scheduler, whose workers compile instead.
         progress: called with each result when it is there.
         planned: called with the number of results when it is known.
         notice: called with a sentence before an environment is made, which takes a minute.
@@ -120,13 +123,17 @@ def compile_kernels(
                     raise
                 rows = _refused(asks, versions[run][0], error)
             else:
-                rows = answers(
-                    interpreter,
-                    asks,
-                    workers=workers or processors(),
-                    time_limit=time_limit,
-                    planned=counted,
-                )
+                if scheduler is not None:
+                    version = versions[run] if versions else None
+                    rows = remote_answers(scheduler, version, asks, time_limit=time_limit, planned=counted)
+                else:
+                    rows = answers(
+                        interpreter,
+                        asks,
+                        workers=workers or processors(),
+                        time_limit=time_limit,
+                        planned=counted,
+                    )
             for row in rows:
                 result = _result(row, requests[row["ask"]].place)
                 found.append(((run, row["ask"], row["index"]), result))

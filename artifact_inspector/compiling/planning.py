@@ -129,6 +129,8 @@ def _work(
         if entry_metadata(out / key) is not None:
             found = {"seconds": 0.0, "cached": True, "directory": str(out / key), "message": None}
             return {**label, **found, "remedy": None, "kind": None, "details": None}
+    if ask.get("look"):
+        return {**label, "pending": True}
     fill = partial(_compile, kernel, arguments, options, target, environment)
     return Work(label, f"{out}\n{key or (ask['place'], label, environment)}", out, fill)
 

@@ -1,0 +1,131 @@
+"""The same jobs on other machines: a Dask scheduler hands them out, and the entries come back.
+
+Every machine needs this package, the Triton that is asked for, and the kernels' files under the same paths,
+as Dask itself needs them. The cache directory is the caller's alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.environments import find_interpreter
+from artifact_inspector.compiling.process import answers, this_interpreter
+from artifact_inspector.compiling.publishing import publish, staging_directory
+from artifact_inspector.errors import CompileError
+
+__all__ = ["remote_answers"]
+
+CHUNKS_PER_THREAD = 4
+"""Few enough that Triton is not loaded for every job, enough that all threads end together."""
+
+Files = Mapping[str, bytes]
+
+
+def remote_answers(
+    scheduler: str,
+    version: tuple[str, Path | None] | None,
+    asks: Sequence[Mapping[str, Any]],
+    *,
+    time_limit: float,
+    planned: Callable[[int], None] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of some asks, as `answers` gives them, compiled by the workers of a Dask scheduler.
+
+    What the cache has, and what is refused before a compile, is found here.
+
+    Args:
+        scheduler: its address, `tcp://host:8786`.
+        version: of Triton, and the Python that has it on every machine if one is given; None for the
+            one installed there.
+        asks: as `_worker` reads them.
+        time_limit: seconds that one compile may take.
+        planned: called with the number of rows when it is known.
+
+    Raises:
+        CompileError: Dask is not installed, or the scheduler does not answer.
+    """
+    interpreter = this_interpreter() if version is None else find_interpreter(*version)
+    pending: dict[tuple[int, str], dict[str | None, int]] = {}
+    looked_up = answers(
+        interpreter,
+        [{**ask, "look": True} for ask in asks],
+        workers=1,
+        time_limit=time_limit,
+        planned=planned,
+    )
+    for row in looked_up:
+        if row.get("pending"):
+            pending.setdefault((row["ask"], row["target"]), {})[row["config"]] = row["index"]
+        else:
+            yield row
+    if not pending:
+        return
+    jobs = [(number, {**asks[number], "targets": [target]}) for number, target in pending]
+    client, as_completed = _connect(scheduler)
+    futures: list[Any] = []
+    try:
+        threads = sum(client.nthreads().values()) or 1
+        size = max(1, -(-len(jobs) // (threads * CHUNKS_PER_THREAD)))
+        chunks = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+        futures = [client.submit(_compile_there, chunk, version, time_limit, pure=False) for chunk in chunks]
+        for future in as_completed(futures):
+            for number, row, files in future.result():
+                index = pending[number, row["target"]].get(row.get("config"))
+                if index is not None:  # else another configuration, which the cache has
+                    yield {**row, "ask": number, "index": index, **_kept(row, files, asks[number]["out"])}
+    finally:
+        client.cancel(futures)
+        client.close()
+
+
+def _connect(scheduler: str) -> tuple[Any, Any]:
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise CompileError(
+            "Dask is not installed.", "Install it: pip install 'artifact-inspector[dask]'."
+        ) from None
+    try:
+        connect: Any = Client  # the library has no types for it
+        return connect(scheduler, timeout=10), as_completed
+    except (OSError, ValueError) as error:
+        raise CompileError(
+            f"No Dask scheduler answers at {scheduler}: {error}.",
+            "Start one with `dask scheduler`, and `dask worker` on each machine.",
+        ) from error
+
+
+def _compile_there(
+    jobs: Sequence[tuple[int, Mapping[str, Any]]], version: tuple[str, Path | None] | None, time_limit: float
+) -> list[tuple[int, dict[str, Any], Files]]:
+    """Runs on a Dask worker, in one of its threads: compiles into a directory of its own, one at a time."""
+    interpreter = this_interpreter() if version is None else find_interpreter(*version)
+    numbers = [number for number, _ in jobs]
+    with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as out:
+        asks = [{**ask, "out": out} for _, ask in jobs]
+        found: list[tuple[int, dict[str, Any], Files]] = []
+        for row in answers(interpreter, asks, workers=1, time_limit=time_limit):
+            directory = row.get("directory")
+            files = {}
+            if directory is not None:
+                files = {path.name: path.read_bytes() for path in Path(directory).iterdir() if path.is_file()}
+            found.append((numbers[row["ask"]], row, files))
+    return found
+
+
+def _kept(row: Mapping[str, Any], files: Files, out: str) -> dict[str, Any]:
+    """Write the files of an entry into the cache; what its row says of the place."""
+    if row.get("directory") is None:
+        return {}
+    name = Path(row["directory"]).name
+    staging = staging_directory(Path(out))
+    (staging / name).mkdir()
+    for file, content in files.items():
+        (staging / name / file).write_bytes(content)
+    directory = publish(staging, name, Path(out))
+    (staging / name).rmdir()
+    staging.rmdir()
+    return {"directory": str(directory)}

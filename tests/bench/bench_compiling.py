@@ -1,0 +1,42 @@
+"""Compiling a sweep: what a second worker brings, and what a second run costs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, compile_kernels
+from artifact_inspector.compiling.compile import processors
+
+pytest.importorskip("triton")
+
+TARGETS = (
+    *("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"),
+    *("gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1200"),
+)
+EIGHT = tuple(KernelRequest(name) for name in list(REFERENCE_KERNELS)[:8])
+
+
+def seconds(out: Path, targets: tuple[str, ...], workers: int) -> float:
+    started = time.perf_counter()
+    rows = compile_kernels(EIGHT, targets, out, workers=workers)
+    assert [row.message for row in rows if row.directory is None] == []
+    return time.perf_counter() - started
+
+
+def bench_two_workers_against_one(tmp_path: Path) -> None:
+    if processors() < 2:
+        pytest.skip("There is one processor.")
+    targets = ("sm_80", "sm_90", "gfx942", "gfx1100")
+    one, two = (seconds(tmp_path / str(workers), targets, workers) for workers in (1, 2))
+    print(f"one worker {one:.1f} s, two {two:.1f} s: ×{one / two:.2f}")
+    assert one / two >= 1.7
+
+
+def bench_eight_kernels_for_fifteen_targets_and_once_more(tmp_path: Path) -> None:
+    first = seconds(tmp_path, TARGETS, processors())
+    second = seconds(tmp_path, TARGETS, processors())
+    print(f"120 compiles {first:.1f} s, all cached {second:.1f} s")
+    assert second < 3
