@@ -17,12 +17,13 @@ from artifact_inspector.compiling.captured import (
     find_kernels,
     find_notes,
 )
-from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS, CompileResult
+from artifact_inspector.compiling.manifest import record
 from artifact_inspector.compiling.process import this_interpreter
 from artifact_inspector.errors import UsageError
 from artifact_inspector.targets import Target, parse_target
 
-__all__ = ["CONFIGS", "OUT", "Captured", "capture", "checked_directory"]
+__all__ = ["CONFIGS", "OUT", "Captured", "capture", "checked_directory", "manifest_rows"]
 
 CONFIGS = 3
 """Configurations of an autotuned kernel that are compiled unless more are asked for."""
@@ -91,6 +92,7 @@ def capture(
                 recorder.finish()
                 found.extend(find_kernels(events))
                 found.notes.extend(find_notes(events))
+                record(directory, manifest_rows(found))
     finally:
         _active.release()
 
@@ -130,3 +132,22 @@ def checked_directory(targets: Sequence[Target], out: Path, configs: int | None)
     except OSError as error:
         raise UsageError(f"Cannot write to {out}: {error.strerror}.", "Name another directory.") from error
     return out.resolve()
+
+
+def manifest_rows(kernels: Iterable[CapturedKernel]) -> list[CompileResult]:
+    """What was captured as the manifest of the cache has it: as if each had been asked for by signature."""
+    return [
+        CompileResult(
+            kernel=kernel.name,
+            target=kernel.target,
+            seconds=kernel.seconds,
+            directory=kernel.directory,
+            message=kernel.message,
+            place=f"captured at {kernel.compiled_for.line}",
+            cached=kernel.directory is not None and not kernel.seconds,
+            types=tuple(kernel.signature.values()),
+            constants=kernel.constexprs,
+            options=kernel.options,
+        )
+        for kernel in kernels
+    ]

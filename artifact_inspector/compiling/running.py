@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +21,9 @@ from artifact_inspector.compiling.captured import (
     find_kernels,
     find_notes,
 )
-from artifact_inspector.compiling.capturing import CONFIGS, OUT, checked_directory
+from artifact_inspector.compiling.capturing import CONFIGS, OUT, checked_directory, manifest_rows
 from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.manifest import record
 from artifact_inspector.compiling.process import this_interpreter
 from artifact_inspector.errors import UsageError
 from artifact_inspector.targets import Target, parse_target
@@ -59,7 +60,6 @@ def capture_program(
     *,
     configs: int | None = CONFIGS,
     time_limit: float = TIME_LIMIT_SECONDS,
-    progress: Callable[[int, str], None] | None = None,
 ) -> list[ProgramRun]:
     """Run a program once for each target, with no GPU, and take every kernel that it would launch.
 
@@ -72,7 +72,6 @@ def capture_program(
         out: the Triton cache to fill.
         configs: configurations to compile of an autotuned kernel, spread out; None for all.
         time_limit: seconds that one compile may take.
-        progress: called now and then with the number of kernels until now and the last one's name.
 
     Raises:
         UsageError: no command, one that cannot be started, no target or an unknown one.
@@ -98,11 +97,9 @@ def capture_program(
                 running[-1].start()
             time.sleep(POLL_SECONDS)
             running = [one for one in running if one.status is None]
-            if progress is not None:
-                compiled = [event for one in runs for event in one.events() if event["event"] == "compiled"]
-                if compiled:
-                    progress(len(compiled), f"{compiled[-1]['name']} {compiled[-1]['target']}")
-        return [one.result() for one in runs]
+        results = [one.result() for one in runs]
+        record(directory, manifest_rows(kernel for run in results for kernel in run.kernels))
+        return results
     finally:
         for one in runs:
             one.end()

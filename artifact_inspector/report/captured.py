@@ -112,10 +112,14 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"{done} of {len(kernels)} kernels captured for {targets} into {out}", "bold"), "", table
     ]  # fmt: skip
+    refused: dict[str, list[str]] = {}
     for kernel in kernels:
         if kernel.message is not None:
-            parts.append(Text(f"\n{kernel.name} for {kernel.target} was refused:", "bold red"))
-            parts.append(Padding(Text(kernel.message), (0, 0, 0, 2)))
+            refused.setdefault(kernel.message, []).append(f"{kernel.name} for {kernel.target}")
+    for message, names in refused.items():
+        whose = f"{', '.join(dict.fromkeys(names))} {'was' if len(set(names)) == 1 else 'were'} refused:"
+        parts.append(Text(f"\n{whose}", "bold red"))
+        parts.append(Padding(Text(message), (0, 0, 0, 2)))
     short = list(dict.fromkeys(f"{k.name} for {k.target} {k.shortage}" for k in kernels if k.shortage))
     if short:
         parts.append(Text("\nToo big to be launched, though compiled:", "bold"))

@@ -20,6 +20,7 @@ from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling import capture, capture_program
 from artifact_inspector.compiling.captured import Recorder, find_kernels, find_notes
 from artifact_inspector.compiling.devices import device_of
+from artifact_inspector.compiling.manifest import read_manifest
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.inspection import inspect_cache
 from artifact_inspector.targets import KNOWN_TARGETS, parse_target
@@ -95,6 +96,11 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
         (launch,) = odd.launches
         assert (launch.grid, launch.times) == ((8, 1, 1), 3)
         assert launch.place == launch.caller == f"script.py:{line_of('scale[(')}"
+    rows = read_manifest(tmp_path / "out")
+    assert [(row["kernel"], row["target"]) for row in rows] == [("scale", "sm_80")] * 2 + [
+        ("scale", "gfx942")
+    ] * 2
+    assert {row["directory"] for row in rows} == {k.directory.name for run in runs for k in run.kernels}
     cache = open_cache(tmp_path / "out")
     assert not cache.problems
     assert {entry.hash for entry in cache.entries} == {kernel.hash for run in runs for kernel in run.kernels}
