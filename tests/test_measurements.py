@@ -87,6 +87,11 @@ def test_what_the_page_says_of_the_order_holds() -> None:
     plain = [ratio(pair) for pair in found if not spills(pair)]
     assert min(plain) < 0.995
     assert 1.1 < max(plain) < 1.15
+    # far from the bandwidth it matters little
+    far = [ratio(pair) for pair in found if max(row["share"] for row in pair) < 0.56 and not spills(pair)]
+    assert len(far) > 10
+    assert all(0.97 < one < 1.065 for one in far)
+    assert sum(one > 1.03 for one in far) == 2
 
 
 def spills(pair: tuple[Row, Row]) -> bool:
