@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section, SymbolTableSection
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-__all__ = ["Binary", "Cubin", "Hsaco", "StackAccess", "read_cubin", "read_hsaco"]
+__all__ = ["Binary", "Cubin", "Hsaco", "StackAccess", "read_cubin", "read_hsaco", "read_loaded"]
 
 
 class StackAccess(NamedTuple):
@@ -107,6 +108,27 @@ def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
         return _hsaco(_open(data, "hsaco", EM_AMDGPU), data, kernel)
     except _FAULTS as fault:
         raise CacheError("The hsaco is damaged.", _REMEDY) from fault
+
+
+def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
+    """The sections of a cubin or hsaco that a GPU is given, and what they ask of it: name → content.
+
+    Two binaries that are the same in these run the same code; lines, symbols and how they were made may
+    differ.
+
+    Raises:
+        CacheError: the content is no such file, or damaged.
+    """
+    try:
+        elf = _open(data, suffix, EM_CUDA if suffix == "cubin" else EM_AMDGPU)
+        return {
+            section.name: section["sh_size"].to_bytes(8, "little")
+            + (b"" if section["sh_type"] == "SHT_NOBITS" else _content(section, data))
+            for section in elf.iter_sections()
+            if section["sh_flags"] & SH_FLAGS.SHF_ALLOC or section.name.startswith(".nv.info")
+        }
+    except _FAULTS as fault:
+        raise CacheError(f"The {suffix} is damaged.", _REMEDY) from fault
 
 
 def _open(data: bytes, kind: str, machine: int) -> ELFFile:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
+from artifact_inspector.binaries import read_loaded
 from artifact_inspector.cache import BINARIES, Artifact, Problem, read_stage
 from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.comparison.matching import (
@@ -22,7 +23,7 @@ from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.summary import CATEGORIES
+from artifact_inspector.summary import CATEGORIES, STEPS, step_of
 
 __all__ = ["GATES", "Change", "Corpus", "Degree", "Sides", "compare_corpora", "parse_gates"]
 
@@ -31,13 +32,15 @@ class Degree(Enum):
     """How much a kernel changed."""
 
     IDENTICAL = "identical"
-    """Every text and binary is the same to the byte."""
+    """Every text and binary that both have is the same to the byte."""
     BENIGN = "benign"
     """Names, line numbers, numbering of registers or metadata: the same program."""
     CODE = "code"
-    """The text differs in more than that, and no fact does."""
+    """Texts or binaries differ in more than that, and no fact does."""
     CHANGED = "changed"
     """Facts differ."""
+    UNKNOWN = "unknown"
+    """No file of one has its like in the other, and no fact that both tell differs."""
 
 
 GATES = (*CATEGORIES, "code", "gone", "new", "any")
@@ -59,6 +62,20 @@ class Change:
     """None also where one side is a record of facts."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Region by its name → its line in the source, on the right."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be compared."""
+        return self.lacking if self.pair is None else self.pair.notes
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Kinds of files that one side alone has; nothing where one side is a record of facts."""
+        ours, theirs = _kinds(self.left.artifact), _kinds(self.right.artifact)
+        if not ours or not theirs:
+            return ()
+        lacks = (("left", theirs.keys() - ours.keys()), ("right", ours.keys() - theirs.keys()))
+        return tuple(f"the {side} one has no {', '.join(sorted(kinds))}" for side, kinds in lacks if kinds)
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
@@ -83,7 +100,8 @@ class Change:
         """Sorts the worst first."""
         if self.degree is Degree.CHANGED:
             return (0, *(CATEGORIES.index(name) for name in self.categories))
-        return (1 + (Degree.CODE, Degree.BENIGN, Degree.IDENTICAL).index(self.degree),)
+        rest = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
+        return (1 + rest.index(self.degree),)
 
 
 class Sides(NamedTuple):
@@ -190,33 +208,77 @@ def _compare(
 ) -> Change:
     differences = find_differences(one, other)
     degree = _degree(one.artifact, other.artifact)
-    if degree is not Degree.CODE and not always:
+    if degree in (Degree.IDENTICAL, Degree.BENIGN) and not always:
         return Change(one, other, degree, differences, (), None)
-    pair = compare_kernels(inspect(one.artifact), inspect(other.artifact))
+    pair = _compare_alike(one.artifact, other.artifact, inspect)
     changed = any(fact.differs for fact in pair.facts)
     return Change(one, other, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
 
 
+def _compare_alike(one: Artifact, other: Artifact, inspect: Callable[[Artifact], KernelFacts]) -> Pair:
+    """Compare two kernels by the stages that both have.
+
+    A stage tells what later ones are measured by: with one that the other lacks, a kernel is told by another
+    measure.
+    """
+    found = inspect(one), inspect(other)
+    here, there = ({step_of(stage) for stage in kernel.stages} for kernel in found)
+    both = here & there
+    if not both or here == there:
+        return compare_kernels(*found)
+    ours, theirs = (_limited(kernel, both, inspect) for kernel in found)
+    lacking = tuple(
+        f"the {side} one has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
+        for side, lacks in (("left", there - here), ("right", here - there))
+        if lacks
+    )
+    pair = compare_kernels(ours, theirs)
+    return replace(pair, notes=(*lacking, *pair.notes))
+
+
+def _limited(
+    kernel: KernelFacts, steps: Collection[str], inspect: Callable[[Artifact], KernelFacts]
+) -> KernelFacts:
+    beyond = {stage.value for stage in kernel.stages if step_of(stage) not in steps}
+    files = {suffix: path for suffix, path in kernel.artifact.files.items() if suffix not in beyond}
+    return (
+        kernel if len(files) == len(kernel.artifact.files) else inspect(replace(kernel.artifact, files=files))
+    )
+
+
 def _degree(one: Artifact, other: Artifact) -> Degree:
-    """By the texts alone: identical, benign, or more than that."""
-    stages = [stage for stage in Stage if stage.value in one.files or stage.value in other.files]
-    if any(stage.value not in one.files or stage.value not in other.files for stage in stages):
+    """By the files that both have; PTX and AMDGCN are two files of one kind."""
+    ours, theirs = _kinds(one), _kinds(other)
+    both = [kind for kind in ours if kind in theirs]
+    if not both:
+        return Degree.UNKNOWN
+    if (None not in (one.shared_bytes, other.shared_bytes) and one.shared_bytes != other.shared_bytes) or any(
+        ours[kind] != theirs[kind] for kind in both
+    ):
         return Degree.CODE
-    binaries = [suffix for suffix in BINARIES if suffix in one.files and suffix in other.files]
     try:
-        same = all(
-            one.files[suffix].read_bytes() == other.files[suffix].read_bytes()
-            for suffix in (*(stage.value for stage in stages), *binaries)
-        )
-        if same and one.shared_bytes == other.shared_bytes:
+        unlike = [
+            suffix
+            for suffix in (ours[kind] for kind in both)
+            if one.files[suffix].read_bytes() != other.files[suffix].read_bytes()
+        ]
+        if not unlike:
             return Degree.IDENTICAL
-        if not stages:
-            return Degree.CODE
-        texts = (
-            [canonical(read_stage(artifact, stage.value).source.text, stage) for artifact in (one, other)]
-            for stage in stages
-        )
-        alike = all(ours == theirs for ours, theirs in texts)
+        alike = all(_program(one, suffix) == _program(other, suffix) for suffix in unlike)
     except (OSError, CacheError):
         return Degree.CODE  # whoever reads it next says what is wrong
-    return Degree.BENIGN if alike and one.shared_bytes == other.shared_bytes else Degree.CODE
+    return Degree.BENIGN if alike else Degree.CODE
+
+
+def _kinds(artifact: Artifact) -> dict[str, str]:
+    """What an artifact has to compare: kind of file → suffix."""
+    texts = {step_of(stage): stage.value for stage in Stage if stage.value in artifact.files}
+    binary = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
+    return texts if binary is None else texts | {"binary": binary}
+
+
+def _program(artifact: Artifact, suffix: str) -> object:
+    """A file without names, places and numbering."""
+    if suffix in BINARIES:
+        return read_loaded(artifact.files[suffix].read_bytes(), suffix)
+    return canonical(read_stage(artifact, suffix).source.text, Stage(suffix))

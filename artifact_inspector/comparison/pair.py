@@ -226,6 +226,9 @@ def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> 
         )
     elif values[0] != values[1]:
         state = State.DIFFERENT
+        if row.category == "findings" and bool(left.options) != bool(right.options):
+            lacking = "right" if left.options else "left"
+            state, why = State.NOT_COMPARED, f"the {lacking} one has no metadata"
     return FactPair(row.key, row.category, row.label, row.unit, row.region, *values, state, why)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,12 +25,16 @@ __all__ = [
     "describe_fact",
     "describe_gates",
     "describe_lonely",
+    "describe_uncompared",
     "suggest_axes",
     "summary_pieces",
 ]
 
 MOST_CANDIDATES = 12
 MOST_FACTS = 5
+MOST_NOTES = 6
+_TOLD = (Degree.CHANGED, Degree.CODE, Degree.UNKNOWN)
+"""Degrees that are told kernel by kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +54,13 @@ class CorpusReport:
             yield Text(sentence, "dim")
         for sentence in describe_gates(corpus, self.gates):
             yield Text(sentence, "bold yellow")
-        told = [change for change in corpus.changes if change.degree in (Degree.CHANGED, Degree.CODE)]
+        told = [change for change in corpus.changes if change.degree in _TOLD]
         if told:
             yield ""
             yield _table(told)
         for sentence in describe_lonely(corpus):
+            yield Text(f"\n{sentence}", overflow="fold")
+        for sentence in describe_uncompared(corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         if corpus.problems:
             count = len(corpus.problems)
@@ -75,6 +82,7 @@ def summary_pieces(corpus: Corpus) -> list[str]:
         Degree.BENIGN: corpus.sides.benign,
         Degree.CODE: "differ in code, in no fact",
         Degree.CHANGED: "changed",
+        Degree.UNKNOWN: "with nothing in common to compare",
     }
     said += [f"{corpus.count(degree)} {word}" for degree, word in words.items() if corpus.count(degree)]
     matching = corpus.matching
@@ -100,6 +108,17 @@ def describe_lonely(corpus: Corpus) -> Iterator[str]:
             yield f"only {where}\n" + _listed(side)
     for left, right in matching.ambiguous:
         yield f"not compared: {len(left)} {here} fit {len(right)} {there}\n" + _listed((*left, *right))
+
+
+def describe_uncompared(corpus: Corpus) -> Iterator[str]:
+    """Stages that kernels were not compared by, in one paragraph."""
+    counts = Counter(note for change in corpus.changes for note in change.lacking)
+    if counts:
+        lines = [
+            f"  {note} ({count} {plural('kernel', count)})" for note, count in counts.most_common(MOST_NOTES)
+        ]
+        more = len(counts) - MOST_NOTES
+        yield "\n".join(["not compared", *lines, *([f"  and {more} more"] if more > 0 else [])])
 
 
 def describe_candidates(found: Sequence[Candidate]) -> str:
@@ -150,9 +169,15 @@ def _table(changes: Sequence[Change]) -> RenderableType:
         other = _otherwise(change.differences)
         name = Text(change.left.artifact.display_name, "bold")
         name.append(f"\n{_which(change.left)}" + (f"\n{other}" if other else ""), "dim")
-        what = "\n".join(lines) or "the texts differ in more than names, yet no fact does"
-        table.add_row(name, Text(" ".join(change.categories) or "code"), Text(what))
+        what = "\n".join(lines) or _NOTHING_TO_SAY[change.degree]
+        table.add_row(name, Text(" ".join(change.categories) or change.degree.value), Text(what))
     return table
+
+
+_NOTHING_TO_SAY = {
+    Degree.CODE: "the files differ in more than names, yet no fact does",
+    Degree.UNKNOWN: "no file of one has its like in the other",
+}
 
 
 def _which(candidate: Candidate) -> str:

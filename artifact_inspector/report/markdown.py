@@ -10,6 +10,7 @@ from artifact_inspector.report.corpus import (
     describe_changes_of,
     describe_gates,
     describe_lonely,
+    describe_uncompared,
     summary_pieces,
 )
 from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
@@ -28,13 +29,13 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
     if corpus.by_category:
         lines += [" · ".join(f"{name} {count}" for name, count in corpus.by_category.items()), ""]
     lines += [f"⚠ {sentence}" for sentence in describe_gates(corpus, gates)]
-    told = [change for change in corpus.changes if change.degree in (Degree.CHANGED, Degree.CODE)]
+    told = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]
     if told:
         lines += ["", "| kernel | target | changed | what |", "|---|---|---|---|"]
         lines += [_row(change) for change in told[:MOST_KERNELS]]
         if len(told) > MOST_KERNELS:
             lines.append(f"| … | | | and {len(told) - MOST_KERNELS} more |")
-    for sentence in describe_lonely(corpus):
+    for sentence in (*describe_lonely(corpus), *describe_uncompared(corpus)):
         head, _, rest = sentence.partition("\n")
         lines += ["", f"<details><summary>{head}</summary>", "", "```", rest, "```", "</details>"]
     return _bounded(lines)
@@ -78,7 +79,7 @@ def _row(change: Change) -> str:
     artifact = change.left.artifact
     name = f"`{artifact.display_name}` {artifact.hash[:8]}"
     what = "<br>".join(_cell(sentence) for sentence in [*said[:MOST_FACTS], *more])
-    categories = " ".join(change.categories) or "code"
+    categories = " ".join(change.categories) or change.degree.value
     return f"| {_cell(name)} | {_cell(change.left.target or '?')} | {categories} | {what} |"
 
 

@@ -350,7 +350,7 @@ def change(found: Change) -> ChangeJson:
         "differences": [_difference(one) for one in found.differences],
         "parting": None if parting is None else _parting(parting),
         "facts": [_fact(fact) for fact in found.facts],
-        "not_compared": () if found.pair is None else found.pair.notes,
+        "not_compared": found.notes,
     }
 
 
