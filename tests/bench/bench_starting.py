@@ -1,13 +1,16 @@
 """What everybody pays: the help of the command, and the plugin in a pytest that asks for no kernel.
 
-pip install -e '.[test,bench]' && pytest tests/bench/bench_starting.py
+    pip install -e '.[test,bench]' && pytest tests/bench/bench_starting.py
+
+The bounds are on processor time, which on an idle machine is the time that passes: how busy it is with other
+things is not theirs. The table of pytest-benchmark has the time that passed, Python's own start included.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 from statistics import median
 from typing import Any
 
@@ -16,10 +19,15 @@ HELP_SECONDS = 0.3
 ROUNDS = 10
 IMPORT = """
 import pytest, time
-started = time.perf_counter()
+started = time.process_time()
 import artifact_inspector.pytest_plugin
-print(time.perf_counter() - started)
+print(time.process_time() - started)
 """
+
+
+def _of_children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def bench_importing_the_plugin_over_bare_pytest(benchmark: Any) -> None:
@@ -38,11 +46,12 @@ def bench_help(benchmark: Any) -> None:
     seconds = []
 
     def print_it() -> None:
-        started = time.perf_counter()
+        started = _of_children()
         command = [sys.executable, "-m", "artifact_inspector", "--help"]
         answer = subprocess.run(command, capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - started)
+        seconds.append(_of_children() - started)
         assert "Usage: inspect-kernel" in answer.stdout
 
     benchmark.pedantic(print_it, rounds=ROUNDS, warmup_rounds=1)
+    benchmark.extra_info["processor ms"] = round(1000 * median(seconds[1:]), 1)
     assert median(seconds[1:]) < HELP_SECONDS
