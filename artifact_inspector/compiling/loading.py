@@ -208,11 +208,11 @@ def _run_import(where: str, load: Callable[[], T]) -> T:
             f"Install {top} beside Triton: {sys.executable} -m pip install …",
         ) from error
     except (Exception, SystemExit) as error:
+        remedy = f"See the whole error with: python {'' if where.endswith('.py') else '-m '}{where}"
+        if "active driver" in str(error):
+            remedy = "It asks for a GPU when it is imported: `inspect-kernel capture` answers for one."
         raise CompileError(
-            f"{where} does not import: {type(error).__name__}: {error}{_place_of(error)}.",
-            "See the whole error with: python -c 'import runpy; runpy.run_path(…)'."
-            if not where.endswith(".py")
-            else f"See the whole error with: python {where}",
+            f"{where} does not import: {type(error).__name__}: {error}{_place_of(error)}.", remedy
         ) from error
 
 

@@ -282,6 +282,7 @@ def test_a_compile_error_is_its_sentence_and_its_line_without_a_dump(source, tmp
         ("no_such.py:scale", "There is no file", "FILE.py:KERNEL"),
         ("broken.py:scale", "does not import: SyntaxError", "See the whole error"),
         ("needs.py:scale", "does not import: No module named 'no_such_library'", "Install no_such_library"),
+        ("asks.py:scale", "does not import: RuntimeError: 0 active drivers", "inspect-kernel capture"),
         ("exits.py:scale", "does not import: SystemExit: 3", "See the whole error"),
         ("dies.py:scale", "ended the process that imported it", "Check that"),
     ],
@@ -291,6 +292,7 @@ def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(
 ):
     (tmp_path / "broken.py").write_text("def (")
     (tmp_path / "needs.py").write_text("import no_such_library")
+    (tmp_path / "asks.py").write_text("raise RuntimeError('0 active drivers ([]).')")
     (tmp_path / "exits.py").write_text("print('chatter'); raise SystemExit(3)")
     (tmp_path / "dies.py").write_text("import os; os.abort()")
     requests = [KernelRequest(str(tmp_path / place)), KernelRequest("softmax")]
