@@ -51,9 +51,6 @@ def _without_driver() -> None:
     compiler.CompiledKernel = _Unloaded
 
 
-_without_driver()
-
-
 def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
     """The kernel with the arguments of a launch.
 
@@ -100,6 +97,7 @@ def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
     Raises:
         Exception: whatever Triton raises for a kernel or target that it refuses.
     """
+    _without_driver()
     if VERSION < (2, 3):
         compiler.compile(source.function, **_keywords(source, target, options))
         return

@@ -241,7 +241,11 @@ class _Given:
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
     __and__ = __rand__ = __or__ = __ror__ = __pow__ = __neg__ = _unknown
     __int__ = __float__ = __index__ = __len__ = __iter__ = __getitem__ = __call__ = _unknown
-    __getattr__ = _unknown
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python's own questions (`__wrapped__`) are not the heuristic's
+            raise AttributeError(name)
+        raise ValueUnknownError
 
 
 class ValueUnknownError(Exception):
