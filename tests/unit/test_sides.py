@@ -1,0 +1,122 @@
+"""What names a side of a comparison: a cache, a kernel of one, a target, a version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from saved import FIXTURES
+
+from artifact_inspector.cache import Artifact, Cache, open_cache
+from artifact_inspector.comparison.sides import Place, narrow_side, parse_place
+from artifact_inspector.errors import UsageError
+from artifact_inspector.report.selection import choose
+
+EVERY = open_cache(FIXTURES / "3.6.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "directory", "name"),
+    [
+        ("cache", "cache", None),
+        ("some/cache:gemv", "some/cache", "gemv"),
+        ("cache:1c20507", "cache", "1c20507"),
+        ("a:b:gemv", "a:b", "gemv"),
+        ("cache:", "cache:", None),
+        (":gemv", ":gemv", None),
+        ("a:b/c", "a:b/c", None),
+        ("C:\\cache", "C:\\cache", None),
+        ("C:cache", "C:cache", None),
+        ("D:\\cache:gemv", "D:\\cache", "gemv"),
+    ],
+)
+def test_a_name_stands_behind_the_last_colon(text: str, directory: str, name: str | None) -> None:
+    assert parse_place(text) == Place(Path(directory), name)
+
+
+def test_a_directory_that_bears_the_whole_as_its_name_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_place("some:cache") == Place(Path("some"), "cache")
+    (tmp_path / "some:cache").mkdir()
+    assert parse_place("some:cache") == Place(Path("some:cache"), None)
+
+
+def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert parse_place("~/cache:gemv") == Place(tmp_path / "cache", "gemv")
+    (tmp_path / "cache").mkdir()
+    assert parse_place("~/cache") == Place(tmp_path / "cache", None)
+
+
+def narrowed(*selectors: str, name: str | None = None, cache: Cache = EVERY) -> tuple[Artifact, ...]:
+    return narrow_side(cache, Place(Path(), name), selectors, lambda c, word: choose(c, word, []))
+
+
+def test_nothing_said_leaves_all() -> None:
+    assert narrowed() == EVERY.entries
+
+
+def test_a_gpu_is_its_architecture() -> None:
+    assert {str(x.target) for x in narrowed("T4")} == {"sm_75"}
+    assert narrowed("T4") == narrowed("sm_75")
+    assert {str(x.target) for x in narrowed("MI300X")} == {"gfx942"}
+
+
+def test_selectors_are_taken_together() -> None:
+    (only,) = narrowed("sm_80", "softmax")
+    assert "softmax" in only.display_name
+    assert str(only.target) == "sm_80"
+    assert narrowed("softmax", "sm_80") == narrowed("sm_80", name="softmax") == (only,)
+    assert narrowed(only.hash[:12]) == (only,)
+
+
+@pytest.mark.parametrize("word", ["3.6.0", "3.6"])
+def test_a_version_is_that_of_the_caches_kernels(word: str) -> None:
+    assert narrowed(word) == EVERY.entries
+
+
+@pytest.mark.parametrize(
+    ("told", "word", "fits"),
+    [
+        ("3.0/3.1", "3.0.0", True),
+        ("3.0/3.1", "3.1.0", True),
+        ("3.0/3.1", "3.2.0", False),
+        ("3.2", "3.2.0", True),
+        ("3.2", "3.2.1", True),
+        ("3.2.0", "3.2.1", False),
+        ("3.10.0", "3.1", False),
+        ("3.1", "3.10.0", False),
+        ("3.6.0+git1234", "3.6.0", False),
+        (None, "3.2.0", False),
+    ],
+)
+def test_an_older_cache_tells_no_more_than_its_minor_version(told: str | None, word: str, fits: bool) -> None:
+    cache = replace(EVERY, entries=(replace(EVERY.entries[0], triton_version=told),))
+    if fits:
+        assert narrowed(word, cache=cache) == cache.entries
+    else:
+        with pytest.raises(UsageError, match=rf"No kernel here is of Triton {word}\."):
+            narrowed(word, cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "message", "remedy"),
+    [
+        (["2.1.0"], "No kernel here is of Triton 2.1.0.", "There are 3.6.0."),
+        (["V100"], "No kernel here is for sm_70", "sm_75"),
+        (["sm_75", "sm_80"], "No kernel here is for sm_80", "There are sm_75."),
+        (["nonsense"], "nonsense", ""),
+        (["flash_attention", "softmax"], "softmax", ""),
+    ],
+)
+def test_a_side_that_is_left_without_kernels_is_refused_with_what_there_is(
+    selectors: list[str], message: str, remedy: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        narrowed(*selectors)
+    assert message in raised.value.message
+    assert remedy in (raised.value.remedy or "")
