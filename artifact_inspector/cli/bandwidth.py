@@ -23,7 +23,8 @@ def bandwidth(
         float | None, typer.Option("--time", metavar="SECONDS", help="How long one product took.")
     ] = None,
     peak: Annotated[
-        float | None, typer.Option("--peak", metavar="GB/S", help="What the memory can move: 320 for a T4.")
+        str | None,
+        typer.Option("--peak", metavar="GB/S", help="What the memory can move: 320, or a product: T4, H200."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -34,7 +35,8 @@ def bandwidth(
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.traffic import describe_traffic, traffic_document
 
-        for name, value in (("--time", time), ("--peak", peak)):
+        most = None if peak is None else _peak(peak)
+        for name, value in (("--time", time), ("--peak", most)):
             if value is not None and not 0 < value < float("inf"):
                 raise UsageError(f"{name} is {value:g}.", "It must be greater than 0.")
         if peak is not None and time is None:
@@ -42,6 +44,23 @@ def bandwidth(
         types = dtype.split(",")
         traffic = parse_product(product, types)
         if json:
-            write(as_text(traffic_document(traffic, time, peak), sys.stdout.encoding), sys.stdout)
+            write(as_text(traffic_document(traffic, time, most), sys.stdout.encoding), sys.stdout)
         else:
-            write("\n".join(describe_traffic(traffic, types, time, peak)) + "\n", sys.stdout)
+            write("\n".join(describe_traffic(traffic, types, time, most)) + "\n", sys.stdout)
+
+
+def _peak(word: str) -> float:
+    """GB/s of a number, or of a product by its name.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    from artifact_inspector.peaks import find_peaks
+
+    try:
+        return float(word)
+    except ValueError:
+        found = find_peaks(word)
+    if found is None:
+        raise UsageError(f"No peak is known for {word!r}.", "Give it in GB/s: --peak 320.")
+    return found.bandwidth / 1e9

@@ -45,6 +45,12 @@ def test_a_time_gives_the_bandwidth_in_both_units_and_its_share_of_the_peak() ->
     assert "58742784 B ÷ 0.000294 s = 186 GiB/s = 200 GB/s, 62% of 320 GB/s" in said
 
 
+def test_a_peak_may_be_a_product() -> None:
+    assert "62% of 320 GB/s" in run("1x4096@4096x7168", "--time", "0.000294", "--peak", "T4")
+    answer = CliRunner().invoke(cli.app, ["bandwidth", "1x4@4x6", "--time", "1", "--peak", "Voodoo2"])
+    assert answer.exit_code == 2
+
+
 def test_without_a_time_only_bytes_are_told() -> None:
     assert "/s" not in run("1x4096@4096x7168")
     document = json.loads(run("1x4096@4096x7168", "--json"))
