@@ -33,9 +33,10 @@ def parse_place(text: str) -> Place:
         Place(directory=PosixPath('fixtures/3.2.0'), name='gemv')
     """
     whole = Path(text).expanduser()
-    directory, colon, name = text.rpartition(":")
+    directory, _, name = text.rpartition(":")
     # a drive of Windows is no cache, and a name has no separator
-    if whole.is_dir() or not colon or len(directory) < 2 or not name or set(name) & {"/", "\\"}:
+    is_drive = len(directory) == 1 and not Path(directory).is_dir()
+    if whole.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
         return Place(whole, None)
     return Place(Path(directory).expanduser(), name)
 

@@ -44,6 +44,15 @@ def test_a_directory_that_bears_the_whole_as_its_name_is_meant(
     assert parse_place("some:cache") == Place(Path("some:cache"), None)
 
 
+def test_a_letter_is_a_drive_unless_there_is_such_a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_place("a:gemv") == Place(Path("a:gemv"), None)
+    (tmp_path / "a").mkdir()
+    assert parse_place("a:gemv") == Place(Path("a"), "gemv")
+
+
 def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
