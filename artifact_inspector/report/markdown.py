@@ -37,7 +37,8 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
             lines.append(f"| … | | | and {len(told) - MOST_KERNELS} more |")
     for sentence in (*describe_lonely(corpus), *describe_uncompared(corpus)):
         head, _, rest = sentence.partition("\n")
-        lines += ["", f"<details><summary>{head}</summary>", "", "```", rest, "```", "</details>"]
+        # one piece, that no cut may leave open
+        lines += ["", f"<details><summary>{head}</summary>\n\n```\n{rest}\n```\n</details>"]
     return _bounded(lines)
 
 
@@ -88,7 +89,7 @@ def _cell(text: str) -> str:
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    """As many whole lines as fit a comment."""
+    """As many whole pieces as fit a comment."""
     kept, size = [], 0
     for line in lines:
         size += len(line) + 1
