@@ -329,17 +329,21 @@ def _compared(
 
 def _parting(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...]) -> Parting | None:
     agreed: str | None = None
-    for stage in stages:
-        if stage.agree is False:
+    both = {step_of(stage) for stage in left.stages} & {step_of(stage) for stage in right.stages}
+    found = {stage.step: stage for stage in stages}
+    for step in STEPS:
+        stage = found.get(step)
+        agree = step in both if stage is None else stage.agree  # neither has the region: nothing differs
+        if stage is not None and agree is False:
             return Parting(
-                stage.step,
-                _components(agreed, stage.step),
+                step,
+                _components(agreed, step),
                 _words(stage.left),
                 _words(stage.right),
                 _lines(stage.left),
                 _lines(stage.right),
             )
-        agreed = stage.step if stage.agree else agreed
+        agreed = step if agree else agreed
     return None
 
 

@@ -90,6 +90,14 @@ def test_a_compiler_that_clustered_the_loads_of_one_gpu_alone_is_named() -> None
     assert found.right_lines
 
 
+def test_a_loop_that_no_earlier_stage_has_is_the_work_of_the_stage_that_made_it() -> None:
+    found = pair("3.6.0/gfx942/index_load", "3.9.0/gfx942/index_load")
+    (region,) = (one for one in found.regions if one.name == "loop1/2")
+    assert region.parting is not None
+    assert (region.parting.step, region.parting.left) == ("llir", "no such region")
+    assert region.parting.components == ("Triton lowering + LLVM middle end",)
+
+
 def test_a_later_compiler_did_not() -> None:
     (region,) = (
         one for one in pair("3.9.0/sm_75/gemv_splitk", "3.9.0/gfx942/gemv_splitk").regions if one.is_principal
