@@ -219,7 +219,10 @@ def _disjoint(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> frozens
     found = set()
     for axis, of in _OF.items():
         here, there = {of(x) for x in ours}, {of(x) for x in theirs}
-        if here and there and here.isdisjoint(there):
+        apart = here.isdisjoint(there)
+        if here - {None} and there - {None}:  # what neither side knows is nothing in common
+            apart = (here & there) <= {None}
+        if here and there and apart:
             found.add(axis)
     return frozenset(found)
 

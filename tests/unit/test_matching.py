@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,6 @@ def kernel(
 ) -> Artifact:
     """One kernel as its cache entry would have it; without `text` it has no tensor-level IR."""
     metadata: dict[str, object] = {"hash": hash, "name": name, "num_warps": warps, "num_stages": 3}
-    metadata |= {} if version is None else {"triton_version": version}
     if arch is not None:
         metadata["target"] = {"backend": "cuda", "arch": arch, "warp_size": 32}
     contents = {"json": json.dumps(metadata).encode(), "ptx": b".version 8.7\n"}
@@ -59,7 +59,7 @@ def kernel(
         program = text.format(name=name, constant=constant, load=load, store=store, number=number)
         contents["ttir"] = program.encode()
     (artifact,) = hold_files(name, contents).entries
-    return artifact
+    return replace(artifact, triton_version=version)
 
 
 def pairs(found: Matching) -> list[tuple[str, str]]:
@@ -197,6 +197,26 @@ def test_sides_with_no_target_in_common_are_compared_across_targets() -> None:
 
 def test_sides_with_no_version_in_common_are_compared_across_versions() -> None:
     found = match([kernel("a")], [kernel("b", version="3.5.0")])
+    assert pairs(found) == [("a", "b")]
+    assert found.across == {Axis.VERSION}
+
+
+def test_what_is_not_known_on_either_side_is_nothing_in_common() -> None:
+    left = [kernel("a"), kernel("a0", name="other", version=None)]
+    right = [kernel("b", version="3.5.0"), kernel("b0", name="other", version=None)]
+    found = match(left, right)
+    assert pairs(found) == [("a", "b"), ("a0", "b0")]
+    assert found.across == {Axis.VERSION}
+
+
+def test_versions_that_no_side_knows_are_not_compared_across() -> None:
+    found = match([kernel("a", version=None)], [kernel("b", version=None)])
+    assert pairs(found) == [("a", "b")]
+    assert found.across == frozenset()
+
+
+def test_a_kernel_of_a_known_version_is_compared_with_one_of_an_unknown() -> None:
+    found = match([kernel("a", version=None)], [kernel("b")])
     assert pairs(found) == [("a", "b")]
     assert found.across == {Axis.VERSION}
 
