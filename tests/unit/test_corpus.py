@@ -269,6 +269,22 @@ def test_a_file_that_cannot_be_read_costs_its_kernel_alone(tmp_path: Path) -> No
     assert list(degrees.values()).count("identical") == 1
 
 
+def test_the_other_way_round_is_the_mirror_image() -> None:
+    one, other = (
+        compared(FIXTURES / left, FIXTURES / right)
+        for left, right in (("3.2.0", "3.3.1"), ("3.3.1", "3.2.0"))
+    )
+
+    def told(change: Change) -> tuple[object, ...]:
+        facts = {fact.key: {fact.left, fact.right} for fact in change.facts}
+        return change.degree, change.categories, facts
+
+    there = {(x.right.artifact.hash, x.left.artifact.hash): told(x) for x in other.changes}
+    assert {(x.left.artifact.hash, x.right.artifact.hash): told(x) for x in one.changes} == there
+    assert [x.artifact for x in one.matching.left] == [x.artifact for x in other.matching.right]
+    assert one.by_category == other.by_category
+
+
 # -- Markdown --------------------------------------------------------------------------
 
 
