@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def test_a_name_stands_behind_the_last_colon(text: str, directory: str, name: st
     assert parse_place(text) == Place(Path(directory), name)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no colons in names")
 def test_a_directory_that_bears_the_whole_as_its_name_is_meant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
