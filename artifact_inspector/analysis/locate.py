@@ -271,12 +271,12 @@ class _Locator:
         for chain, rounds in owners.items():
             indices = self._computes_at(chain)
             front = [i for i in self._table(chain) if self._is_front(i)]
-            if front:
-                for number in rounds:
-                    located[number].front_computes += front
             shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
             for number, share in zip(rounds, shares, strict=True):
                 located[number].computes += share
+                # Rounds of one line (an unrolled loop of the program) peel as many as they keep inside.
+                peeled = round(len(front) * len(share) / len(indices))
+                located[number].front_computes += front[:peeled]
         for number, item in enumerate(located):
             self._complete(number, item, levels[number], located)
             item.computes = sorted(set(item.computes), key=lambda index: self.position[index])

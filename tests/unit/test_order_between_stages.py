@@ -127,6 +127,15 @@ def test_a_compute_peeled_in_front_takes_one_iteration_off() -> None:
     assert found.phrase == "pipelined(1)"
 
 
+def test_a_peeled_iteration_counts_once_for_every_round_of_a_line_that_the_program_unrolled() -> None:
+    # A convolution on sm_100: its taps (`tl.static_range`) are rounds of one line, all peeled once.
+    taps = [(f"%a{n} = tt.load %p : {P} @1", f"%x{n} = tt.dot %a{n}, %a{n}, %z : {T} @2") for n in range(3)]
+    loads, dots = tuple(load for load, _ in taps), tuple(dot for _, dot in taps)
+    program = tuple(line for tap in taps for line in tap)
+    found = loop(looped(*program), looped(*dots, *loads, before=(*loads, *loads, *dots, *loads)))
+    assert found.phrase == "pipelined(2)"
+
+
 def test_a_loop_is_partly_pipelined_when_one_load_stays_behind() -> None:
     both = f"%x = tt.dot %a, %b, %z : {T} @4"
     found = loop(looped(LOAD_A, LOAD_B, both), looped(LOAD_B, both, LOAD_A, before=(LOAD_A,)))
