@@ -63,6 +63,8 @@ def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: 
     if wait.depth is None:
         if wait.queue is Queue.PHASE:
             return "waits until all that a barrier expects has come: copies that land, warps that arrive"
+        if wait.op.startswith("tcgen05.wait"):
+            return "waits for accesses to tensor memory, not for loads"
         return (
             "waits for what was issued before"
             if wait.is_for_loads

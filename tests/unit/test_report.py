@@ -104,6 +104,7 @@ QUEUES = {
     "cp.async.wait_group": Queue.GROUP,
     "cp.async.bulk.wait_group": Queue.STORES,
     "wgmma.wait_group": Queue.MATRIX,
+    "tcgen05.wait": Queue.MATRIX,
     "mbarrier.try_wait": Queue.PHASE,
     "s_waitcnt vmcnt": Queue.LOADS,
     "s_wait_loadcnt": Queue.LOADS,
@@ -172,6 +173,11 @@ def test_waits_for_matrix_operations_and_barriers_say_so() -> None:
     assert "matrix operations" in waits_of("wgmma.wait_group", 1)[0]
     assert "all that a barrier expects" in waits_of("mbarrier.try_wait", None)[0]
     assert "stores" in waits_of("cp.async.bulk.wait_group", 0)[0]
+
+
+def test_a_tcgen05_wait_is_for_tensor_memory_not_for_products() -> None:
+    # PTX ISA, tcgen05.wait: for tcgen05.ld or tcgen05.st; a product's end is told by an mbarrier.
+    assert waits_of("tcgen05.wait", None)[0].endswith("waits for accesses to tensor memory, not for loads")
 
 
 def test_the_wait_column_counts_waits_for_loads_alone() -> None:
