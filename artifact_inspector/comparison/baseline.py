@@ -12,6 +12,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from artifact_inspector.analysis.program import Program
+from artifact_inspector.binaries import read_loaded
 from artifact_inspector.cache import BINARIES, Artifact, Problem
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.matching import (
@@ -22,7 +23,7 @@ from artifact_inspector.comparison.matching import (
     match_candidates,
 )
 from artifact_inspector.comparison.pair import FactPair, State, compare_rows
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.summary import Summary, Value, name_regions, summarise
@@ -39,7 +40,7 @@ class Recorded(Candidate):
 
     summary: Summary
     digests: Mapping[str, str]
-    """By suffix: of the canonical text of a stage, of the bytes of a binary."""
+    """By suffix: of the canonical text of a stage, of what a GPU loads of a binary."""
     source: str | None
     """The file that it was compiled from, from the directory that it was recorded in; only its name where
     it does not lie there."""
@@ -93,8 +94,20 @@ def digests_of(artifact: Artifact) -> dict[str, str]:
                 content = artifact.files[suffix].read_bytes()
             except OSError:
                 continue
-            found[suffix] = blake2b(content, digest_size=16).hexdigest()
+            found[suffix] = _digest_of_binary(content, suffix)
     return {suffix: digest for suffix, digest in found.items() if digest is not None}
+
+
+def _digest_of_binary(content: bytes, suffix: str) -> str:
+    """Of what a GPU is given: the rest tells the lines and the path of the program."""
+    digest = blake2b(digest_size=16)
+    try:
+        for name, section in sorted(read_loaded(content, suffix).items()):
+            digest.update(b"%d %s %d " % (len(name.encode()), name.encode(), len(section)))
+            digest.update(section)
+    except CacheError:
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def hold_against(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from saved import FIXTURES, saved
 
 from artifact_inspector.cache import open_cache
@@ -112,6 +114,17 @@ def test_shifted_lines_and_renamed_values_are_as_recorded(cache: Path) -> None:
     edit(cache, "ttir", "module", "\n\nmodule")
     corpus = held(recorded(MATMUL), cache)
     assert [change.degree for change in corpus.changes] == [Degree.BENIGN]
+
+
+def test_the_path_that_a_binary_names_is_as_recorded_and_its_code_is_not(cache: Path) -> None:
+    (cubin,) = cache.rglob("*.cubin")
+    content = cubin.read_bytes()
+    assert b"matmul_grouped.py" in content
+    cubin.write_bytes(content.replace(b"matmul_grouped.py", b"matmul_elsewhe.py"))
+    assert [change.degree for change in held(recorded(MATMUL), cache).changes] == [Degree.BENIGN]
+    code = ELFFile(io.BytesIO(content)).get_section_by_name(".text.matmul_kernel")["sh_offset"]
+    cubin.write_bytes(content[:code] + bytes([content[code] ^ 1]) + content[code + 1 :])
+    assert [change.degree for change in held(recorded(MATMUL), cache).changes] != [Degree.BENIGN]
 
 
 def test_a_wait_that_leaves_less_in_flight_is_found_and_placed(cache: Path) -> None:

@@ -77,7 +77,7 @@ class RecordedJson(TypedDict):
     steps: tuple[str, ...]
     """Stages that were read."""
     digests: dict[str, str]
-    """By suffix: of the text of a stage without names, places and numbering; of the bytes of a binary."""
+    """By suffix: of a stage's text without names, places and numbering; of what a GPU loads of a binary."""
     facts: list[RowJson]
 
 
