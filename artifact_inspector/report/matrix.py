@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.matrix import COLUMNS, Form, Matrix
 from artifact_inspector.report.diff import value_text
+from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.text import phrase_text
 from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.summary import STEPS
@@ -31,10 +34,13 @@ class MatrixReport:
         count = len(self.matrix.forms)
         yield Text(f"{self.matrix.name} in {count} form{'s' if count != 1 else ''}", "bold")
         yield ""
-        yield _grid(self.matrix)
-        yield ""
-        yield _configurations(self.matrix)
-        yield ""
+        constant, configurations = _configurations(self.matrix)
+        for lead, table in (("", _grid(self.matrix)), (constant, configurations)):
+            if lead:
+                yield Text(lead, "dim")
+            width = Measurement.get(console, options.update(width=10**4), table).minimum
+            yield table if width <= options.max_width else _cards(table)
+            yield ""
         yield _key(self.matrix)
 
 
@@ -50,7 +56,8 @@ def _grid(matrix: Matrix) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for at in varying:
         table.add_column(headings[at], no_wrap=True)
-    table.add_column("target", overflow="fold")
+    names = [len(form.summary.target or "unknown") for form in matrix.forms]
+    table.add_column("target", overflow="fold", min_width=max(names, default=0) + 1)
     for step in steps:
         table.add_column(step, no_wrap=True)
     for (config, verdicts), forms in sorted(lines.items(), key=lambda line: line[0][0]):
@@ -67,6 +74,16 @@ def _grid(matrix: Matrix) -> Table:
     return table
 
 
+def _cards(table: Table) -> RenderableType:
+    """Each row on lines of its own, headings beside the figures: for a narrow terminal."""
+    columns = [(str(column.header), tuple(column.cells)) for column in table.columns]
+    lines: list[RenderableType] = []
+    for row in range(table.row_count):
+        pieces = [Text.assemble((f"{name} ", "dim"), cells[row]) for name, cells in columns]  # type: ignore[arg-type]
+        lines += [pieces[0], Padding(Pieces(pieces[1:]), (0, 0, 0, 2))]
+    return Group(*lines)
+
+
 def _configured(form: Form) -> tuple[str, ...]:
     tiles, warps, stages = form.configuration
     return (form.summary.triton or "?", tiles, value_text(warps), value_text(stages))
@@ -76,8 +93,8 @@ def _verdict(form: Form, step: str) -> str | None:
     return form.verdicts[step] or "unknown" if step in form.verdicts else None
 
 
-def _configurations(matrix: Matrix) -> RenderableType:
-    """A row for each form; what is the same for all stands once, in front."""
+def _configurations(matrix: Matrix) -> tuple[str, Table]:
+    """What is the same for all, and a row for each form."""
     figures = [column for column in COLUMNS if any(column.name in form.figures for form in matrix.forms)]
     headings = ["Triton", "tiles", "warps", "stages", "target", *matrix.options]
     rows = [
@@ -101,8 +118,7 @@ def _configurations(matrix: Matrix) -> RenderableType:
         cells.append(Text("–") if region is None else phrase_text(region.phrase))
         cells.append(form.kernel.artifact.hash[:8])
         table.add_row(*cells)
-    constant = Text(" · ".join(f"{headings[at]} {rows[0][at]}" for at in same), "dim")
-    return Group(constant, table) if same else table
+    return " · ".join(f"{headings[at]} {rows[0][at]}" for at in same), table
 
 
 def _options(form: Form, matrix: Matrix) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import __version__, cli
@@ -465,3 +466,14 @@ def test_the_demo_compiles_for_a_t4_and_an_mi250x_and_reports(tmp_path: Path) ->
     result = run("--json", "demo", "--out", tmp_path)
     assert result.exit_code == 0, result.stderr
     assert [kernel["name"] for kernel in json.loads(result.stdout)["kernels"]] == ["softmax", "softmax"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 110])
+def test_a_matrix_cuts_no_figure_in_a_narrow_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = run("matrix", FIXTURES, "gemv_splitk")
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert "…" not in result.stdout
+    assert max(map(len, lines)) <= width
+    assert any("gfx90a" in line for line in lines)
