@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match_candidates
 from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.report.diff import describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
@@ -106,6 +106,10 @@ def describe_lonely(corpus: Corpus) -> Iterator[str]:
     for where, side in ((here, matching.left), (there, matching.right)):
         if side:
             yield f"only {where}\n" + _listed(side)
+    fitting = _axis_that_fits(matching) if matching.left and matching.right else None
+    if fitting is not None:
+        axis, count = fitting
+        yield f"{count} of these would fit across {axis.value}: add --across {axis.value}"
     for left, right in matching.ambiguous:
         yield f"not compared: {len(left)} {here} fit {len(right)} {there}\n" + _listed((*left, *right))
 
@@ -128,15 +132,25 @@ def describe_candidates(found: Sequence[Candidate]) -> str:
 
 def suggest_axes(matching: Matching, axes: Sequence[Axis]) -> str:
     """What would have to be allowed to differ for something to fit."""
-    left = [x.artifact for x in (*matching.left, *(x for group, _ in matching.ambiguous for x in group))]
-    right = [x.artifact for x in (*matching.right, *(x for _, group in matching.ambiguous for x in group))]
-    for axis in Axis:
+    fitting = _axis_that_fits(matching, axes)
+    if fitting is not None:
+        axis, count = fitting
+        return f"{count} would across {axis.value}: add --across {axis.value}."
+    return f"On the left there are\n{_listed(matching.left)}\non the right\n{_listed(matching.right)}"
+
+
+def _axis_that_fits(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis, int] | None:
+    """The first axis that would let some kernels without a partner fit, and how many pairs that makes."""
+    left = [*matching.left, *(x for group, _ in matching.ambiguous for x in group)]
+    right = [*matching.right, *(x for _, group in matching.ambiguous for x in group)]
+    # Across targets the number of stages may differ too: what fits by its configuration is asked first.
+    for axis in (Axis.CONFIG, Axis.VERSION, Axis.TARGET, Axis.SOURCE):
         if axis not in matching.across:
-            found = match(left, right, {*axes, axis})
+            found = match_candidates(left, right, frozenset((*matching.across, *axes, axis)))
             count = len(found.pairs) + len(found.ambiguous)
             if count:
-                return f"{count} would across {axis.value}: add --across {axis.value}."
-    return f"On the left there are\n{_listed(matching.left)}\non the right\n{_listed(matching.right)}"
+                return axis, count
+    return None
 
 
 def describe_changes_of(change: Change) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 from saved import FIXTURES
 
 from artifact_inspector.cache import Artifact, hold_files, open_cache
+from artifact_inspector.comparison.corpus import Corpus
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -20,7 +21,7 @@ from artifact_inspector.comparison.matching import (
     parse_axes,
 )
 from artifact_inspector.errors import UsageError
-from artifact_inspector.report.corpus import suggest_axes
+from artifact_inspector.report.corpus import describe_lonely, suggest_axes
 
 PROGRAM = """module {{
   tt.func public @{name}(%p: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %n: {number}) {{
@@ -180,6 +181,14 @@ def test_the_axis_that_would_help_is_suggested(axis: Axis) -> None:
     assert found.across == ({axis} if axis in (Axis.TARGET, Axis.VERSION) else set())
     if not found.pairs:
         assert suggest_axes(found, ()) == f"1 would across {axis.value}: add --across {axis.value}."
+
+
+def test_kernels_without_a_partner_are_told_which_axis_would_help() -> None:
+    left, right = crossed(Axis.CONFIG)
+    lonely = Corpus((), match(left[:1], right[:1]), ())
+    assert list(describe_lonely(lonely))[-1] == "1 of these would fit across config: add --across config"
+    only_left = Corpus((), match(left[:1], []), ())
+    assert not any("--across" in said for said in describe_lonely(only_left))
 
 
 def test_warps_tell_configurations_apart() -> None:
