@@ -190,6 +190,12 @@ def test_regions_have_the_lines_that_their_code_stands_on() -> None:
     assert lines_of(saved("3.2.0/sm_75/gemv_splitk").facts)["straight"] == 29
 
 
+def test_no_version_is_named_where_a_baseline_names_none() -> None:
+    with pytest.raises(CacheError) as refusal:
+        parse_baseline('{"document": "baseline", "schema_version": 2}', "b.json")
+    assert "None" not in str(refusal.value.remedy)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

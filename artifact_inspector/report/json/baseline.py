@@ -183,12 +183,12 @@ def parse_baseline(text: str, name: str) -> Baseline:
         raise CacheError(f"{name} is no JSON: {error}.", again) from None
     if not isinstance(document, dict) or document.get("document") != "baseline":
         raise CacheError(f"{name} is no baseline.", again)
-    version = document.get("schema_version")
+    version, generator = document.get("schema_version"), document.get("generator")
     if version != SCHEMA_VERSION:
         raise CacheError(
             f"{name} is of schema version {version}, and this inspect-kernel ({__version__}) reads "
             f"version {SCHEMA_VERSION}.",
-            f"{again}, or check with inspect-kernel {document.get('generator')}.",
+            again if generator is None else f"{again}, or check with inspect-kernel {generator}.",
         )
     try:
         kernels = tuple(_parse_recorded(found) for found in document["kernels"])
