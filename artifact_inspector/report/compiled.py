@@ -70,9 +70,10 @@ def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = 
     if configured:
         table.add_column("configuration")
     table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("entry", no_wrap=True)
+    table.add_column("entry", overflow="ellipsis")  # the one that a narrow terminal may cut
     for row in rows:
         entry = Text("refused", "magenta") if row.directory is None else Text(row.directory.name, "dim")
+        entry.no_wrap = True
         cells: list[RenderableType] = [Text(row.kernel), row.target.arch]
         if versions:
             cells.append(row.triton or "")

@@ -19,9 +19,11 @@ from artifact_inspector.analysis.order import ORDER_VERDICTS, Pair, RegionFacts,
 from artifact_inspector.analysis.pipeline import Pipeline
 from artifact_inspector.analysis.resources import find_resources
 from artifact_inspector.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.compiling import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts import COUNTED, KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import Queue, Stage
+from artifact_inspector.report.compiled import compiled_table
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, cache_document
 from artifact_inspector.report.layout import Pieces
@@ -491,3 +493,16 @@ def test_narrowing_keeps_one_region_and_the_named_stages() -> None:
 
 def test_stages_are_read_in_lists_and_any_case() -> None:
     assert parse_stages(["PTX,ttir", "llir"]) == (Stage.PTX, Stage.TTIR, Stage.LLIR)
+
+
+def test_a_narrow_table_of_compiles_cuts_the_directory_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = CompileResult("matmul", parse_target("gfx1100"), 1.0, Path("A" * 52), None)
+    rows = [
+        dataclasses.replace(row, config="BM=64 num_warps=4", triton=triton) for triton in ("3.9.0", "3.6.0")
+    ]
+    text = printed(compiled_table(rows, Path("cache")), 80, monkeypatch)
+    first = text.splitlines()[3].split()
+    assert first[:6] == ["matmul", "gfx1100", "3.9.0", "BM=64", "num_warps=4", "1.0"]
+    assert (first[6][:8], first[6][-1]) == ("A" * 8, "…")
