@@ -156,6 +156,19 @@ def test_a_file_that_one_side_lacks_is_no_difference(path: str, suffix: str, tmp
             assert any(f"no {suffix}" in note for note in change.notes)
 
 
+def test_a_file_that_cannot_be_read_is_no_difference(tmp_path: Path) -> None:
+    source = FIXTURES / "3.6.0/sm_80/matmul_grouped"
+    for side in ("whole", "damaged"):
+        shutil.copytree(source, tmp_path / side)
+    for suffix in ("ptx", "cubin"):
+        (found,) = (tmp_path / "damaged").rglob(f"*.{suffix}")
+        found.write_bytes(random.Random(7).randbytes(4000))
+    change = compared(tmp_path / "whole", tmp_path / "damaged")
+    assert [fact.key for fact in change.facts] == []
+    assert change.pair is not None
+    assert any("assembly" in note for note in change.pair.notes)
+
+
 def test_another_binary_of_the_same_text_is_another_kernel(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "3.6.0/sm_80/matmul_grouped", tmp_path / "b")
     (cubin,) = (tmp_path / "b").rglob("*.cubin")
