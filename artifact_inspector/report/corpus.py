@@ -176,14 +176,17 @@ def _table(changes: Sequence[Change]) -> RenderableType:
     table.add_column("kernel", overflow="fold")
     table.add_column("changed", overflow="fold")
     table.add_column("what", overflow="fold", ratio=1)
+    versions = len({change.left.artifact.triton_version for change in changes}) > 1
     for change in changes:
         said = list(describe_changes_of(change))
         more = len(said) - MOST_FACTS
         lines = said[:MOST_FACTS] + ([f"and {more} more"] if more > 0 else [])
         other = _otherwise(change.differences)
         name = Text(change.left.artifact.display_name, "bold")
-        name.append(f"\n{_which(change.left)}" + (f"\n{other}" if other else ""), "dim")
-        what = "\n".join(lines) or _NOTHING_TO_SAY[change.degree]
+        name.append(f"\n{_which(change.left, version=versions)}" + (f"\n{other}" if other else ""), "dim")
+        what = "\n".join(
+            lines or [_NOTHING_TO_SAY[change.degree], *(f"not compared: {x}" for x in change.notes)]
+        )
         table.add_row(name, Text(" ".join(change.categories) or change.degree.value), Text(what))
     return table
 
@@ -194,9 +197,10 @@ _NOTHING_TO_SAY = {
 }
 
 
-def _which(candidate: Candidate) -> str:
+def _which(candidate: Candidate, *, version: bool) -> str:
     artifact = candidate.artifact
     said = [candidate.target or "target unknown"]
+    said += [f"Triton {artifact.triton_version or 'unknown'}"] if version else []
     said += [f"{artifact.num_warps} warps"] if artifact.num_warps is not None else []
     said += [f"{artifact.num_stages} stages"] if artifact.num_stages is not None else []
     return f"{', '.join(said)} {artifact.hash[:8]}"
