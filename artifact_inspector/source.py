@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["SourceText", "Span", "split_list"]
+__all__ = ["SourceText", "Span", "split_list", "split_words"]
 
 EXCERPT_WIDTH = 160
 
@@ -87,3 +88,13 @@ def split_list(text: str, brackets: str = "()[]{}") -> list[str]:
             start = at + 1
     parts.append(text[start:].strip())
     return [part for part in parts if part]
+
+
+def split_words(texts: Iterable[str]) -> list[str]:
+    """The words of an option that may be repeated, and may hold several between commas.
+
+    Example:
+        >>> split_words(["sm_80, T4", "gfx942,"])
+        ['sm_80', 'T4', 'gfx942']
+    """
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]

@@ -15,6 +15,7 @@ from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Targets
 from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
+from artifact_inspector.source import split_words
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling import CompileResult, KernelRequest
@@ -215,7 +216,7 @@ def _compile(
             requests,
             wanted,
             out,
-            tritons=[version.strip() for text in tritons for version in text.split(",") if version.strip()],
+            tritons=split_words(tritons),
             workers=jobs,
             scheduler=scheduler,
             notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),

@@ -14,6 +14,7 @@ from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.source import split_words
 
 if TYPE_CHECKING:
     from artifact_inspector.cache import Artifact, Problem
@@ -138,7 +139,7 @@ def _sides(
     chosen, problems = [], []
     for side, place, words in zip(("left", "right"), places, (left, right), strict=True):
         cache = open_or_advise(place.directory)
-        selectors = [part.strip() for word in words for part in word.split(",") if part.strip()]
+        selectors = split_words(words)
         if cache.entries:
             chosen.append(narrow_side(cache, place, selectors, lambda c, name: choose(c, name, wanted)))
         elif place.name or selectors:

@@ -11,6 +11,7 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.source import split_words
 
 
 @app.command()
@@ -43,8 +44,7 @@ def matrix(
         chosen = choose(found, name, parse_targets(target or []))
         disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
         kernels = inspect_kernels(found, chosen, disassemble)
-        words = [part.strip() for word in sort or [] for part in word.split(",") if part.strip()]
-        forms = find_matrix(kernels, words)
+        forms = find_matrix(kernels, split_words(sort or []))
         if json:
             write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)
         else:

@@ -23,6 +23,7 @@ from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts import KernelFacts
 from artifact_inspector.model import Stage
+from artifact_inspector.source import split_words
 from artifact_inspector.summary import CATEGORIES, STEPS, step_of
 
 __all__ = ["GATES", "Change", "Corpus", "Degree", "Sides", "compare_corpora", "parse_gates"]
@@ -157,7 +158,7 @@ def parse_gates(words: Iterable[str]) -> tuple[str, ...]:
     Raises:
         UsageError: a word is none.
     """
-    found = [part.strip().lower() for word in words for part in word.split(",") if part.strip()]
+    found = [word.lower() for word in split_words(words)]
     for name in found:
         if name not in GATES:
             raise UsageError(f"{name!r} is nothing to fail on.", f"There are {', '.join(GATES)}.")

@@ -22,6 +22,7 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.formats import format_of
 from artifact_inspector.inspection import read_module
 from artifact_inspector.model import Stage
+from artifact_inspector.source import split_words
 from artifact_inspector.summary import Value, read_options
 
 __all__ = [
@@ -199,7 +200,7 @@ def parse_axes(words: Iterable[str]) -> tuple[Axis, ...]:
         UsageError: a word is none.
     """
     known = {axis.value: axis for axis in Axis}
-    found = [part.strip().lower() for word in words for part in word.split(",") if part.strip()]
+    found = [word.lower() for word in split_words(words)]
     for name in found:
         if name not in known:
             raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(known)}.")

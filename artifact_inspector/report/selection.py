@@ -11,6 +11,7 @@ from artifact_inspector.cache import Artifact, Cache
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts import KernelFacts, StageFacts
 from artifact_inspector.model import Stage
+from artifact_inspector.source import split_words
 from artifact_inspector.targets import Target, parse_target
 
 __all__ = ["choose", "narrow", "parse_stages", "parse_targets", "pick_stage"]
@@ -22,7 +23,7 @@ def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
     Raises:
         UsageError: one names no GPU.
     """
-    return tuple(parse_target(word) for word in _split(words))
+    return tuple(parse_target(word) for word in split_words(words))
 
 
 def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
@@ -33,7 +34,7 @@ def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
     """
     known = {stage.value: stage for stage in Stage}
     found = []
-    for word in _split(words):
+    for word in split_words(words):
         if word.lower() not in known:
             raise UsageError(f"{word!r} is no stage.", f"The stages are {', '.join(known)}.")
         found.append(known[word.lower()])
@@ -122,10 +123,6 @@ def _one_region(facts: StageFacts, region: str) -> StageFacts:
         regions=tuple(found for found in facts.regions if found.id == region),
         waits=tuple(wait for wait in facts.waits if wait.region == region),
     )
-
-
-def _split(words: Iterable[str]) -> list[str]:
-    return [part.strip() for word in words for part in word.split(",") if part.strip()]
 
 
 def _names(artifact: Artifact) -> tuple[str, ...]:
