@@ -21,6 +21,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compiler
 
+from artifact_inspector.compiling.driver import gpu_target
 from artifact_inspector.compiling.signature import Arguments, Type
 from artifact_inspector.errors import UsageError
 from artifact_inspector.targets import Target
@@ -87,7 +88,7 @@ def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
 
     manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
     try:
-        triton.compile(source, target=_gpu_target(target), options=dict(options))
+        triton.compile(source, target=gpu_target(target), options=dict(options))
     except _KeyError as asked:
         (key,) = asked.args
     finally:
@@ -101,7 +102,7 @@ def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
     Raises:
         Exception: whatever Triton raises for a kernel or target that it refuses.
     """
-    triton.compile(source, target=_gpu_target(target), options=dict(options))
+    triton.compile(source, target=gpu_target(target), options=dict(options))
 
 
 def known_options() -> frozenset[str]:
@@ -115,11 +116,6 @@ def known_options() -> frozenset[str]:
         except Exception:  # noqa: BLE001 - a back end that is not there knows none
             continue
     return frozenset(names)
-
-
-def _gpu_target(target: Target) -> GPUTarget:
-    arch = int(target.arch.removeprefix("sm_")) if target.backend == "cuda" else target.arch
-    return GPUTarget(target.backend, arch, target.warp_size)
 
 
 def _is_gluon(function: Any) -> bool:
