@@ -211,22 +211,22 @@ def _compare(
     degree = _degree(one.artifact, other.artifact)
     if degree in (Degree.IDENTICAL, Degree.BENIGN) and not always:
         return Change(one, other, degree, differences, (), None)
-    pair = _compare_alike(one.artifact, other.artifact, inspect)
+    pair = _compare_alike(one, other, inspect)
     changed = any(fact.differs for fact in pair.facts)
     return Change(one, other, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
 
 
-def _compare_alike(one: Artifact, other: Artifact, inspect: Callable[[Artifact], KernelFacts]) -> Pair:
+def _compare_alike(one: Candidate, other: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Pair:
     """Compare two kernels by the stages that both have.
 
     A stage tells what later ones are measured by: with one that the other lacks, a kernel is told by another
     measure.
     """
-    found = inspect(one), inspect(other)
+    found = inspect(one.artifact), inspect(other.artifact)
     here, there = ({step_of(stage) for stage in kernel.stages} for kernel in found)
     both = here & there
     if not both or here == there:
-        return compare_kernels(*found)
+        return compare_kernels(*found, (one, other))
     ours, theirs = (_limited(kernel, both, inspect) for kernel in found)
     lacking = tuple(
         f"the {side} one has no {', '.join(step for step in STEPS if step in lacks)} that could be read"

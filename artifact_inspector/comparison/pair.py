@@ -149,6 +149,8 @@ class Pair:
 
     left: KernelFacts
     right: KernelFacts
+    sides: tuple[Candidate, Candidate]
+    """What the two are known by."""
     differences: tuple[Difference, ...]
     """In what they are not the same kernel."""
     options: tuple[FactPair, ...]
@@ -171,18 +173,25 @@ class Pair:
         return next((region.parting for region in self.regions if region.parting is not None), None)
 
 
-def compare_kernels(left: KernelFacts, right: KernelFacts) -> Pair:
+def compare_kernels(
+    left: KernelFacts, right: KernelFacts, sides: tuple[Candidate, Candidate] | None = None
+) -> Pair:
     """Everything that two kernels have in common, and what they have not.
 
     `compare_kernels(a, b)` is the mirror image of `compare_kernels(b, a)`.
+
+    Args:
+        sides: what the two are known by, where it was read before.
     """
+    one, other = sides or (Candidate(left.artifact), Candidate(right.artifact))
     names = _names(left, right)
     ours, theirs = summarise(left, names[0]), summarise(right, names[1])
-    differences = find_differences(Candidate(left.artifact), Candidate(right.artifact))
+    differences = find_differences(one, other)
     facts = compare_rows(ours, theirs)
     return Pair(
         left,
         right,
+        (one, other),
         differences,
         tuple(_options(ours, theirs)),
         facts,

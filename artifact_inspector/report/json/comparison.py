@@ -259,8 +259,8 @@ def pair_document(pair: Pair) -> PairJson:
     return {
         "schema_version": SCHEMA_VERSION,
         "document": "pair",
-        "left": identity(Candidate(pair.left.artifact)),
-        "right": identity(Candidate(pair.right.artifact)),
+        "left": identity(pair.sides[0]),
+        "right": identity(pair.sides[1]),
         "same": pair.is_same,
         "differences": [_difference(found) for found in pair.differences],
         "parting": None if pair.parting is None else _parting(pair.parting),
