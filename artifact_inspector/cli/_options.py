@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
-from artifact_inspector.errors import InspectorError
+from artifact_inspector.errors import InspectorError, UsageError
 
 __all__ = [
     "DEMO_TARGETS",
@@ -20,6 +21,7 @@ __all__ = [
     "Out",
     "Sass",
     "Targets",
+    "require_format",
 ]
 
 DEMO_TARGETS = ["sm_75", "gfx90a"]
@@ -76,3 +78,9 @@ Targets = Annotated[
     list[str] | None,
     typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
 ]
+
+
+def require_format(format: str, known: Collection[str]) -> None:
+    """Raise a UsageError that lists the formats of a command where this is none of them."""
+    if format not in known:
+        raise UsageError(f"{format!r} is no format.", f"There are {', '.join(known)}.")

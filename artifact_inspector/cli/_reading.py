@@ -32,8 +32,15 @@ def open_or_advise(path: Path | None) -> Cache:
         raise CacheError(error.message, remedy) from None
 
 
-def disassembler(chosen: Sequence[Artifact], path: Path | None) -> Disassemble:
-    """What makes text of a binary; without a tool it says, for each binary, that there is none."""
+def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -> Disassemble | None:
+    """What makes text of a binary; without a tool it says, for each binary, that there is none.
+
+    Args:
+        path: of nvdisasm; naming one asks for machine code too.
+        sass: whether machine code is asked for; None is the answer where it is not.
+    """
+    if not sass and path is None:
+        return None
     from artifact_inspector.disassembly import disassemble, find_disassembler, keep_all
     from artifact_inspector.objdump import disassemble_hsaco, find_objdump
     from artifact_inspector.report.progress import progress_bar

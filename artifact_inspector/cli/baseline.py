@@ -40,7 +40,7 @@ def baseline(
         chosen = choose(found, name, parse_targets(target or []))
         if not chosen:
             raise UsageError(f"There is no kernel in {found.root}.", "Name a Triton cache that has some.")
-        disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+        disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = inspect_kernels(found, chosen, disassemble)
         refuse_unreadable(kernels)
         records = [record(kernel, lambda file: find_source(file, Path.cwd())) for kernel in kernels]

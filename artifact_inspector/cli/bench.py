@@ -107,7 +107,7 @@ def _disassembler_of(nvdisasm: Path | None) -> Callable[[Path], Disassemble | No
     from artifact_inspector.cache import open_cache
     from artifact_inspector.cli._reading import disassembler
 
-    return lambda directory: disassembler(open_cache(directory).entries, nvdisasm)
+    return lambda directory: disassembler(open_cache(directory).entries, nvdisasm, sass=True)
 
 
 def _none(_: Path) -> None:

@@ -11,7 +11,15 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import (
+    CacheDirectory,
+    Json,
+    KernelName,
+    Nvdisasm,
+    Sass,
+    Targets,
+    require_format,
+)
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.cli._sources import find_source
 from artifact_inspector.errors import CacheError, UsageError
@@ -76,8 +84,7 @@ def check(
         from artifact_inspector.report.selection import parse_targets
 
         files = {path: _format_of(path) for path in out or []}
-        if format not in FORMATS:
-            raise UsageError(f"{format!r} is no format.", f"There are {', '.join(FORMATS)}.")
+        require_format(format, FORMATS)
         gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
         wanted = parse_targets(target or [])
         recorded = _read(baseline)
@@ -146,7 +153,7 @@ def _hold(
         chosen = choose(found, name, wanted)
     except UsageError:
         chosen = ()  # what the baseline has and the cache has not is gone
-    disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+    disassemble = disassembler(chosen, nvdisasm, sass=sass)
     with progress_bar(len(chosen), "checking") as advance:
         return hold_against(
             [x for x in baseline.kernels if id(x.artifact) in meant],

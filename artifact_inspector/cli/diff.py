@@ -11,7 +11,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets, require_format
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.source import split_words
@@ -69,8 +69,7 @@ def diff(
     """
     format = "json" if json else format
     with exit_codes(json=format == "json"):
-        if format not in FORMATS:
-            raise UsageError(f"{format!r} is no format.", f"There are {', '.join(FORMATS)}.")
+        require_format(format, FORMATS)
         differ = _compare(
             (a, b, left or [], right or []), across or [], target or [], fail_on or [], format, nvdisasm,
             changes=changes, sass=sass,
@@ -98,7 +97,7 @@ def _compare(
 
     axes, wanted = parse_axes(across), parse_gates(gates)
     (ours, theirs), problems, named = _sides(sides, targets)
-    disassemble = disassembler((*ours, *theirs), nvdisasm) if sass or nvdisasm is not None else None
+    disassemble = disassembler((*ours, *theirs), nvdisasm, sass=sass)
     with progress_bar(max(len(ours), len(theirs)), "comparing") as advance:
         corpus = compare_corpora(
             ours,

@@ -10,10 +10,17 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import (
+    CacheDirectory,
+    Json,
+    KernelName,
+    Nvdisasm,
+    Sass,
+    Targets,
+    require_format,
+)
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
 from artifact_inspector.cli._sources import find_source
-from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.cache import Cache
@@ -41,8 +48,7 @@ def findings(
     """List what stands out in each kernel, or explain one finding."""
     format = "json" if json else format
     with exit_codes(json=format == "json"):
-        if format not in FORMATS:
-            raise UsageError(f"{format!r} is no format.", f"There are {', '.join(FORMATS)}.")
+        require_format(format, FORMATS)
         if explain is not None:
             _explain(explain)
         else:
@@ -64,7 +70,7 @@ def _list_findings(
 
     cache = open_or_advise(path)
     chosen = choose(cache, name, parse_targets(targets))
-    disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+    disassemble = disassembler(chosen, nvdisasm, sass=sass)
     kernels = inspect_kernels(cache, chosen, disassemble)
     if format == "text":
         show(FindingsReport(kernels), sys.stdout)

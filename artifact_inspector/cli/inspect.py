@@ -73,7 +73,7 @@ def report(
     wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
     chosen = choose(cache, name, wanted, only)
-    disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+    disassemble = disassembler(chosen, nvdisasm, sass=sass)
     kernels = inspect_kernels(cache, chosen, disassemble)
     if region is not None and len(kernels) != 1:
         raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")

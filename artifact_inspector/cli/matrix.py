@@ -42,7 +42,7 @@ def matrix(
 
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))
-        disassemble = disassembler(chosen, nvdisasm) if sass or nvdisasm is not None else None
+        disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = inspect_kernels(found, chosen, disassemble)
         forms = find_matrix(kernels, split_words(sort or []))
         if json:
