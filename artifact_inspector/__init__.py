@@ -16,9 +16,8 @@ from artifact_inspector.version import __version__
 
 TYPE_CHECKING = False  # what type checkers take for True; `typing` would be most of what the import costs
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.order import Pair, RegionFacts, RoundFacts
+    from artifact_inspector.analysis.order.verdict import Pair, RegionFacts, RoundFacts
     from artifact_inspector.api import Inspection, RegionView, Watched, inspect, watch
-    from artifact_inspector.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
     from artifact_inspector.compiling import (
         CapturedKernel,
         CompileResult,
@@ -31,15 +30,16 @@ if TYPE_CHECKING:
     )
     from artifact_inspector.compiling.reference import Workload
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
-    from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts, WaitFacts
-    from artifact_inspector.inspection import inspect_artifact, inspect_cache, read_module
+    from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache, read_module
+    from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, WaitFacts
+    from artifact_inspector.files.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
+    from artifact_inspector.hardware.targets import Target, parse_target
     from artifact_inspector.model import EventKind, Instruction, Module, Stage
-    from artifact_inspector.targets import Target, parse_target
 
 _PLACES = {
-    "analysis.order": ("Pair", "RegionFacts", "RoundFacts"),
+    "analysis.order.verdict": ("Pair", "RegionFacts", "RoundFacts"),
     "api": ("Inspection", "RegionView", "Watched", "inspect", "watch"),
-    "cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
+    "files.cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
     "compiling": (
         "CapturedKernel",
         "CompileResult",
@@ -52,10 +52,10 @@ _PLACES = {
     ),
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
-    "facts": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
-    "inspection": ("inspect_artifact", "inspect_cache", "read_module"),
+    "facts.kernel": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
+    "facts.inspection": ("inspect_artifact", "inspect_cache", "read_module"),
     "model": ("EventKind", "Instruction", "Module", "Stage"),
-    "targets": ("Target", "parse_target"),
+    "hardware.targets": ("Target", "parse_target"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 

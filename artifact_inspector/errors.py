@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from artifact_inspector.source import Span
+    from artifact_inspector.model.text import Span
 
 __all__ = ["CacheError", "CompileError", "DeviceError", "InspectorError", "ParseError", "UsageError"]
 

@@ -18,9 +18,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 SETTINGS = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 READERS = [
-    p
-    for p in MODULES
-    if p.relative_to(PACKAGE).parts[0] in ("formats", "analysis", "cache.py", "inspection.py")
+    module
+    for module in MODULES
+    if module.relative_to(PACKAGE).parts[0] in ("formats", "analysis", "facts")
+    or module == PACKAGE / "files" / "cache.py"
 ]
 
 
@@ -90,7 +91,7 @@ def test_what_lies_in_a_cache_is_never_executed() -> None:
 
 def test_reading_a_cache_loads_neither_triton_nor_torch_nor_the_command_line() -> None:
     code = (
-        "import sys, artifact_inspector.inspection\n"
+        "import sys, artifact_inspector.facts.inspection\n"
         "print(*sorted({'triton', 'torch', 'numpy', 'typer', 'rich', 'pygments'} & set(sys.modules)))"
     )
     loaded = subprocess.run(
@@ -102,7 +103,7 @@ def test_reading_a_cache_loads_neither_triton_nor_torch_nor_the_command_line() -
 def test_every_file_that_is_not_the_readers_own_is_opened_in_one_place() -> None:
     for module in MODULES:
         place = module.relative_to(PACKAGE).parts[0]
-        if place in ("formats", "analysis", "inspection.py", "report", "model.py", "targets.py"):
+        if place in ("formats", "analysis", "facts", "report", "model", "hardware"):
             assert (
                 re.search(r"\bopen\(|\.read_text\(|\.read_bytes\(", module.read_text(encoding="utf-8"))
                 is None

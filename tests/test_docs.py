@@ -17,10 +17,10 @@ from saved import ROOT, saved
 from typer.core import TyperGroup
 
 from artifact_inspector import cli
-from artifact_inspector.cache import open_cache
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES
 from artifact_inspector.formats import FORMATS
-from artifact_inspector.inspection import inspect_cache
 from artifact_inspector.model import Stage
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -12,7 +12,7 @@ from measured import MEASURED, kept
 from saved import ROOT
 
 from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS
-from artifact_inspector.peaks import find_peaks
+from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.report.json.schema import schema_of
 
 PAGE = ROOT / "docs" / "measurements.md"

@@ -15,16 +15,16 @@ from saved import ROOT, Saved, saved_kernels
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
-from artifact_inspector.cache import open_cache
 from artifact_inspector.cli import capture as capture_command
 from artifact_inspector.cli import compile as compile_command
 from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
 from artifact_inspector.compiling.compile import CompileResult
 from artifact_inspector.compiling.places import Place
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import measure as measuring
 from artifact_inspector.report.json import SCHEMA_VERSION, as_text, cache_document, findings_document
 from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
-from artifact_inspector.targets import parse_target
 
 SHIPPED = ROOT / "docs" / "schema" / f"v{SCHEMA_VERSION}"
 PAGE = ROOT / "docs" / "json.md"

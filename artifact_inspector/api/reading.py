@@ -7,13 +7,13 @@ from pathlib import Path
 
 from artifact_inspector.api._plain import errors_are_the_callers
 from artifact_inspector.api.view import Inspection
-from artifact_inspector.cache import hold_files, open_cache, open_file
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.compiling.captured import CapturedKernel
 from artifact_inspector.compiling.compiled import files_of
 from artifact_inspector.errors import CacheError, CompileError, UsageError
-from artifact_inspector.inspection import Disassemble, inspect_artifact
-from artifact_inspector.report.selection import choose, parse_targets
+from artifact_inspector.facts.inspection import Disassemble, inspect_artifact
+from artifact_inspector.facts.selection import choose, parse_targets
+from artifact_inspector.files.cache import hold_files, open_cache, open_file
 
 __all__ = ["inspect"]
 
@@ -66,8 +66,8 @@ def inspect(
 
 
 def _disassembler() -> Disassemble:
-    from artifact_inspector.disassembly import disassemble, find_disassembler
-    from artifact_inspector.objdump import disassemble_hsaco, find_objdump
+    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+    from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
 
     tool, objdump = find_disassembler(None), find_objdump()
     return lambda suffix, binary: (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 
 __all__ = ["records_of"]
 

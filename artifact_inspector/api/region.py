@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, explain
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.selection import narrow
 from artifact_inspector.report.console import to_html
-from artifact_inspector.report.selection import narrow
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import describe_verdict, span
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.inflight import InFlight
-    from artifact_inspector.analysis.matrix import MatrixWork
-    from artifact_inspector.analysis.order import RegionFacts
-    from artifact_inspector.analysis.pipeline import Pipeline
+    from artifact_inspector.analysis.matrix.work import MatrixWork
+    from artifact_inspector.analysis.order.verdict import RegionFacts
+    from artifact_inspector.analysis.overlap.inflight import InFlight
+    from artifact_inspector.analysis.overlap.pipeline import Pipeline
     from artifact_inspector.api.view import Inspection
     from artifact_inspector.model import Stage
 

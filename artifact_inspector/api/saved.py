@@ -7,10 +7,10 @@ from pathlib import Path
 
 from artifact_inspector.api._plain import errors_are_the_callers
 from artifact_inspector.api.view import Inspection
-from artifact_inspector.cache import Artifact, Cache, open_cache
 from artifact_inspector.errors import UsageError
-from artifact_inspector.inspection import inspect_artifact
-from artifact_inspector.report.selection import choose, parse_targets
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.selection import choose, parse_targets
+from artifact_inspector.files.cache import Artifact, Cache, open_cache
 
 __all__ = ["OWN", "SavedIR"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.summary import Row, Summary, Value
+from artifact_inspector.vocabulary.rows import Row, Summary, Value
 
 __all__ = ["STORED", "StoredFacts"]
 

@@ -17,19 +17,19 @@ from artifact_inspector.api.evidence import (
 )
 from artifact_inspector.api.records import records_of
 from artifact_inspector.api.region import RegionView
-from artifact_inspector.cache import Cache
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts import KernelFacts, StageFacts
+from artifact_inspector.facts.kernel import KernelFacts, StageFacts
+from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import Finding, find_findings
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.report.console import to_html, to_text
 from artifact_inspector.report.findings import pick_rules
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import plural
-from artifact_inspector.summary import Summary, summarise
+from artifact_inspector.vocabulary.rows import Summary, summarise
 
 if TYPE_CHECKING:
-    from artifact_inspector.targets import Target
+    from artifact_inspector.hardware.targets import Target
 
 __all__ = ["Inspection", "KernelSummary"]
 

@@ -39,7 +39,7 @@ def _commands() -> list[str]:
 
 
 def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
-    from artifact_inspector.cache import open_cache
+    from artifact_inspector.files.cache import open_cache
 
     try:
         entries = open_cache(ctx.params.get("cache")).entries

@@ -12,16 +12,16 @@ from artifact_inspector.cli._exit import UNREADABLE
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
-    from artifact_inspector.cache import Artifact, Cache
-    from artifact_inspector.facts import KernelFacts
-    from artifact_inspector.inspection import Disassemble
+    from artifact_inspector.facts.inspection import Disassemble
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.files.cache import Artifact, Cache
 
 __all__ = ["disassembler", "inspect_kernels", "open_or_advise", "refuse_unreadable"]
 
 
 def open_or_advise(path: Path | None) -> Cache:
     """The cache at a path, or Triton's own; an error says how to come by one."""
-    from artifact_inspector.cache import open_cache
+    from artifact_inspector.files.cache import open_cache
 
     try:
         return open_cache(path)
@@ -41,8 +41,8 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
     """
     if not sass and path is None:
         return None
-    from artifact_inspector.disassembly import disassemble, find_disassembler, keep_all
-    from artifact_inspector.objdump import disassemble_hsaco, find_objdump
+    from artifact_inspector.files.disassembly import disassemble, find_disassembler, keep_all
+    from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
     from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
@@ -60,7 +60,7 @@ def inspect_kernels(
     cache: Cache, chosen: tuple[Artifact, ...], disassemble: Disassemble | None
 ) -> list[KernelFacts]:
     """The facts of the chosen kernels."""
-    from artifact_inspector.inspection import inspect_cache
+    from artifact_inspector.facts.inspection import inspect_cache
     from artifact_inspector.report.progress import progress_bar
 
     with progress_bar(len(chosen), "reading") as advance:

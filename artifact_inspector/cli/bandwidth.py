@@ -30,7 +30,7 @@ def bandwidth(
 ) -> None:
     """Count the bytes that a matrix product moves, and with its time give the effective bandwidth."""
     with exit_codes(json=json):
-        from artifact_inspector.analysis.traffic import parse_product
+        from artifact_inspector.analysis.access.traffic import parse_product
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.traffic import describe_traffic, traffic_document
@@ -55,7 +55,7 @@ def _peak(word: str) -> float:
     Raises:
         UsageError: it is neither.
     """
-    from artifact_inspector.peaks import find_peaks
+    from artifact_inspector.hardware.peaks import find_peaks
 
     try:
         return float(word)

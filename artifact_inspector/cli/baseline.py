@@ -31,9 +31,9 @@ def baseline(
     """Record the facts of kernels, for `check` to hold a later cache against."""
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
+        from artifact_inspector.facts.selection import choose, parse_targets
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json.baseline import baseline_document, baseline_text
-        from artifact_inspector.report.selection import choose, parse_targets
         from artifact_inspector.report.words import plural
 
         found = open_or_advise(cache)

@@ -19,7 +19,7 @@ from artifact_inspector.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from artifact_inspector.inspection import Disassemble
+    from artifact_inspector.facts.inspection import Disassemble
 
 
 def _complete_kernel(incomplete: str) -> list[str]:
@@ -104,8 +104,8 @@ def _directory(out: Path | None) -> Iterator[Path]:
 
 def _disassembler_of(nvdisasm: Path | None) -> Callable[[Path], Disassemble | None]:
     """What makes the disassembler of a cache directory."""
-    from artifact_inspector.cache import open_cache
     from artifact_inspector.cli._reading import disassembler
+    from artifact_inspector.files.cache import open_cache
 
     return lambda directory: disassembler(open_cache(directory).entries, nvdisasm, sass=True)
 

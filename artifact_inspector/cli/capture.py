@@ -60,7 +60,7 @@ def capture(
 
 def _run(command: list[str], targets: list[str], out: Path, configs: str) -> list[ProgramRun]:
     from artifact_inspector.compiling import capture_program
-    from artifact_inspector.report.selection import parse_targets
+    from artifact_inspector.facts.selection import parse_targets
 
     if configs != "all" and not configs.isdecimal():
         raise UsageError(f"--configs takes a number or all, not {configs!r}.", "Try --configs all.")

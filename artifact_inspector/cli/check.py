@@ -27,7 +27,7 @@ from artifact_inspector.errors import CacheError, UsageError
 if TYPE_CHECKING:
     from artifact_inspector.comparison.baseline import Baseline
     from artifact_inspector.comparison.corpus import Corpus
-    from artifact_inspector.targets import Target
+    from artifact_inspector.hardware.targets import Target
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
 SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif"}
@@ -80,8 +80,8 @@ def check(
     with exit_codes(json=format == "json"):
         from artifact_inspector.comparison.baseline import DEFAULT_GATES
         from artifact_inspector.comparison.corpus import parse_gates
+        from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.report.console import write
-        from artifact_inspector.report.selection import parse_targets
 
         files = {path: _format_of(path) for path in out or []}
         require_format(format, FORMATS)
@@ -136,12 +136,12 @@ def _hold(
     *,
     sass: bool,
 ) -> Corpus:
-    from artifact_inspector.cache import Cache
     from artifact_inspector.comparison.baseline import hold_against
     from artifact_inspector.comparison.matching import parse_axes
-    from artifact_inspector.inspection import inspect_artifact
+    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.facts.selection import choose
+    from artifact_inspector.files.cache import Cache
     from artifact_inspector.report.progress import progress_bar
-    from artifact_inspector.report.selection import choose
 
     axes = parse_axes(across)
     found = open_or_advise(path)
@@ -169,13 +169,13 @@ def _written(
     format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None
 ) -> str:
     """The check in one of the formats, as text."""
-    from artifact_inspector.report.annotations import workflow_commands
+    from artifact_inspector.report.exchange.annotations import workflow_commands
+    from artifact_inspector.report.exchange.junit import junit_text
+    from artifact_inspector.report.exchange.markdown import corpus_markdown
+    from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.baseline import check_document
-    from artifact_inspector.report.junit import junit_text
-    from artifact_inspector.report.markdown import corpus_markdown
     from artifact_inspector.report.remarks import GATE_RULES, change_remarks
-    from artifact_inspector.report.sarif import sarif_document
 
     def find(file: str) -> str | None:
         return find_source(file, Path.cwd())

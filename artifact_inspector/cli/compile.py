@@ -15,7 +15,7 @@ from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Targets
 from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
-from artifact_inspector.source import split_words
+from artifact_inspector.model.text import split_words
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling import CompileResult, KernelRequest
@@ -29,7 +29,7 @@ def _complete_kernel(incomplete: str) -> list[str]:
 
 
 def _complete_target(incomplete: str) -> list[str]:
-    from artifact_inspector.targets import KNOWN_TARGETS
+    from artifact_inspector.hardware.targets import KNOWN_TARGETS
 
     begun, comma, last = incomplete.rpartition(",")
     return [begun + comma + known.arch for known in KNOWN_TARGETS if known.arch.startswith(last)]
@@ -200,9 +200,9 @@ def _compile(
     scheduler: str | None,
 ) -> Sequence[CompileResult]:
     from artifact_inspector.compiling import compile_kernels
+    from artifact_inspector.facts.selection import parse_targets
     from artifact_inspector.report.console import write
     from artifact_inspector.report.progress import progress_bar
-    from artifact_inspector.report.selection import parse_targets
 
     wanted = [str(one) for one in parse_targets(targets)]
     total = len(requests) * len(wanted)

@@ -14,12 +14,12 @@ from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets, require_format
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.source import split_words
+from artifact_inspector.model.text import split_words
 
 if TYPE_CHECKING:
-    from artifact_inspector.cache import Artifact, Problem
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
+    from artifact_inspector.files.cache import Artifact, Problem
 
 FORMATS = ("text", "json", "markdown", "junit")
 
@@ -92,7 +92,7 @@ def _compare(
     """Write the comparison; True where it is to end with exit code 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
     from artifact_inspector.comparison.matching import parse_axes
-    from artifact_inspector.inspection import inspect_artifact
+    from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.report.progress import progress_bar
 
     axes, wanted = parse_axes(across), parse_gates(gates)
@@ -125,7 +125,7 @@ def _sides(
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
     """The kernels of both sides, what is wrong with their caches, and whether single kernels are meant."""
     from artifact_inspector.comparison.sides import narrow_side, parse_place
-    from artifact_inspector.report.selection import choose, parse_targets
+    from artifact_inspector.facts.selection import choose, parse_targets
 
     a, b, left, right = sides
     if b is None and not (left and right):
@@ -176,10 +176,10 @@ def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tu
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.corpus import CorpusReport
     from artifact_inspector.report.diff import PairReport
+    from artifact_inspector.report.exchange.junit import junit_text
+    from artifact_inspector.report.exchange.markdown import corpus_markdown, pair_markdown
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.comparison import corpus_document, pair_document
-    from artifact_inspector.report.junit import junit_text
-    from artifact_inspector.report.markdown import corpus_markdown, pair_markdown
 
     pair = corpus.changes[0].pair if alone else None
     if format == "json":

@@ -23,8 +23,8 @@ from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_
 from artifact_inspector.cli._sources import find_source
 
 if TYPE_CHECKING:
-    from artifact_inspector.cache import Cache
-    from artifact_inspector.facts import KernelFacts
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.files.cache import Cache
 
 FORMATS = ("text", "json", "sarif", "github")
 
@@ -64,9 +64,9 @@ def _list_findings(
     *,
     sass: bool,
 ) -> None:
+    from artifact_inspector.facts.selection import choose, parse_targets
     from artifact_inspector.report.console import show
     from artifact_inspector.report.findings import FindingsReport
-    from artifact_inspector.report.selection import choose, parse_targets
 
     cache = open_or_advise(path)
     chosen = choose(cache, name, parse_targets(targets))
@@ -81,11 +81,11 @@ def _list_findings(
 
 
 def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
-    from artifact_inspector.report.annotations import workflow_commands
     from artifact_inspector.report.console import write
+    from artifact_inspector.report.exchange.annotations import workflow_commands
+    from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json import as_text, findings_document
     from artifact_inspector.report.remarks import finding_kinds, finding_remarks
-    from artifact_inspector.report.sarif import sarif_document
 
     encoding = sys.stdout.encoding
     remarks = finding_remarks(kernels, lambda file: find_source(file, Path.cwd()))

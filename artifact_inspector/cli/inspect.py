@@ -15,8 +15,8 @@ from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts import KernelFacts
-    from artifact_inspector.inspection import Disassemble
+    from artifact_inspector.facts.inspection import Disassemble
+    from artifact_inspector.facts.kernel import KernelFacts
 
 __all__ = ["report"]
 
@@ -67,8 +67,8 @@ def report(
     sass: bool,
 ) -> None:
     """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
+    from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets
     from artifact_inspector.report.console import show, write
-    from artifact_inspector.report.selection import choose, narrow, parse_stages, parse_targets
 
     wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
@@ -97,11 +97,11 @@ def report(
 
 
 def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:
-    from artifact_inspector.inspection import read_module, read_source
+    from artifact_inspector.facts.inspection import read_module, read_source
+    from artifact_inspector.facts.selection import pick_stage
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.json import as_text, listing_document
     from artifact_inspector.report.listing import Listing, list_lines
-    from artifact_inspector.report.selection import pick_stage
 
     if len(kernels) != 1:
         raise UsageError(f"--ir prints one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")

@@ -11,7 +11,7 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
-from artifact_inspector.source import split_words
+from artifact_inspector.model.text import split_words
 
 
 @app.command()
@@ -34,11 +34,11 @@ def matrix(
     """Show one kernel in every form that a cache has: targets, versions and configurations."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
+        from artifact_inspector.facts.selection import choose, parse_targets
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.comparison import matrix_document
         from artifact_inspector.report.matrix import MatrixReport
-        from artifact_inspector.report.selection import choose, parse_targets
 
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))

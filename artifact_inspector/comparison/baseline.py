@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
-from artifact_inspector.analysis.program import Program
-from artifact_inspector.binaries import read_loaded
-from artifact_inspector.cache import BINARIES, Artifact, Problem
+from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -24,9 +22,11 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.comparison.pair import FactPair, State, compare_rows
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.binaries import read_loaded
+from artifact_inspector.files.cache import BINARIES, Artifact, Problem
 from artifact_inspector.model import Stage
-from artifact_inspector.summary import Summary, Value, name_regions, summarise
+from artifact_inspector.vocabulary.rows import Summary, Value, name_regions, summarise
 
 __all__ = ["DEFAULT_GATES", "Baseline", "Recorded", "hold_against", "lines_of", "record"]
 

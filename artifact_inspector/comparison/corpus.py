@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.binaries import read_loaded
-from artifact_inspector.cache import BINARIES, Artifact, Problem, read_stage
 from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -21,10 +19,12 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.binaries import read_loaded
+from artifact_inspector.files.cache import BINARIES, Artifact, Problem, read_stage
 from artifact_inspector.model import Stage
-from artifact_inspector.source import split_words
-from artifact_inspector.summary import CATEGORIES, STEPS, step_of
+from artifact_inspector.model.text import split_words
+from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, step_of
 
 __all__ = ["GATES", "Change", "Corpus", "Degree", "Sides", "compare_corpora", "parse_gates"]
 

@@ -15,15 +15,15 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-from artifact_inspector.analysis.program import Program, find_program
-from artifact_inspector.cache import Artifact, Problem, read_stage
+from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.inspection import read_module
+from artifact_inspector.files.cache import Artifact, Problem, read_stage
 from artifact_inspector.formats import format_of
-from artifact_inspector.inspection import read_module
 from artifact_inspector.model import Stage
-from artifact_inspector.source import split_words
-from artifact_inspector.summary import Value, read_options
+from artifact_inspector.model.text import split_words
+from artifact_inspector.vocabulary.rows import Value, read_options
 
 __all__ = [
     "SHARED_OPTIONS",

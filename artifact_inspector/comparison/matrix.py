@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts import KernelFacts
-from artifact_inspector.summary import Summary, Value, name_regions, step_of, summarise, verdict_words
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.vocabulary.rows import Summary, Value, name_regions, step_of, summarise, verdict_words
 
 __all__ = ["COLUMNS", "Column", "Form", "Matrix", "find_matrix"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.analysis.order import RegionFacts
+from artifact_inspector.analysis.order.verdict import RegionFacts
 from artifact_inspector.comparison.matching import (
     SHARED_OPTIONS,
     Axis,
@@ -15,9 +15,9 @@ from artifact_inspector.comparison.matching import (
     Difference,
     find_differences,
 )
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.summary import (
+from artifact_inspector.vocabulary.rows import (
     OPTIONS,
     STEPS,
     Row,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from artifact_inspector.cache import Artifact, Cache
 from artifact_inspector.errors import UsageError
-from artifact_inspector.targets import parse_target
+from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.hardware.targets import parse_target
 
 __all__ = ["Place", "narrow_side", "parse_place"]
 

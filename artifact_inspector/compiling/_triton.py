@@ -24,7 +24,7 @@ from triton.compiler import ASTSource, compiler
 from artifact_inspector.compiling.driver import gpu_target
 from artifact_inspector.compiling.signature import Arguments, Type
 from artifact_inspector.errors import UsageError
-from artifact_inspector.targets import Target
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["VERSION", "build", "entry_name", "known_options", "make_source"]
 

@@ -16,7 +16,7 @@ from triton.compiler import compiler
 
 from artifact_inspector.compiling.signature import Arguments
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.targets import Target
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["VERSION", "build", "entry_name", "known_options", "make_source"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.places import Place, find_place
-from artifact_inspector.targets import Target, parse_target
+from artifact_inspector.hardware.targets import Target, parse_target
 
 __all__ = ["CapturedKernel", "Event", "Launch", "Note", "Recorder", "append_to", "find_kernels", "find_notes"]
 

@@ -16,7 +16,7 @@ from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.remote import remote_answers
 from artifact_inspector.compiling.request import KernelRequest, place_of
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.targets import KNOWN_TARGETS, Target, parse_target
+from artifact_inspector.hardware.targets import KNOWN_TARGETS, Target, parse_target
 
 __all__ = ["CompileResult", "compile_kernel", "compile_kernels", "compile_reference"]
 

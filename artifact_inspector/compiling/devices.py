@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from artifact_inspector.targets import Target
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["Device", "device_of"]
 
@@ -67,7 +67,7 @@ def device_of(target: Target) -> Device:
     """The product that stands for an architecture, or a made-up one of middling size where none is known.
 
     Example:
-        >>> from artifact_inspector.targets import parse_target
+        >>> from artifact_inspector.hardware.targets import parse_target
         >>> device_of(parse_target("gfx90a")).capability, device_of(parse_target("sm_120")).capability
         ((9, 0), (12, 0))
     """

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 from artifact_inspector.compiling.devices import Device, device_of
-from artifact_inspector.targets import Target, parse_target
+from artifact_inspector.hardware.targets import Target, parse_target
 
 __all__ = ["Launcher", "Refused", "driver_class", "gpu_target", "registers", "target_of"]
 
@@ -196,8 +196,8 @@ def gpu_target(target: Target) -> Any:
 
 def registers(binary: bytes) -> tuple[int, int]:
     """Registers per thread and bytes spilled, as loading a binary tells; 32 and 0 where it cannot be read."""
-    from artifact_inspector.binaries import read_cubin, read_hsaco
     from artifact_inspector.errors import InspectorError
+    from artifact_inspector.files.binaries import read_cubin, read_hsaco
 
     try:
         if binary[18:20] == b"\xbe\x00":

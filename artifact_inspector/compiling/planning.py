@@ -24,7 +24,7 @@ from artifact_inspector.compiling.refusal import explain, refusal
 from artifact_inspector.compiling.signature import Arguments, Item, bind
 from artifact_inspector.compiling.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
-from artifact_inspector.targets import Target, parse_target
+from artifact_inspector.hardware.targets import Target, parse_target
 
 if version("triton").startswith("2."):
     stand_in_for_torch()  # which it asks for a device

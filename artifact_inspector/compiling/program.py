@@ -15,7 +15,7 @@ from typing import Any
 
 from artifact_inspector.compiling.captured import Recorder, append_to
 from artifact_inspector.errors import CompileError
-from artifact_inspector.targets import parse_target
+from artifact_inspector.hardware.targets import parse_target
 
 __all__ = ["stand_in_when_imported"]
 

@@ -26,7 +26,7 @@ from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.manifest import record
 from artifact_inspector.compiling.process import this_interpreter
 from artifact_inspector.errors import UsageError
-from artifact_inspector.targets import Target, parse_target
+from artifact_inspector.hardware.targets import Target, parse_target
 
 __all__ = ["ProgramRun", "capture_program"]
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from artifact_inspector.compiling.devices import device_of
-from artifact_inspector.targets import Target
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["Context", "Event", "Generator", "Graph", "device_properties", "stream_class"]
 

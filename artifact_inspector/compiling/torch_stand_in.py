@@ -28,7 +28,7 @@ from artifact_inspector.compiling.torch_cuda import (
     device_properties,
     stream_class,
 )
-from artifact_inspector.targets import Target
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["TorchStandIn"]
 

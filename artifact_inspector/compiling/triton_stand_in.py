@@ -35,7 +35,7 @@ from artifact_inspector.compiling.patches import Patches
 from artifact_inspector.compiling.places import find_place
 from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.errors import CompileError
-from artifact_inspector.targets import Target
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["OLDEST", "TritonStandIn"]
 

@@ -5,7 +5,7 @@ A finding states a fact and what it is likely to cost; it never tells the reader
 
 from __future__ import annotations
 
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import (
     clustered_loads,
     compiler_advisory,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from inspect import cleandoc
 
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
 
 __all__ = ["Finding", "Remark", "Rule", "Severity", "dots_of"]

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.identity import Reason
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.matrix.identity import Reason
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.load_widths import Reason
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.access.load_widths import Reason
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity
 
 WIDEST = 16

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
 from artifact_inspector.model import Queue
 

@@ -19,7 +19,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 __all__ = ["DECODED", "TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "integer", "no_types"]
 

@@ -41,7 +41,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 _CONDITIONS = "f lt eq le gt lg ge o u nge nlg ngt nle neq nlt tru t class ne"
 _FLOAT_COMPARES = " ".join(

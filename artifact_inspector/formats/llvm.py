@@ -31,7 +31,7 @@ from artifact_inspector.model import (
     Operands,
     Stage,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 OPCODES = OpcodeTable(
     {

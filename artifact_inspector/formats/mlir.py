@@ -31,7 +31,7 @@ from artifact_inspector.model import (
     Partition,
     Stage,
 )
-from artifact_inspector.source import SourceText, split_list
+from artifact_inspector.model.text import SourceText, split_list
 
 __all__ = ["FORMAT", "OPCODES"]
 

@@ -39,7 +39,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText, split_list
+from artifact_inspector.model.text import SourceText, split_list
 
 _BY_SPACE = frozenset(("ld", "ldu", "st", "wmma", "multimem"))
 _BY_TYPE = frozenset(

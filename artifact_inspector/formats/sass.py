@@ -33,7 +33,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 _BASES = {
     EventKind.GLOBAL_LOAD: "LD LDG LDGMC TEX TLD TLD4 TXD SULD",

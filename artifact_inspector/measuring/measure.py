@@ -12,15 +12,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, CompileError, DeviceError, InspectorError, UsageError
-from artifact_inspector.facts import KernelFacts
-from artifact_inspector.inspection import Disassemble, inspect_artifact
+from artifact_inspector.facts.inspection import Disassemble, inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import _device
 from artifact_inspector.measuring.job import Answer, DeviceAnswer, Job, RowAnswer
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
-from artifact_inspector.targets import parse_target
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.facts import KernelFacts
-from artifact_inspector.peaks import Peaks, find_peaks
-from artifact_inspector.targets import Target
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.hardware.peaks import Peaks, find_peaks
+from artifact_inspector.hardware.targets import Target
 
 __all__ = ["MEMORY", "Bench", "Device", "Measurement"]
 

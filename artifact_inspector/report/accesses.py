@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.accesses import Accesses
-from artifact_inspector.analysis.load_widths import LoadWidth
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.access.accesses import Accesses
+from artifact_inspector.analysis.access.load_widths import LoadWidth
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
 
 __all__ = ["access_block"]

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.text import phrase_text

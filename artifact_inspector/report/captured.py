@@ -13,8 +13,8 @@ from rich.text import Text
 
 from artifact_inspector.compiling import ProgramRun
 from artifact_inspector.compiling.captured import CapturedKernel, Note
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
-from artifact_inspector.targets import Target
 
 __all__ = ["CapturedJson", "captured_document", "captured_table", "failures"]
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.compiler_remarks import CompilerRemark
+from artifact_inspector.files.compiler_remarks import CompilerRemark
 
 __all__ = ["remarks_block"]
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Finding, Rule, Severity, find_findings
 from artifact_inspector.report.words import plural, span
 

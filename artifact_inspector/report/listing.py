@@ -10,14 +10,14 @@ from rich.console import Console, ConsoleOptions, OverflowMethod, RenderResult
 from rich.syntax import Syntax
 from rich.text import Text
 
-from artifact_inspector.analysis.order import RegionFacts, signature_of
-from artifact_inspector.facts import StageFacts
+from artifact_inspector.analysis.order.verdict import RegionFacts, signature_of
+from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import Instruction, Module
+from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.text import phrase_text
 from artifact_inspector.report.words import legend
-from artifact_inspector.source import SourceText
 
 __all__ = ["ListedLine", "Listing", "list_lines"]
 

@@ -17,7 +17,7 @@ from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.text import phrase_text
 from artifact_inspector.report.words import describe_verdict
-from artifact_inspector.summary import STEPS
+from artifact_inspector.vocabulary.rows import STEPS
 
 __all__ = ["MatrixReport"]
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.partitions import PartitionFacts
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 
 __all__ = ["partitions_block"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from artifact_inspector.analysis.program import Program
+from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.comparison.corpus import Change, Corpus
 from artifact_inspector.comparison.matching import Candidate
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.report.corpus import describe_fact
 from artifact_inspector.report.words import plural

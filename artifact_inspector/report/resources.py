@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from artifact_inspector.analysis.occupancy import Occupancy
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.resources.occupancy import Occupancy
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.words import plural
-from artifact_inspector.targets import Target
 
 __all__ = ["describe_resources", "occupancy_text", "registers_text"]
 

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.shared_memory import Allocation, Bill
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.shared.bill import Allocation, Bill
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.report.words import span
 
 __all__ = ["bill_block"]

@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.order import RegionFacts, RoundFacts
-from artifact_inspector.cache import Cache
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.order.verdict import RegionFacts, RoundFacts
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Cache
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
@@ -35,7 +36,6 @@ from artifact_inspector.report.words import (
     span,
 )
 from artifact_inspector.report.work import describe_work, in_flight_text
-from artifact_inspector.targets import Target
 
 __all__ = ["KernelReport"]
 

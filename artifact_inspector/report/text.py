@@ -12,10 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.occupancy import Occupancy
-from artifact_inspector.cache import Cache, Problem
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.resources.occupancy import Occupancy
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.findings import find_findings
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
@@ -26,7 +27,6 @@ from artifact_inspector.report.words import (
     mma_count,
     plural,
 )
-from artifact_inspector.targets import Target
 
 __all__ = ["CacheReport", "faults", "phrase_text"]
 

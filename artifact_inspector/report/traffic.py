@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypedDict
 
-from artifact_inspector.analysis.traffic import Traffic
+from artifact_inspector.analysis.access.traffic import Traffic
 from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
 
 __all__ = ["BandwidthJson", "describe_traffic", "traffic_document"]

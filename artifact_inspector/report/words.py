@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.order import ORDER_VERDICTS, RegionFacts
-from artifact_inspector.facts import KernelFacts, StageFacts
+from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, RegionFacts
+from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, Stage
 
 __all__ = [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.bounds_checks import Check
-from artifact_inspector.analysis.conversions import Conversion
-from artifact_inspector.analysis.inflight import InFlight
-from artifact_inspector.analysis.issue import Issue
-from artifact_inspector.analysis.matrix import MatrixWork
-from artifact_inspector.analysis.pipeline import Pipeline
-from artifact_inspector.facts import KernelFacts, RegionWork, StageFacts
+from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.matrix.work import MatrixWork
+from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.overlap.issue import Issue
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.words import plural, span
 

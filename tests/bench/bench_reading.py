@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from saved import FIXTURES, saved_kernels
 
-from artifact_inspector.cache import open_cache, read_stage
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache, read_stage
 from artifact_inspector.formats import format_of
-from artifact_inspector.inspection import inspect_cache
 from artifact_inspector.model import Stage
 
 _READ = frozenset(stage.value for stage in Stage)
@@ -47,7 +47,7 @@ def bench_inspecting(version: str, benchmark: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["artifact_inspector", "artifact_inspector.inspection", "artifact_inspector.cli"]
+    "name", ["artifact_inspector", "artifact_inspector.facts.inspection", "artifact_inspector.cli"]
 )
 def bench_import(name: str, benchmark: Any) -> None:
     benchmark.pedantic(lambda: subprocess.run([sys.executable, "-c", f"import {name}"], check=True), rounds=5)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from artifact_inspector.analysis.accesses import StageAccesses, find_accesses
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
+from artifact_inspector.analysis.access.accesses import StageAccesses, find_accesses
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 HEAD = "%p: !tt.ptr<f16>, %q: !tt.ptr<f16>, %n: i32, %odd: i32"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from saved import ROOT
 
-from artifact_inspector.cache import open_cache
-from artifact_inspector.inspection import inspect_artifact
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
-from artifact_inspector.targets import parse_target
 
 MEASURED = ROOT / "docs" / "measurements"
 A_KERNEL = ROOT / "fixtures" / "3.6.0" / "sm_90" / "softmax"

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from artifact_inspector.cache import Artifact, open_cache, read_stage
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Artifact, open_cache, read_stage
 from artifact_inspector.formats import format_of
-from artifact_inspector.inspection import inspect_artifact
 from artifact_inspector.model import Module, Stage
 
 ROOT = Path(__file__).parents[2]

@@ -9,14 +9,19 @@ from collections.abc import Iterator
 import pytest
 from saved import Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.accesses import MemoryAccess, StageAccesses, count_accesses, find_accesses
-from artifact_inspector.analysis.bounds_checks import Check, find_bounds_checks
-from artifact_inspector.analysis.cache_policies import find_policies
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.contiguity import Dataflow
-from artifact_inspector.analysis.load_widths import LoadWidth, Reason, explain_widths
-from artifact_inspector.analysis.rounds import LOADS
+from artifact_inspector.analysis.access.accesses import (
+    MemoryAccess,
+    StageAccesses,
+    count_accesses,
+    find_accesses,
+)
+from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
+from artifact_inspector.analysis.access.cache_policies import find_policies
+from artifact_inspector.analysis.access.contiguity import Dataflow
+from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason, explain_widths
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.rounds import LOADS
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 

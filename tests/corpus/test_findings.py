@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.resources import Figure
+from artifact_inspector.analysis.resources.taken import Figure
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
-from artifact_inspector.inspection import inspect_artifact
 from artifact_inspector.model import Stage
 
 # code → (fixture where it speaks, what it says there, fixture where it is silent)

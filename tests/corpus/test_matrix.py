@@ -10,16 +10,16 @@ import grep
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
-from artifact_inspector.analysis.identity import Identity, Reason, check_identity
-from artifact_inspector.analysis.matrix import MatrixWork, find_matrix_work, warps_of
-from artifact_inspector.analysis.reference import find_reference
-from artifact_inspector.analysis.regions import Region, find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
+from artifact_inspector.analysis.matrix.identity import Identity, Reason, check_identity
+from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
+from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.order.regions import Region, find_regions
 from artifact_inspector.formats import format_of
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Function, Module, Stage
-from artifact_inspector.targets import parse_target
 
 KERNELS = [kernel for kernel in saved_kernels() if Stage.TTGIR in kernel.stages and len(kernel.stages) > 3]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from saved import Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.pipeline import Pipeline
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.model import Stage
 
 KERNELS = saved_kernels()

@@ -6,10 +6,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling.compile import compile_reference
 from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS
-from artifact_inspector.inspection import inspect_cache
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.model import Stage
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")

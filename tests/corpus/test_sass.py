@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 from saved import ROOT, Saved, saved_kernels
 
-from artifact_inspector.disassembly import disassemble, find_disassembler
+from artifact_inspector.files.disassembly import disassemble, find_disassembler
 from artifact_inspector.formats.sass import parse
 from artifact_inspector.model import EventKind, Module, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 TOOL = find_disassembler()
 pytestmark = pytest.mark.skipif(TOOL is None, reason="no nvdisasm")

@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 from saved import saved
 
-from artifact_inspector.disassembly import disassemble, find_disassembler
-from artifact_inspector.facts import KernelFacts
-from artifact_inspector.inspection import inspect_artifact
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.disassembly import disassemble, find_disassembler
 from artifact_inspector.model import Stage
 
 TOOL = find_disassembler()

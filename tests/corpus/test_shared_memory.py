@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.shared_memory import Bill, find_bill
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.shared.bill import Bill, find_bill
+from artifact_inspector.facts.inspection import read_module
 from artifact_inspector.formats import format_of
-from artifact_inspector.inspection import read_module
 from artifact_inspector.model import Stage
 
 KERNELS = [pytest.param(kernel, id=kernel.path) for kernel in saved_kernels()]

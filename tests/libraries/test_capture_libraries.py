@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling import capture_program
-from artifact_inspector.inspection import inspect_cache
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache
 
 PROGRAMS = {
     "liger_kernel": """

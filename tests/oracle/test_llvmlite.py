@@ -9,7 +9,7 @@ from saved import Saved, saved_kernels
 
 from artifact_inspector.formats.llvm import FORMAT
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 binding = pytest.importorskip("llvmlite.binding")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from saved import saved_kernels
 
-from artifact_inspector.analysis.occupancy import find_occupancy, find_warps_per_partition
+from artifact_inspector.analysis.resources.occupancy import find_occupancy, find_warps_per_partition
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Stage
-from artifact_inspector.targets import parse_target
 
 # Reads one question a line: capability, what cudaDeviceProp says of such a device, and the launch.
 PROGRAM = r"""

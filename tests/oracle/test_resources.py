@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.resources import find_resources
-from artifact_inspector.binaries import read_cubin, read_hsaco
+from artifact_inspector.analysis.resources.taken import find_resources
+from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.formats import format_of
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
-from artifact_inspector.targets import parse_target
+from artifact_inspector.model.text import SourceText
 
 triton = pytest.importorskip("triton")
 TOOLS = Path(triton.__file__).parent / "backends/nvidia/bin"

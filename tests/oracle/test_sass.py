@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES, saved
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.disassembly import disassemble, find_disassembler
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.files.disassembly import disassemble, find_disassembler
 from artifact_inspector.formats.sass import FORMAT, parse
 from artifact_inspector.model import Function, Module, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 disasm = pytest.importorskip("triton.tools.disasm")
 TOOL = find_disassembler()

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.shared_memory import Bill, find_bill
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 triton = pytest.importorskip("triton")
 _PLACE = re.compile(r"allocation\.offset = (\d+)")

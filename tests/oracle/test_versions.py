@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling import CompileResult, KernelRequest, compile_kernels
 from artifact_inspector.compiling.environments import cache_directory, find_interpreter
 from artifact_inspector.errors import CompileError
-from artifact_inspector.inspection import inspect_cache
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.model import Stage
 
 

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from saved import Saved, saved_kernels
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.errors import ParseError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import FORMATS, Format, format_of
-from artifact_inspector.inspection import inspect_artifact
 from artifact_inspector.model import Module, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 FEW = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -6,7 +6,7 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifact_inspector.analysis.cfg import control_flow, find_control_flow
+from artifact_inspector.analysis.flow.cfg import control_flow, find_control_flow
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Operands
 
 NO_OPERANDS = Operands((), ())

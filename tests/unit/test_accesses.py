@@ -2,7 +2,7 @@
 
 from handwritten import amdgcn, llir, ptx, stage
 
-from artifact_inspector.analysis.accesses import count_accesses
+from artifact_inspector.analysis.access.accesses import count_accesses
 from artifact_inspector.model import Stage
 
 

@@ -7,7 +7,7 @@ import pytest
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats.amdgcn import FORMAT, OPCODES, parse
 from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, Wait
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 FILES = '\t.file\t1 "/home/user/src" "kernels.py"\n\t.file\t2 "/venv/triton/language" "standard.py"\n'
 

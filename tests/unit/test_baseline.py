@@ -12,14 +12,14 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from saved import FIXTURES, saved
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.comparison.baseline import Baseline, hold_against, lines_of, record
 from artifact_inspector.comparison.corpus import Corpus, Degree
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.inspection import inspect_artifact, inspect_cache
+from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json.baseline import baseline_document, baseline_text, parse_baseline
-from artifact_inspector.summary import summarise
+from artifact_inspector.vocabulary.rows import summarise
 
 MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from artifact_inspector.binaries import StackAccess, read_cubin, read_hsaco
 from artifact_inspector.errors import CacheError, InspectorError
+from artifact_inspector.files.binaries import StackAccess, read_cubin, read_hsaco
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -3,8 +3,8 @@
 import pytest
 from handwritten import OFFSETS, address, amdgcn, ptx, tensors
 
-from artifact_inspector.analysis.accesses import StageAccesses
-from artifact_inspector.analysis.bounds_checks import Check, find_bounds_checks
+from artifact_inspector.analysis.access.accesses import StageAccesses
+from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
 from artifact_inspector.model import Stage
 
 

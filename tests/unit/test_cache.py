@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES
 
-from artifact_inspector import cache as cache_module
-from artifact_inspector.cache import (
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files import cache as cache_module
+from artifact_inspector.files.cache import (
     default_directory,
     hold_files,
     open_cache,
@@ -17,7 +18,6 @@ from artifact_inspector.cache import (
     read_binary,
     read_stage,
 )
-from artifact_inspector.errors import CacheError, UsageError
 
 HASH = "ebcf17115880ff712b93233e36f0c227c065b6e680ce7e27c3a184ee9d53a73a"
 BASE64 = "-8XFxFYgP_cSuTIz428MInwGW25oDOfifDoYTunVOnO"

@@ -3,8 +3,8 @@
 import pytest
 from handwritten import amdgcn, ptx_load, tensors
 
-from artifact_inspector.analysis.accesses import StageAccesses
-from artifact_inspector.analysis.cache_policies import Policy, find_policies
+from artifact_inspector.analysis.access.accesses import StageAccesses
+from artifact_inspector.analysis.access.cache_policies import Policy, find_policies
 from artifact_inspector.model import Stage
 
 

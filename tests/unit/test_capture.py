@@ -16,14 +16,14 @@ from types import ModuleType
 
 import pytest
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling import capture, capture_program
 from artifact_inspector.compiling.captured import Recorder, find_kernels, find_notes
 from artifact_inspector.compiling.devices import device_of
 from artifact_inspector.compiling.manifest import read_manifest
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.inspection import inspect_cache
-from artifact_inspector.targets import KNOWN_TARGETS, parse_target
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Capturing needs Triton (Linux).")
 needs_torch = pytest.mark.skipif(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from artifact_inspector.analysis.cfg import ControlFlow, control_flow, find_control_flow
+from artifact_inspector.analysis.flow.cfg import ControlFlow, control_flow, find_control_flow
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Operands
 
 

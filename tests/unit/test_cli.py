@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from artifact_inspector import __version__, cli
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.targets import parse_target
+from artifact_inspector.hardware.targets import parse_target
 
 # Two rounds of load and compute in straight-line code, as Triton prints them.
 TTIR = """\
@@ -357,7 +357,7 @@ def test_an_interrupt_is_exit_code_130(cache: Path, monkeypatch: pytest.MonkeyPa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("artifact_inspector.cache.open_cache", interrupted)
+    monkeypatch.setattr("artifact_inspector.files.cache.open_cache", interrupted)
     result = run(cache)
     assert result.exit_code == 130
     assert result.output == ""

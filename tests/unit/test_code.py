@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.reference import chain_of
-from artifact_inspector.analysis.rounds import COMPUTES, LOADS
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.reference import chain_of
+from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind
 

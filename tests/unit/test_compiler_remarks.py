@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.cache import open_cache
-from artifact_inspector.compiler_remarks import CompilerRemark, parse_remarks
 from artifact_inspector.compiling import compile_kernel, compile_reference
-from artifact_inspector.inspection import inspect_cache
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_remarks
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling import (
     REFERENCE_KERNELS,
     KernelRequest,
@@ -25,6 +24,7 @@ from artifact_inspector.compiling import (
 from artifact_inspector.compiling.forking import Work, run
 from artifact_inspector.compiling.manifest import read_manifest
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.files.cache import open_cache
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 

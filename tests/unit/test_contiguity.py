@@ -4,10 +4,10 @@ from textwrap import dedent
 
 import pytest
 
-from artifact_inspector.analysis.contiguity import Axes, Dataflow
+from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 HEAD = "%p: !tt.ptr<f16>, %q: !tt.ptr<f16>, %n: i32, %odd: i32"
 DIVISIBILITY = {"%p": 16, "%n": 16}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.conversions import Conversion, find_conversions
-from artifact_inspector.analysis.layouts import read_layout, short_name
-from artifact_inspector.analysis.regions import find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
+from artifact_inspector.analysis.shared.layouts import read_layout, short_name
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage, TensorType
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 LAYOUTS = """
 #rows = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>

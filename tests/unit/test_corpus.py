@@ -14,7 +14,6 @@ import pytest
 from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.cli import app
 from artifact_inspector.comparison.corpus import (
     GATES,
@@ -26,10 +25,11 @@ from artifact_inspector.comparison.corpus import (
 )
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.errors import UsageError
-from artifact_inspector.inspection import inspect_artifact
-from artifact_inspector.report.junit import junit_text
-from artifact_inspector.report.markdown import corpus_markdown
-from artifact_inspector.summary import CATEGORIES
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.exchange.junit import junit_text
+from artifact_inspector.report.exchange.markdown import corpus_markdown
+from artifact_inspector.vocabulary.rows import CATEGORIES
 
 SOURCES = FIXTURES / "3.6.0/sm_80"
 Edit = Callable[[Path], None]

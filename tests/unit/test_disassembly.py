@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector import disassembly
-from artifact_inspector.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler, keep_all
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files import disassembly
+from artifact_inspector.files.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler, keep_all
 
 GOOD = "print('/*0000*/  NOP ;')"
 

@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector import errors
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 
 @pytest.mark.parametrize("kind", [UsageError, CacheError, CompileError, ParseError])

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.inflight import InFlight, find_in_flight
-from artifact_inspector.analysis.regions import find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Instruction, Module, Queue, Stage, Transfer
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.cache import open_cache
-from artifact_inspector.inspection import MOST_PROBLEMS, inspect_cache
+from artifact_inspector.facts.inspection import MOST_PROBLEMS, inspect_cache
+from artifact_inspector.files.cache import open_cache
 
 BROKEN = {
     "ttir": ("  tt.func public @k() {\n", "    ?!\n", "    tt.return\n  }\n"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.issue import find_issue
-from artifact_inspector.analysis.regions import Region
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.overlap.issue import find_issue
 from artifact_inspector.model import BasicBlock, Control, EventKind, Function, Instruction, Operands
 
 

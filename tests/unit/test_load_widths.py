@@ -3,7 +3,7 @@
 import pytest
 from handwritten import OFFSETS, address, ptx_load, stage, tensors
 
-from artifact_inspector.analysis.load_widths import LoadWidth, Reason, explain_widths
+from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason, explain_widths
 from artifact_inspector.model import Stage
 
 DIVISIBILITY = {"%p": 16, "%n": 16}

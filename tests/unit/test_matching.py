@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES
 
-from artifact_inspector.cache import Artifact, hold_files, open_cache
 from artifact_inspector.comparison.corpus import Corpus
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -21,6 +20,7 @@ from artifact_inspector.comparison.matching import (
     parse_axes,
 )
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.cache import Artifact, hold_files, open_cache
 from artifact_inspector.report.corpus import describe_lonely, suggest_axes
 
 PROGRAM = """module {{

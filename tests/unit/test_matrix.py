@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.generation import Generation, count_packed_dots, describe_generation
-from artifact_inspector.analysis.identity import Identity, Reason, check_identity
-from artifact_inspector.analysis.matrix import MatrixWork, Tiling, find_matrix_work, warps_of
-from artifact_inspector.analysis.regions import find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
+from artifact_inspector.analysis.matrix.identity import Identity, Reason, check_identity
+from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling, find_matrix_work, warps_of
+from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.formats import format_of
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import MatrixOp, Module, Stage
-from artifact_inspector.source import SourceText
-from artifact_inspector.targets import parse_target
+from artifact_inspector.model.text import SourceText
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, {%r1,%r2,%r3,%r4};"
 PTX = """

@@ -11,9 +11,9 @@ from measured import H200, a_measurement
 
 from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import DeviceError, UsageError
+from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.measuring import _device, measure
 from artifact_inspector.measuring.measure import plan
-from artifact_inspector.peaks import find_peaks
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="What a kernel writes is a tensor.")
 

@@ -22,7 +22,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 NOTHING = Module(Stage.TTGIR, "k.ttgir", (), {})
 

@@ -8,10 +8,10 @@ import pytest
 from saved import saved
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
 from artifact_inspector.formats.amdgcn import FORMAT
 from artifact_inspector.model import EventKind, Stage
-from artifact_inspector.objdump import disassemble_hsaco, find_objdump
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 PRINTED = r"""
 kernel.hsaco:	file format elf64-amdgpu

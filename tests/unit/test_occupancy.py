@@ -2,8 +2,8 @@
 
 import pytest
 
-from artifact_inspector.analysis.occupancy import find_occupancy, find_warps_per_partition
-from artifact_inspector.targets import parse_target
+from artifact_inspector.analysis.resources.occupancy import find_occupancy, find_warps_per_partition
+from artifact_inspector.hardware.targets import parse_target
 
 # Measured on an H200 (driver 580, CUDA 13.0) with cuOccupancyMaxActiveBlocksPerMultiprocessor: registers,
 # barriers, bytes of shared memory (static and dynamic), warps per block, and the blocks it answered.

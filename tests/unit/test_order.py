@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.order import RegionFacts, signature_of
-from artifact_inspector.cache import open_cache
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.analysis.order.verdict import RegionFacts, signature_of
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats.mlir import FORMAT
-from artifact_inspector.inspection import inspect_cache
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 T, P = "tensor<64xf32>", "tensor<64x!tt.ptr<f32>>"
 HEAD = f"  tt.func public @k(%p: {P}, %q: {P}, %r: !tt.ptr<f32>, %n: i32) {{\n"

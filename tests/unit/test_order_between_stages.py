@@ -8,16 +8,16 @@ import re
 
 import pytest
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.order import RegionFacts, judge, signature_of
-from artifact_inspector.analysis.placement import Memory
-from artifact_inspector.analysis.reference import find_reference
-from artifact_inspector.analysis.regions import find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.placement import Memory
+from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.order.verdict import RegionFacts, judge, signature_of
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 T, P = "tensor<64xf32>", "tensor<64x!tt.ptr<f32>>"
 LOAD_A, LOAD_B = f"%a = tt.load %p : {P} @1", f"%b = tt.load %q : {P} @3"

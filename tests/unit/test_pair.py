@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from saved import FIXTURES, Saved, saved, saved_kernels
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
 from artifact_inspector.comparison.pair import Pair, State, compare_kernels
-from artifact_inspector.inspection import inspect_artifact
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json.comparison import pair_document
 
 EVERY = saved_kernels()

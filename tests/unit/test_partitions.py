@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.partitions import find_partitions, find_slots
-from artifact_inspector.analysis.regions import find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.overlap.partitions import find_partitions, find_slots
 from artifact_inspector.formats import mlir, ptx
 from artifact_inspector.model import Function, Module, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 SPECIALISED = """#smem = #ttg.shared_memory
 module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {

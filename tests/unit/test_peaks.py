@@ -2,7 +2,7 @@
 
 import pytest
 
-from artifact_inspector.peaks import _PRODUCTS, find_peaks
+from artifact_inspector.hardware.peaks import _PRODUCTS, find_peaks
 
 
 @pytest.mark.parametrize(

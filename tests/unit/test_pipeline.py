@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_inspector.analysis.buffers import LoopBuffers, find_loop_buffers
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.loop_form import LoopForm
-from artifact_inspector.analysis.order import RegionFacts, judge
-from artifact_inspector.analysis.pipeline import Evidence, Pipeline, explain_pipeline
-from artifact_inspector.analysis.placement import Memory
-from artifact_inspector.analysis.reference import ReferenceRegion, find_reference
-from artifact_inspector.analysis.regions import find_regions
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.placement import Memory
+from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.order.verdict import RegionFacts, judge
+from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.overlap.loop_form import LoopForm
+from artifact_inspector.analysis.overlap.pipeline import Evidence, Pipeline, explain_pipeline
 from artifact_inspector.formats import format_of
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Queue, Stage
-from artifact_inspector.source import SourceText
-from artifact_inspector.targets import parse_target
+from artifact_inspector.model.text import SourceText
 
 HEAD = """module {
   tt.func public @kernel(%x: tensor<64x64x!tt.ptr<f16>>, %y: tensor<64x64x!tt.ptr<f16>>, %n: i32, %b: i1) {

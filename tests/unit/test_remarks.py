@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from saved import FIXTURES, ROOT, saved
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.comparison.baseline import hold_against, record
 from artifact_inspector.comparison.corpus import GATES, Corpus
+from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES, find_findings
-from artifact_inspector.inspection import inspect_artifact, inspect_cache
-from artifact_inspector.report.annotations import workflow_commands
-from artifact_inspector.report.junit import junit_text
+from artifact_inspector.report.exchange.annotations import workflow_commands
+from artifact_inspector.report.exchange.junit import junit_text
+from artifact_inspector.report.exchange.sarif import sarif_document
 from artifact_inspector.report.remarks import (
     GATE_RULES,
     Place,
@@ -24,7 +25,6 @@ from artifact_inspector.report.remarks import (
     finding_kinds,
     finding_remarks,
 )
-from artifact_inspector.report.sarif import sarif_document
 
 GATES_SHUT = ("waits", "shared", "gone")
 

@@ -4,9 +4,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from artifact_inspector.cache import open_cache
 from artifact_inspector.compiling import KernelRequest, compile_kernels
 from artifact_inspector.errors import CompileError
+from artifact_inspector.files.cache import open_cache
 
 pytestmark = pytest.mark.skipif(
     find_spec("distributed") is None or find_spec("triton") is None,

@@ -14,21 +14,22 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from artifact_inspector.analysis.accesses import count_accesses
-from artifact_inspector.analysis.order import ORDER_VERDICTS, Pair, RegionFacts, RoundFacts
-from artifact_inspector.analysis.pipeline import Pipeline
-from artifact_inspector.analysis.resources import find_resources
-from artifact_inspector.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.analysis.access.accesses import count_accesses
+from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, Pair, RegionFacts, RoundFacts
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts import COUNTED, KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.facts.kernel import COUNTED, KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.facts.selection import narrow, parse_stages
+from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.compiled import compiled_table
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, cache_document
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.lexers import lexer_for
-from artifact_inspector.report.selection import narrow, parse_stages
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.text import CacheReport
 from artifact_inspector.report.waits import (
@@ -45,7 +46,6 @@ from artifact_inspector.report.words import (
     legend,
     mma_count,
 )
-from artifact_inspector.targets import parse_target
 
 
 def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> RegionFacts:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from artifact_inspector.analysis.resources import find_resources
-from artifact_inspector.binaries import Cubin, Hsaco, StackAccess
-from artifact_inspector.targets import parse_target
+from artifact_inspector.analysis.resources.taken import find_resources
+from artifact_inspector.files.binaries import Cubin, Hsaco, StackAccess
+from artifact_inspector.hardware.targets import parse_target
 
 A100, MI300X, MI100 = parse_target("A100"), parse_target("MI300X"), parse_target("MI100")
 METADATA = {"num_warps": 4, "shared": 8192, "target": {"backend": "cuda", "arch": 80}}

@@ -2,11 +2,11 @@
 
 from textwrap import dedent
 
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.rounds import RoundsOf, find_rounds
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.order.rounds import RoundsOf, find_rounds
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 T, P = "tensor<64xf32>", "tensor<64x!tt.ptr<f32>>"
 

@@ -18,7 +18,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 NOTHING = Module(Stage.SASS, "k.sass", (), {})
 HEAD = """\t.target\tsm_90a

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.allocator import Request, place
-from artifact_inspector.analysis.cfg import find_control_flow
-from artifact_inspector.analysis.code import Code
-from artifact_inspector.analysis.shared_memory import Bill, find_bill
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.shared.allocator import Request, place
+from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 LAYOUTS = """
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES
 
-from artifact_inspector.cache import Artifact, Cache, open_cache
 from artifact_inspector.comparison.sides import Place, narrow_side, parse_place
 from artifact_inspector.errors import UsageError
-from artifact_inspector.report.selection import choose
+from artifact_inspector.facts.selection import choose
+from artifact_inspector.files.cache import Artifact, Cache, open_cache
 
 EVERY = open_cache(FIXTURES / "3.6.0")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.source import EXCERPT_WIDTH, SourceText
+from artifact_inspector.model.text import EXCERPT_WIDTH, SourceText
 
 TEXT = SourceText("cache/k.ttir", "one\n\ttwo\n\nfour")
 

@@ -13,9 +13,9 @@ from saved import FIXTURES, Saved, saved, saved_kernels
 from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
-from artifact_inspector.facts import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.summary import CATEGORIES, STEPS, name_regions, step_of, summarise
+from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, name_regions, step_of, summarise
 
 EVERY = saved_kernels()
 SOME = [

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.targets import (
+from artifact_inspector.hardware.targets import (
     KNOWN_TARGETS,
     Target,
     parse_metadata_target,

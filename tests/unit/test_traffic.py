@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from artifact_inspector import UsageError, cli
-from artifact_inspector.analysis.traffic import parse_product
+from artifact_inspector.analysis.access.traffic import parse_product
 
 
 def run(*words: str) -> str:

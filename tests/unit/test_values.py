@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.values import Values, number_values
+from artifact_inspector.analysis.flow.values import Values, number_values
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage
-from artifact_inspector.source import SourceText
+from artifact_inspector.model.text import SourceText
 
 TILE = "!ttg.memdesc<8x8xf16, #shared, #smem, mutable>"
 

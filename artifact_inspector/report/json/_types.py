@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
-from artifact_inspector.cache import Problem
+from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Stage
 
 __all__ = ["SCHEMA_VERSION", "Lines", "ProblemJson", "SchemaVersion", "StageName", "Words", "problem_list"]

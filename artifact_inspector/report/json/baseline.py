@@ -9,10 +9,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from artifact_inspector.cache import Artifact
 from artifact_inspector.comparison.baseline import Baseline, Recorded
 from artifact_inspector.comparison.corpus import Corpus, Degree
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.json._types import SCHEMA_VERSION, SchemaVersion, Words
 from artifact_inspector.report.json.comparison import (
     AxisName,
@@ -29,9 +30,8 @@ from artifact_inspector.report.json.comparison import (
     identity,
 )
 from artifact_inspector.report.json.targets import TargetJson, target
-from artifact_inspector.summary import CATEGORIES, STEPS, Row, Summary, Value
-from artifact_inspector.targets import Target
 from artifact_inspector.version import __version__
+from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, Row, Summary, Value
 
 __all__ = [
     "BaselineJson",

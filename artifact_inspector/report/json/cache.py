@@ -30,11 +30,11 @@ from artifact_inspector.report.json.stages import StageJson, Verdict, stage_obje
 from artifact_inspector.report.json.targets import TargetJson, target
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.partitions import PartitionFacts
-    from artifact_inspector.cache import Cache, Problem
-    from artifact_inspector.compiler_remarks import CompilerRemark
-    from artifact_inspector.facts import KernelFacts
-    from artifact_inspector.targets import Target
+    from artifact_inspector.analysis.overlap.partitions import PartitionFacts
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.files.cache import Cache, Problem
+    from artifact_inspector.files.compiler_remarks import CompilerRemark
+    from artifact_inspector.hardware.targets import Target
 
 __all__ = ["CacheJson", "KernelJson", "cache_document"]
 

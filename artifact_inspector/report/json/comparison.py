@@ -20,7 +20,7 @@ from artifact_inspector.comparison.pair import (
 )
 from artifact_inspector.report.json._types import SCHEMA_VERSION, Lines, SchemaVersion, StageName, Words
 from artifact_inspector.report.json.stages import Verdict
-from artifact_inspector.summary import CATEGORIES, STEPS, Value
+from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, Value
 
 __all__ = [
     "CategoryName",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from artifact_inspector.cache import Problem
 from artifact_inspector.errors import InspectorError
+from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._types import SCHEMA_VERSION, ProblemJson, SchemaVersion, problem_list
 
 __all__ = ["ErrorJson", "error_document"]

@@ -16,8 +16,8 @@ from artifact_inspector.report.json._types import (
 )
 
 if TYPE_CHECKING:
-    from artifact_inspector.cache import Problem
-    from artifact_inspector.facts import KernelFacts
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.files.cache import Problem
 
 __all__ = ["FindingJson", "FindingsJson", "finding_document", "findings_document"]
 

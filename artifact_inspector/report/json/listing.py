@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from artifact_inspector.report.json._types import SCHEMA_VERSION, SchemaVersion, StageName
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts import KernelFacts, StageFacts
+    from artifact_inspector.facts.kernel import KernelFacts, StageFacts
     from artifact_inspector.report.listing import ListedLine
 
 __all__ = ["ListingJson", "listing_document"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from artifact_inspector.analysis.load_widths import Reason
+from artifact_inspector.analysis.access.load_widths import Reason
 from artifact_inspector.report.json._types import Lines, Words
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.accesses import Accesses
-    from artifact_inspector.analysis.cache_policies import Policy
-    from artifact_inspector.analysis.load_widths import LoadWidth
-    from artifact_inspector.analysis.shared_memory import Allocation, Bill
+    from artifact_inspector.analysis.access.accesses import Accesses
+    from artifact_inspector.analysis.access.cache_policies import Policy
+    from artifact_inspector.analysis.access.load_widths import LoadWidth
+    from artifact_inspector.analysis.shared.bill import Allocation, Bill
 
 __all__ = [
     "AccessesJson",

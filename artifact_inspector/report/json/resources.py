@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from artifact_inspector.report.json._types import Words
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.occupancy import Occupancy
-    from artifact_inspector.analysis.resources import Resources
-    from artifact_inspector.facts import KernelFacts
-    from artifact_inspector.targets import Target
+    from artifact_inspector.analysis.resources.occupancy import Occupancy
+    from artifact_inspector.analysis.resources.taken import Resources
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.hardware.targets import Target
 
 __all__ = ["ResourcesJson", "resources"]
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from artifact_inspector.analysis.bounds_checks import Check
-from artifact_inspector.analysis.identity import Reason
+from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.matrix.identity import Reason
 from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.json._types import Lines, StageName, Words
 from artifact_inspector.report.json.memory import AccessesJson, accesses, load_widths
 from artifact_inspector.report.words import VERDICTS
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.conversions import Conversion
-    from artifact_inspector.analysis.generation import Generation
-    from artifact_inspector.analysis.identity import Identity
-    from artifact_inspector.analysis.inflight import InFlight
-    from artifact_inspector.analysis.issue import Issue
-    from artifact_inspector.analysis.matrix import MatrixWork
-    from artifact_inspector.analysis.order import RegionFacts, RoundFacts
-    from artifact_inspector.analysis.pipeline import Pipeline
-    from artifact_inspector.facts import KernelFacts, StageFacts
+    from artifact_inspector.analysis.matrix.generation import Generation
+    from artifact_inspector.analysis.matrix.identity import Identity
+    from artifact_inspector.analysis.matrix.work import MatrixWork
+    from artifact_inspector.analysis.order.verdict import RegionFacts, RoundFacts
+    from artifact_inspector.analysis.overlap.inflight import InFlight
+    from artifact_inspector.analysis.overlap.issue import Issue
+    from artifact_inspector.analysis.overlap.pipeline import Pipeline
+    from artifact_inspector.analysis.shared.conversions import Conversion
+    from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 
 __all__ = ["StageJson", "Verdict", "stage_object"]
 

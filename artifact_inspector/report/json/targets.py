@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from artifact_inspector.report.json._types import Words
 
 if TYPE_CHECKING:
-    from artifact_inspector.targets import Target
+    from artifact_inspector.hardware.targets import Target
 
 __all__ = ["TargetJson", "target"]
 

@@ -1,0 +1,1 @@
+"""How wide, guarded and cached each access is, and why."""

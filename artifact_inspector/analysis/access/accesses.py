@@ -1,0 +1,299 @@
+"""What the loads, stores and copies of a stage move at once, under what condition, and how they cache.
+
+Read once for each instruction of memory; counts of a file, a region or a place in the source are then
+sums over what was read.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.reference import Chain
+from artifact_inspector.analysis.order.rounds import LOADS
+from artifact_inspector.model import Access, EventKind, Instruction, Language, Module, Transfer
+
+__all__ = [
+    "Accesses",
+    "MemoryAccess",
+    "MemoryLanguage",
+    "StageAccesses",
+    "count_accesses",
+    "find_accesses",
+]
+
+MOVES = LOADS | {EventKind.GLOBAL_STORE}
+
+_ASM_OPERAND = re.compile(r"\d+")
+_ASM_CALL = re.compile(r'", "([^"]*)"\((.*)\)')
+# cp.async [shared], [global], bytes, bytes to read (PTX ISA, "cp.async")
+_SOURCE_SIZE = re.compile(r"cp\.async\.c[ag]\.[^;]*\], *\w+, *[%$]")
+_NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
+_MAY_CHANGE_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b(?:32|64)$|v_cmpx")
+_CHANGES_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b\d\d exec|v_cmpx")
+_BUFFER = ("buffer_", "llvm.amdgcn.raw.", "llvm.amdgcn.struct.")
+
+
+class MemoryLanguage(Language, Protocol):
+    """A language as this module needs it."""
+
+    @property
+    def access(self) -> Callable[[Instruction], Access] | None:
+        """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccess:
+    """One load, store or asynchronous copy of global memory."""
+
+    index: int
+    """Its instruction."""
+    block: int
+    """Its basic block."""
+    line: int
+    """In the file of the stage."""
+    kind: EventKind
+    transfer: Transfer | None
+    """What it moves; None where the format cannot tell."""
+    predicated: bool
+    """A thread may skip it: a guard, a mask operand, a branch around it."""
+    decided_at: int | None
+    """The instruction that lets a thread skip it, where that is another one: a branch, a saved mask."""
+    folded: bool
+    """A mask, where there is one, is part of an operand: of the offset into a buffer, which is out of
+    bounds where it is off, or of the size of a `cp.async`, which is 0 then."""
+    chain: Chain | None
+    """Its place in the source; None also where it bears another one's."""
+
+    @property
+    def width(self) -> int | None:
+        """Bytes per thread; None for a tile, and where the text does not say."""
+        return None if self.transfer is None or self.transfer.of_block else self.transfer.bytes
+
+    @property
+    def is_tile(self) -> bool:
+        """True for what moves a tile for the whole block."""
+        return self.transfer is not None and self.transfer.of_block
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """Counts of memory accesses, of a file or of a region."""
+
+    loads: Mapping[int | None, int]
+    """Loads into registers: bytes per thread → instructions; None for an unknown width."""
+    copies: Mapping[int | None, int]
+    """Copies by each thread from global to shared memory, likewise."""
+    stores: Mapping[int | None, int]
+    tiles: Mapping[int | None, int]
+    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the
+    tile → instructions."""
+    tile_stores: Mapping[int | None, int]
+    predicated: int
+    """Accesses that a thread may skip."""
+    folded: int
+    """Accesses that take their mask, if any, in an operand: buffer accesses, `cp.async` with a size."""
+    cache: Mapping[str, int]
+    """Cache modifiers and eviction policies as written → instructions."""
+
+    @property
+    def load_widths(self) -> dict[int, int]:
+        """Bytes per thread → loads and copies together, widest first; unknown widths left out."""
+        joined = Counter(self.loads) + Counter(self.copies)
+        return {width: joined[width] for width in sorted((w for w in joined if w is not None), reverse=True)}
+
+    @property
+    def total(self) -> int:
+        """All accesses."""
+        histograms = (self.loads, self.copies, self.stores, self.tiles, self.tile_stores)
+        return sum(sum(histogram.values()) for histogram in histograms)
+
+
+def find_accesses(code: Code, module: Module, language: MemoryLanguage) -> tuple[MemoryAccess, ...]:
+    """Every load, store and asynchronous copy of global memory, in text order."""
+    function, flow = code.function, code.flow
+    found: list[MemoryAccess] = []
+    moves = sorted(code.find(MOVES))
+    if not moves:
+        return ()
+    guards = _Guards(code, moves)
+    for index in moves:
+        instruction = function.instructions[index]
+        decided_at = guards.decided_at(index)
+        found.append(
+            MemoryAccess(
+                index,
+                flow.block_of[index],
+                instruction.line,
+                instruction.kind,
+                language.transfer(instruction, module),
+                decided_at is not None or guards.is_guarded(instruction) or _has_mask(instruction, language),
+                decided_at,
+                _is_folded(instruction),
+                None if index in function.followers else _place(code, index),
+            )
+        )
+    return tuple(found)
+
+
+def count_accesses(accesses: Iterable[MemoryAccess]) -> Accesses:
+    """What some accesses have in common, counted.
+
+    Those of a region are the ones whose `block` is among the region's blocks.
+    """
+    loads: Counter[int | None] = Counter()
+    copies: Counter[int | None] = Counter()
+    stores: Counter[int | None] = Counter()
+    tiles: Counter[int | None] = Counter()
+    tile_stores: Counter[int | None] = Counter()
+    cache: Counter[str] = Counter()
+    predicated = folded = 0
+    of_kind = {EventKind.GLOBAL_LOAD: loads, EventKind.ASYNC_COPY: copies, EventKind.GLOBAL_STORE: stores}
+    for access in accesses:
+        is_store = access.kind is EventKind.GLOBAL_STORE
+        if access.transfer is not None and access.transfer.of_block:
+            (tile_stores if is_store else tiles)[access.transfer.bytes] += 1
+        else:
+            of_kind[access.kind][access.width] += 1
+        predicated += access.predicated
+        folded += access.folded
+        if access.transfer is not None:
+            cache.update(access.transfer.cache)
+    return Accesses(
+        dict(loads),
+        dict(copies),
+        dict(stores),
+        dict(tiles),
+        dict(tile_stores),
+        predicated,
+        folded,
+        dict(cache),
+    )
+
+
+class StageAccesses(NamedTuple):
+    """A function at one stage with its accesses."""
+
+    code: Code
+    module: Module
+    language: MemoryLanguage
+    accesses: tuple[MemoryAccess, ...]
+
+    def at(self, access: MemoryAccess) -> list[MemoryAccess]:
+        """The accesses at the place of another stage's access; empty where the place is not known."""
+        chain = self.code.visible(access.chain)
+        return [other for other in self.accesses if other.chain == chain] if chain else []
+
+
+def _place(code: Code, index: int) -> Chain | None:
+    return code.chain(index)
+
+
+def _is_folded(instruction: Instruction) -> bool:
+    if instruction.opcode.startswith("cp.async.c"):
+        return _SOURCE_SIZE.search(instruction.text) is not None
+    return instruction.opcode.startswith(_BUFFER)
+
+
+def _has_mask(instruction: Instruction, language: MemoryLanguage) -> bool:
+    """True for a mask operand of its own: tensor-level IR, and LLVM's masked intrinsics."""
+    if language.access is not None:
+        return bool(language.access(instruction).mask)
+    return instruction.opcode.startswith("llvm.masked.")
+
+
+class _Guards:
+    """Which instructions of a function a thread may skip."""
+
+    def __init__(self, code: Code, moves: Iterable[int]) -> None:
+        self.code = code
+        instructions, blocks = code.function.instructions, code.function.blocks
+        guarded = any(instructions[index].guard is not None for index in moves)
+        self.always = {
+            instruction.operands.results[0]
+            for instruction in (instructions if guarded else ())
+            if instruction.opcode == "mov.pred" and instruction.text.endswith(", -1")
+        }
+        """PTX's predicates that are always true."""
+        entries: dict[int, list[int]] = {}
+        for block in blocks:
+            for successor in block.successors:
+                entries.setdefault(successor, []).append(block.index)
+        self.entries = entries
+        """Block → the blocks that lead to it."""
+        self.detours = {
+            block.index: entries[block.index][0]
+            for block in blocks
+            if len(block.successors) == 1
+            and len(entries.get(block.index, ())) == 1
+            and block.successors[0] in blocks[entries[block.index][0]].successors
+        }
+        """Blocks that may be gone around → the block whose branch does."""
+        # Only AMD's assembly has a mask of lanes, and names like `global_load_dword`.
+        lanes = any("_" in instructions[index].opcode.partition(".")[0] for index in moves)
+        opcodes = {instruction.opcode for instruction in instructions} if lanes else set[str]()
+        changing = {opcode for opcode in opcodes if _MAY_CHANGE_LANES.match(opcode) is not None}
+        self.changes = [
+            index
+            for index, instruction in enumerate(instructions if changing else ())
+            if instruction.opcode in changing and _CHANGES_LANES.match(instruction.text) is not None
+        ]
+        """Where AMD's mask of lanes (exec) is narrowed or restored."""
+        self.narrowed = self._narrowed_at_entry() if self.changes else {}
+        """Block → what has narrowed the mask of lanes when it is entered; None where nothing has."""
+
+    def is_guarded(self, instruction: Instruction) -> bool:
+        """True for an instruction with a guard that is not always true."""
+        guard = instruction.guard
+        return guard is not None and guard not in self.always and not _is_always(guard, instruction.text)
+
+    def decided_at(self, index: int) -> int | None:
+        """What turns lanes off for an instruction, or the branch that may go around it; None for neither."""
+        block = self.code.flow.block_of[index]
+        if self.changes:
+            place = bisect_left(self.changes, index) - 1
+            narrowing = self.narrowed.get(block)
+            if place >= 0 and self.changes[place] >= self.code.function.blocks[block].start:
+                narrowing = self._narrowing(self.changes[place])
+            if narrowing is not None:
+                return narrowing
+        return self.code.function.blocks[self.detours[block]].stop - 1 if block in self.detours else None
+
+    def _narrowing(self, change: int) -> int | None:
+        return change if _NARROWS.match(self.code.function.instructions[change].text) is not None else None
+
+    def _narrowed_at_entry(self) -> dict[int, int | None]:
+        """LLVM leaves out branches around little code, so the mask tells more than the blocks do.
+
+        **Source**: SILowerControlFlow.cpp, SIOptimizeExecMasking.cpp and SIPreEmitPeephole.cpp.
+        """
+        blocks = self.code.function.blocks
+        entry: dict[int, int | None] = {}
+        leaving: dict[int, int | None] = {}
+        for block in self.code.flow.order:
+            # What comes around a loop is not known yet, and changes nothing: a loop restores the mask.
+            before = [leaving[b] for b in self.entries.get(block, ()) if b in leaving]
+            entry[block] = None if not before or None in before else before[0]
+            place = bisect_left(self.changes, blocks[block].stop) - 1
+            within = place >= 0 and self.changes[place] >= blocks[block].start
+            leaving[block] = self._narrowing(self.changes[place]) if within else entry[block]
+        return entry
+
+
+def _is_always(guard: str, text: str) -> bool:
+    """True where the guard `$5` of inline assembly stands for a constant true."""
+    number = _ASM_OPERAND.search(guard)
+    if "i1 true" not in text or number is None or "$" not in guard:
+        return False
+    call = _ASM_CALL.search(text)
+    if call is None:
+        return False
+    outputs = sum(part.startswith("=") for part in call[1].split(","))
+    operands = call[2].split(", ")
+    place = int(number[0]) - outputs
+    return "!" not in guard and 0 <= place < len(operands) and operands[place] == "i1 true"

@@ -1,0 +1,190 @@
+"""What tensor-level IR proves of an integer or pointer along each axis: runs, divisors, constants.
+
+A load may be as wide as the run of neighbouring addresses that is proven to start at a multiple of
+the width. The rules are those of Triton's own analysis, which decides the width; what is not among them
+proves nothing. Only the operations that an address or a mask is made of are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from math import gcd
+
+from artifact_inspector.analysis.access.axis_rules import (
+    PASSED_ON,
+    REARRANGING,
+    Axes,
+    Shape,
+    apply_rule,
+    has_rule,
+    join,
+    sources_of_axes,
+)
+from artifact_inspector.analysis.flow.values import Values, number_values
+from artifact_inspector.model import Function, Instruction, Language, Module
+
+__all__ = ["Axes", "Dataflow"]
+
+_INDUCTION = re.compile(r"scf\.for (%[\w$.-]+) = ")
+
+
+class Dataflow:
+    """The values of a function of tensor-level IR, and what is proven of them; solved when asked."""
+
+    def __init__(
+        self,
+        function: Function,
+        module: Module,
+        language: Language,
+        divisibility: Mapping[str, int],
+        values: Values | None = None,
+    ) -> None:
+        """`divisibility` is what the signature says of arguments: name → divisor (`tt.divisibility`).
+
+        `values` are the function's, where they are numbered already.
+        """
+        self.function = function
+        self._module = module
+        self._language = language
+        self._divisibility = divisibility
+        self._numbered = values
+        self._known: dict[int, Axes] = {}
+        self._operands: dict[int, tuple[int, ...]] = {}
+
+    @cached_property
+    def _values(self) -> Values:
+        return number_values(self.function) if self._numbered is None else self._numbered
+
+    @cached_property
+    def _definitions(self) -> dict[int, int]:
+        return {value: i for i, results in enumerate(self._values.results) for value in results}
+
+    @cached_property
+    def _sources(self) -> dict[int, list[int]]:
+        """Value → the values that control flow hands over to it."""
+        found: dict[int, list[int]] = {}
+        for handed in self._values.flows:
+            for source, target, _, _ in handed:
+                found.setdefault(target, []).append(source)
+        return found
+
+    # -- the graph -----------------------------------------------------------------
+
+    def value(self, index: int, name: str) -> int | None:
+        """The value that an instruction reads under a name; None for one that nothing defines.
+
+        The variable of a loop is -1 minus the index of its `scf.for`.
+        """
+        found = self._values.reads[index].get(name)
+        if found is not None:
+            return found
+        for above in range(index - 1, -1, -1):
+            instruction = self.function.instructions[above]
+            if instruction.opcode == "scf.for":
+                variable = _INDUCTION.search(instruction.text)
+                if variable is not None and variable[1] == name:
+                    return -1 - above
+        return None
+
+    def operands(self, index: int) -> tuple[int, ...]:
+        """The values that an instruction reads, in the order of its text."""
+        if index not in self._operands:
+            names = self.function.instructions[index].operands.reads
+            values = (self.value(index, name) for name in names)
+            self._operands[index] = tuple(value for value in values if value is not None)
+        return self._operands[index]
+
+    def definition(self, value: int) -> Instruction | None:
+        """The operation whose result a value is; None for arguments, loop variables and hand-overs."""
+        at = self._definitions.get(value)
+        return None if at is None else self.function.instructions[at]
+
+    def inputs(self, value: int) -> tuple[int, ...]:
+        """The values that a value is made of, or handed over from."""
+        at = self._definitions.get(value)
+        if at is not None:
+            return self.operands(at)
+        if value < 0:
+            # scf.for %i = %first to %stop step %step: the bound says nothing of the variable.
+            names = self.function.instructions[-1 - value].operands.reads[1:4:2]
+            found = (self.value(-1 - value, name) for name in names)
+            return tuple(value for value in found if value is not None)
+        return tuple(self._sources.get(value, ()))
+
+    def argument(self, value: int) -> str | None:
+        """The name of an argument of the function."""
+        return self.function.arguments[value] if 0 <= value < len(self.function.arguments) else None
+
+    def sources(self, value: int, axis: int | None) -> tuple[tuple[int, int | None], ...] | None:
+        """What a value is spread, converted or rearranged from, with the axis that `axis` was there.
+
+        The axis is None for what is the same all along it. None where the operation does more than that.
+        """
+        instruction = self.definition(value)
+        name = "" if instruction is None else instruction.opcode.rpartition(".")[2]
+        if instruction is None or name not in PASSED_ON | REARRANGING | {"splat", "broadcast"}:
+            return None
+        inputs = self.operands(self._definitions[value])[:1]
+        shapes = self._shapes(instruction)
+        before = axis
+        if axis is not None and name in REARRANGING:
+            found = sources_of_axes(instruction, shapes)
+            if found is None or axis >= len(found):
+                return None
+            before = found[axis]
+        elif axis is not None and name == "broadcast" and len(shapes[0]) == len(shapes[-1]) > axis:
+            before = None if shapes[0][axis] < shapes[-1][axis] else axis
+        return tuple((source, None if name == "splat" else before) for source in inputs)
+
+    def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
+        return tuple(found.shape for found in self._language.types(instruction, self._module)) or ((1,),)
+
+    # -- what is proven --------------------------------------------------------------
+
+    def axes(self, value: int) -> Axes | None:
+        """What is proven of a value; None where it is made of nothing that can be read."""
+        if value not in self._known:
+            self._solve(value)
+        return self._known.get(value)
+
+    def _solve(self, value: int) -> None:
+        """Fill in a value and all it is made of, from the sure to the proven, around loops until it holds."""
+        order, pending = [], [(value, False)]
+        seen = set(self._known)
+        while pending:
+            current, ready = pending.pop()
+            if ready:
+                order.append(current)
+            elif current not in seen:
+                seen.add(current)
+                pending.append((current, True))
+                instruction = self.definition(current)
+                if instruction is None or has_rule(instruction):
+                    pending += [(made_of, False) for made_of in self.inputs(current)]
+        changed = True
+        while changed:
+            changed = False
+            for current in order:
+                found = self._step(current)
+                if found is not None and found != self._known.get(current):
+                    self._known[current] = found
+                    changed = True
+
+    def _step(self, value: int) -> Axes | None:
+        name = self.argument(value)
+        if name is not None:
+            return Axes((1,), (self._divisibility.get(name, 1),), (1,))
+        made_of = [self._known.get(source) for source in self.inputs(value)]
+        known = [axes for axes in made_of if axes is not None]
+        instruction = self.definition(value)
+        if value < 0:
+            divisor = gcd(*(axes.divisibility[0] for axes in known)) if len(known) == 2 else 1
+            return Axes((1,), (divisor,), (1,))
+        if instruction is None:  # handed over: what holds whichever way it came
+            joined = known[0] if known else None
+            for axes in known[1:]:
+                joined = join(joined, axes) if joined is not None and joined.rank == axes.rank else None
+            return joined
+        return apply_rule(instruction, self._shapes(instruction), made_of)

@@ -1,0 +1,1 @@
+"""Control flow and dataflow: what the other analyses walk on."""

@@ -1,0 +1,202 @@
+"""A function as analyses look at it: its control flow, what stands where, and from which source line."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
+
+from artifact_inspector.analysis.flow.cfg import ControlFlow
+from artifact_inspector.analysis.flow.values import Values, number_values
+from artifact_inspector.analysis.order.reference import Chain, chain_of
+from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS, RoundsOf, find_rounds
+from artifact_inspector.model import Access, EventKind, Function, Instruction, Operands
+
+__all__ = ["PLACED", "Code"]
+
+PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
+"""Kinds whose places tell what a region is; integer operations are asked for their places seldom."""
+_INTEGERS = frozenset({EventKind.INTEGER})
+_SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
+
+
+class Code:
+    """A function with its control flow and the places of its loads and computes.
+
+    Its lists are made when they are first asked for and kept, as several analyses ask for the same.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        flow: ControlFlow,
+        access: Callable[[Instruction], Access] | None,
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        """`access` is the format's, None where its memory operations do not tell address from value.
+
+        `is_whole` is False for a file that is cut off: what is not there may have been.
+        """
+        self.is_whole = is_whole
+        self.function = function
+        self.flow = flow
+        self._access = access
+        self.rank = {block: place for place, block in enumerate(flow.order)}
+        """Place of every block in execution order."""
+        self._indices: dict[frozenset[int], list[int]] = {}
+        self._of_kinds: dict[frozenset[EventKind], dict[int, list[int]]] = {}
+        by_kind: defaultdict[EventKind, list[int]] = defaultdict(list)
+        for index, instruction in enumerate(function.instructions):
+            by_kind[instruction.kind].append(index)
+        self.of_kind = dict(by_kind)
+        """Instructions by kind, in text order."""
+        self._operands: dict[int, Operands] = {}
+        self._chains: dict[int, Chain | None] = {}
+        """By the identity of a location, which the instructions of a line share."""
+        self.chains: dict[int, Chain] = {}
+        """Place of every load, compute and branch that has one."""
+        for index in self.find(PLACED):
+            chain = self.chain(index)
+            if chain is not None:
+                self.chains[index] = chain
+
+    def operands(self, index: int) -> Operands:
+        """Results and reads of an instruction, decoded once."""
+        known = self._operands.get(index)
+        if known is None:
+            known = self._operands[index] = self.function.instructions[index].operands
+        return known
+
+    # -- what stands where -------------------------------------------------------------
+
+    def indices(self, blocks: frozenset[int]) -> list[int]:
+        """Instructions of some blocks, in execution order."""
+        found = self._indices.get(blocks)
+        if found is None:
+            found = self._indices[blocks] = [
+                index
+                for block in sorted(blocks, key=self.rank.__getitem__)
+                for index in range(self.function.blocks[block].start, self.function.blocks[block].stop)
+            ]
+        return found
+
+    def start_of(self, blocks: frozenset[int]) -> int:
+        """Place in execution order of the first instruction of some blocks; 0 where they hold none."""
+        indices = self.indices(blocks)
+        return self.flow.position[indices[0]] if indices else 0
+
+    def find(self, kinds: frozenset[EventKind], blocks: frozenset[int] | None = None) -> list[int]:
+        """Instructions of some kinds, of the whole function or of some blocks, in execution order."""
+        held = self._of_kinds.get(kinds)
+        if held is None:
+            held = self._of_kinds[kinds] = self._by_block(kinds)
+        if blocks is None:
+            return list(itertools.chain.from_iterable(held.values()))
+        if len(blocks) < len(held):
+            places = sorted((block for block in blocks if block in held), key=self.rank.__getitem__)
+            return [index for block in places for index in held[block]]
+        return [index for block, found in held.items() if block in blocks for index in found]
+
+    def _by_block(self, kinds: frozenset[EventKind]) -> dict[int, list[int]]:
+        """The blocks that hold instructions of some kinds, in execution order, with these."""
+        indices = sorted(itertools.chain.from_iterable(self.of_kind.get(kind, ()) for kind in kinds))
+        held: dict[int, list[int]] = {}
+        for number in self.flow.order if indices else ():
+            block = self.function.blocks[number]
+            first = bisect_left(indices, block.start)
+            if first < len(indices) and indices[first] < block.stop:
+                held[number] = indices[first : bisect_left(indices, block.stop, first)]
+        return held
+
+    @property
+    def has_matrix(self) -> bool:
+        """True where the function holds a matrix operation at all."""
+        return EventKind.MATRIX in self.of_kind
+
+    @cached_property
+    def loads_outside_loops(self) -> list[int]:
+        """Loads that no loop holds, in text order."""
+        return sorted(index for index in self.find(LOADS) if self.flow.loop_at(index) is None)
+
+    @cached_property
+    def rounds(self) -> RoundsOf | None:
+        """Rounds read off this stage itself, where it is in tensor-level SSA form."""
+        if self._access is None:
+            return None
+        return find_rounds(self.function, self.flow, self._access, self.values)
+
+    @cached_property
+    def values(self) -> Values:
+        """The values of a function in SSA form by number."""
+        return number_values(self.function)
+
+    # -- places in the source ----------------------------------------------------------
+
+    @cached_property
+    def loads_at(self) -> dict[Chain, list[int]]:
+        """Loads and copies by their place, in execution order; likewise the others."""
+        return self._at(LOADS)
+
+    @cached_property
+    def scalar_loads_at(self) -> dict[Chain, list[int]]:
+        """Loads through the scalar cache."""
+        return self._at(_SCALAR_LOADS)
+
+    @cached_property
+    def computes_at(self) -> dict[Chain, list[int]]:
+        """Matrix and float operations."""
+        return self._at(COMPUTES)
+
+    @cached_property
+    def integers_at(self) -> dict[Chain, list[int]]:
+        """Integer operations."""
+        return self._at(_INTEGERS)
+
+    def _at(self, kinds: frozenset[EventKind]) -> dict[Chain, list[int]]:
+        found: dict[Chain, list[int]] = {}
+        for index in self.find(kinds):
+            chain = self.chain(index)
+            if chain is not None:
+                found.setdefault(chain, []).append(index)
+        return found
+
+    def chain(self, index: int) -> Chain | None:
+        """Place of an instruction."""
+        location = self.function.instructions[index].location
+        known = self._chains
+        if id(location) not in known:
+            known[id(location)] = chain_of(location)
+        return known[id(location)]
+
+    @cached_property
+    def _frames(self) -> tuple[int, bool]:
+        """Frames in the longest inline chain, and whether any has a column."""
+        instructions, of_kind = self.function.instructions, self.of_kind
+        indices = (index for kind in PLACED | _INTEGERS for index in of_kind.get(kind, ()))
+        first = {id(instructions[index].location): index for index in indices}
+        chains = [chain for index in first.values() if (chain := self.chain(index)) is not None]
+        return max(map(len, chains), default=0), any(frame[2] for chain in chains for frame in chain)
+
+    @property
+    def longest(self) -> int:
+        """Frames in the longest inline chain: 0 without line information."""
+        return self._frames[0]
+
+    def visible(self, chain: Chain | None) -> Chain | None:
+        """As much of a chain as this stage writes down: PTX keeps one or two frames, SASS no columns."""
+        longest, has_columns = self._frames
+        if chain is None or has_columns:
+            return None if chain is None else chain[:longest]
+        return tuple((file, line, 0) for file, line, _ in chain[:longest])
+
+    @cached_property
+    def _home(self) -> Chain | None:
+        return chain_of(self.function.location)
+
+    def is_homeless(self, chain: Chain | None) -> bool:
+        """True for no place, or the function's own line: what passes leave that lose track of it."""
+        home = self._home
+        return chain is None or (home is not None and len(chain) == 1 and chain[-1][:2] == home[-1][:2])

@@ -1,0 +1,1 @@
+"""Matrix instructions, held against the dots that they do."""

@@ -1,0 +1,292 @@
+"""The matrix work of a region: which instructions do it, how much each does, and who issues them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import Region, find_in_region
+from artifact_inspector.model import EventKind, Instruction, Language, MatrixOp, Module
+
+__all__ = ["MatrixWork", "Tiling", "find_matrix_work", "warps_of"]
+
+WARPS_PER_WARPGROUP = 4
+"""PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
+_MATRIX = frozenset({EventKind.MATRIX})
+_WARPS = re.compile(r"warpsPerCTA = \[([\d, ]+)\]")
+_WARP_BASES = re.compile(r"\bwarp = (\[(?:\[[\d, ]*\](?:, )?)*\])")
+_BASIS = re.compile(r"\[([\d, ]+)\]")
+_INSTRUCTION = re.compile(r"instrShape = \[([\d, ]+)\]")
+_NUMBER = re.compile(r"\d+")
+_MATRIX_LAYOUT = re.compile(r"#\w+\.(\w*mma|\w*mfma|tensor_memory_encoding)\b")
+_PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
+# Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
+_PRECISIONS = {"0": "tf32", "1": "tf32x3", "2": "ieee", "3": "bf16x3", "4": "bf16x6"}
+
+
+class Tiling(NamedTuple):
+    """How a tensor-level layout cuts the result of a dot into instructions."""
+
+    unit: str
+    """The layout as Triton names it: `nvidia_mma`, `amd_mfma`, `blocked` …; empty where there is none."""
+    warps: tuple[int, ...]
+    """Warps along each dimension; empty where the layout does not say (tensor memory)."""
+    instruction: tuple[int, ...]
+    """Extents that one warp's instruction covers, as far as written; without K in older versions."""
+    ctas: int
+    """Blocks of a cluster that share the tile."""
+
+    @property
+    def is_matrix(self) -> bool:
+        """True for the layout of a matrix unit, False for that of plain multiply-adds."""
+        return _MATRIX_LAYOUT.match(f"#t.{self.unit}") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWork:
+    """The matrix operations of one region that are of one opcode, shape and types.
+
+    Dots of tensor-level IR are also told apart by layout, precision and source line.
+    """
+
+    op: str
+    """As people write it: `mma.sync`, `tt.dot`; the whole opcode where `matrix` is None."""
+    matrix: MatrixOp | None
+    """What one issue does; None where the text does not say (a tcgen05 descriptor made at run time)."""
+    count: int
+    """Static instructions; of tensor-level IR, dots."""
+    along_path: int
+    """Most of them that stand on one path through the region: fewer where they are alternatives."""
+    issuers: int | None
+    """Warps, warpgroups or CTAs of a block that each issue it; None where the warps are unknown."""
+    lines: tuple[int, int]
+    """First and last line in the stage's file."""
+    sources: tuple[str, ...]
+    """Lines of the user's code, `file:line`, innermost frame, each once."""
+    tiling: Tiling | None = None
+    """Tensor-level IR only."""
+    precision: str | None = None
+    """Tensor-level IR only, where it says: `tf32`, `tf32x3`, `ieee` …"""
+    instead_of: tuple[str, ...] = ()
+    """Tensor-level IR only: source lines of the region's other dots that share no path with these."""
+
+    @property
+    def flop(self) -> int | None:
+        """Operations of one pass through the region by the whole block; None where one factor is."""
+        if self.matrix is None or self.issuers is None:
+            return None
+        return self.count * self.matrix.flop * self.issuers
+
+
+def find_matrix_work(
+    code: Code, region: Region, module: Module, language: Language, warps: int | None
+) -> tuple[MatrixWork, ...]:
+    """The matrix operations that stand directly in a region, most work first.
+
+    Args:
+        warps: that run the region: see `warps_of`.
+    """
+    if not code.has_matrix:
+        return ()
+    found: dict[_Kind, list[int]] = {}
+    instructions = code.function.instructions
+    for index in find_in_region(code, region, _MATRIX):
+        found.setdefault(_kind(instructions[index], module, language), []).append(index)
+    instead_of = _exclusions(code, found)
+    works = [
+        MatrixWork(
+            kind.op,
+            kind.matrix,
+            len(places),
+            len(places) if region.remains is not None else _along_path(code, places),
+            _issuers(kind.matrix, warps),
+            (min(instructions[i].line for i in places), max(instructions[i].line for i in places)),
+            _sources(instructions[i] for i in places),
+            kind.tiling,
+            kind.precision,
+            instead_of.get(kind, ()),
+        )
+        for kind, places in found.items()
+    ]
+    return tuple(sorted(works, key=lambda work: -(work.flop or 0)))
+
+
+def warps_of(code: Code, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
+    """Warps that run a region of tensor-level IR.
+
+    A partition of a warp-specialised kernel has warps of its own: those of the layouts in it. (The
+    metadata's `num_warps` of such a kernel is the sum over all partitions.) Elsewhere it is all warps
+    of the block, which may be more than the layouts of sm_70 name.
+
+    Args:
+        works: of the region; of the whole function for a region that tensor-level IR does not have.
+        block: warps of a block by the metadata, for IR that says nothing itself.
+    """
+    if code.function.partitions:
+        said = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
+        return said.pop() if len(said) == 1 else None
+    written = _attribute(module, "num-warps")
+    return block if written is None else written
+
+
+class _Kind(NamedTuple):
+    """What instructions that are counted together have in common."""
+
+    op: str
+    matrix: MatrixOp | None
+    tiling: Tiling | None = None
+    precision: str | None = None
+    source: str | None = None
+
+
+def _kind(instruction: Instruction, module: Module, language: Language) -> _Kind:
+    matrix = language.matrix(instruction, module)
+    if matrix is None:
+        return _Kind(instruction.opcode, None)
+    if matrix.issuer != "block":
+        return _Kind(matrix.op, matrix)
+    return _Kind(
+        matrix.op,
+        matrix,
+        _tiling(instruction, module, language),
+        _precision(instruction.text),
+        _source(instruction),
+    )
+
+
+def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
+    if matrix is None:
+        return None
+    if matrix.issuer in ("warp", "wavefront"):
+        return warps
+    if matrix.issuer == "warpgroup":
+        return None if warps is None else max(1, warps // WARPS_PER_WARPGROUP)
+    return 1
+
+
+def _tiling(instruction: Instruction, module: Module, language: Language) -> Tiling | None:
+    types = language.types(instruction, module)
+    # The accumulator has the layout: the last tensor, or the tensor memory it is added up in.
+    layouts = [found.layout for found in types if found.layout]
+    layout = next((found for found in reversed(layouts) if "tensor_memory" in found), None)
+    if layout is None:
+        layout = layouts[-1] if layouts else ""
+    warps, shape = _WARPS.search(layout), _INSTRUCTION.search(layout)
+    bases = _WARP_BASES.search(layout)
+    name = layout.partition("<")[0].rpartition(".")[2]
+    if not name:
+        return None
+    return Tiling(
+        name,
+        _positive(_numbers(warps[1]) if warps else _extents(bases[1]) if bases else ()),
+        _positive(_numbers(shape[1]) if shape else ()),
+        _attribute(module, "num-ctas") or 1,
+    )
+
+
+def _extents(bases: str) -> tuple[int, ...]:
+    """Warps along each dimension of a linear layout: each basis vector doubles them along its own.
+
+    A vector of zeros is a copy: those warps are counted along the first dimension.
+    """
+    extents: list[int] = []
+    for basis in _BASIS.finditer(bases):
+        vector = _numbers(basis[1])
+        extents += [1] * (len(vector) - len(extents))
+        extents[next((place for place, step in enumerate(vector) if step), 0)] *= 2
+    return tuple(extents)
+
+
+def _precision(text: str) -> str | None:
+    found = _PRECISION.search(text)
+    if found is None or not (found[1] or found[2]):
+        return None
+    return "tf32" if found[2] else _PRECISIONS.get(found[1], found[1].lower())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBER.findall(text))
+
+
+def _positive(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents, or none of them where one is 0: a layout that cannot be."""
+    return extents if all(extents) else ()
+
+
+def _attribute(module: Module, name: str) -> int | None:
+    """A number that the module says of itself, in any version's dialect."""
+    for dialect in ("ttg", "triton_gpu"):
+        said = module.attributes.get(f"{dialect}.{name}", "")
+        if said.isdigit():
+            return int(said)
+    return None
+
+
+def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    named = (_source(instruction) for instruction in instructions)
+    return tuple(dict.fromkeys(source for source in named if source is not None))
+
+
+def _source(instruction: Instruction) -> str | None:
+    """The innermost frame, which every stage keeps."""
+    if not instruction.location:
+        return None
+    frame = instruction.location[0]
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
+
+
+def _along_path(code: Code, places: list[int]) -> int:
+    """Most of some instructions on one path from the function's entry that follows no back edge."""
+    in_block: dict[int, int] = {}
+    for index in places:
+        block = code.flow.block_of[index]
+        in_block[block] = in_block.get(block, 0) + 1
+    if len(in_block) == 1:
+        return len(places)
+    rank = code.rank
+    most = [0] * len(rank)
+    for block in code.flow.order:
+        most[block] += in_block.get(block, 0)
+        for successor in code.function.blocks[block].successors:
+            if rank[successor] > rank[block]:
+                most[successor] = max(most[successor], most[block])
+    return max(most)
+
+
+def _exclusions(code: Code, found: dict[_Kind, list[int]]) -> dict[_Kind, tuple[str, ...]]:
+    """For dots of tensor-level IR, the lines of others that stand on none of their paths: arms of an if."""
+    blocks = {
+        kind: frozenset(code.flow.block_of[index] for index in places)
+        for kind, places in found.items()
+        if kind.source is not None
+    }
+    if len(frozenset().union(*blocks.values())) < 2:
+        return {}
+    onward = {kind: _behind(code, held) for kind, held in blocks.items()}
+    return {
+        kind: tuple(
+            dict.fromkeys(
+                other.source
+                for other in blocks
+                if other.source is not None
+                and onward[kind].isdisjoint(blocks[other])
+                and onward[other].isdisjoint(blocks[kind])
+            )
+        )
+        for kind in blocks
+    }
+
+
+def _behind(code: Code, blocks: frozenset[int]) -> set[int]:
+    """Some blocks, and all that can be reached from them over no back edge."""
+    rank = code.rank
+    reached = set(blocks)
+    for block in code.flow.order:
+        if block in reached:
+            successors = code.function.blocks[block].successors
+            reached.update(to for to in successors if rank[to] > rank[block])
+    return reached

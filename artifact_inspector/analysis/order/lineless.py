@@ -1,0 +1,240 @@
+"""Where the rounds of the program ended up in a stage that has no lines to find them by.
+
+What counts and dataflow tell is taken; where a number does not fit, the placement says so and no order
+is told from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.taint import find_computes_taking, find_first_computes
+from artifact_inspector.analysis.order.placement import (
+    LocatedRound,
+    LocatedStatement,
+    Memory,
+    Placement,
+    sources_of,
+)
+from artifact_inspector.analysis.order.reference import LoadStatement, ReferenceRegion, equal_runs
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.order.rounds import LOADS
+from artifact_inspector.model import EventKind
+
+__all__ = ["locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
+
+_MATRIX = frozenset({EventKind.MATRIX})
+
+
+def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) -> Placement | None:
+    """Rounds read off a stage that is itself in tensor-level SSA form, matched by order.
+
+    None when there are not as many as in the program.
+    """
+    if code.rounds is None:
+        return None
+    loop_at = [code.flow.loop_at(item.anchor) for item in code.rounds.rounds]
+    here = [item for item, at in zip(code.rounds.rounds, loop_at, strict=True) if item.loop == region.loop]
+    if region.loop is None:
+        # Loads whose data goes into a loop are its prologue unless the program has such loads.
+        inner = [item for item in reference.rounds if item.anchored_in != "straight"]
+        if not inner:
+            here = [item for item in here if code.flow.loop_at(item.anchor) is None]
+    if len(here) != len(reference.rounds):
+        return None
+    rounds: list[LocatedRound] = []
+    for item, wanted in zip(here, reference.rounds, strict=True):
+        loads = [statement.index for statement in item.statements]
+        if len(loads) < len(wanted.statements):
+            return None
+        located = LocatedRound(
+            [
+                LocatedStatement(statement, share)
+                for statement, share in zip(
+                    wanted.statements, equal_runs(loads, len(wanted.statements)), strict=True
+                )
+            ],
+            list(item.computes),
+        )
+        if region.loop is not None:
+            ahead = [
+                statement.index
+                for other, at in zip(code.rounds.rounds, loop_at, strict=True)
+                if at == region.loop and other.loop != region.loop and other.anchor == item.anchor
+                for statement in other.statements
+            ]
+            ahead = ahead[min(reference.lent, len(ahead)) :]
+            for found, share in zip(
+                located.statements, equal_runs(ahead, len(located.statements)), strict=True
+            ):
+                found.front = share
+        rounds.append(located)
+    return Placement(rounds, sources_of(reference.other), "dataflow")
+
+
+def locate_by_dataflow(
+    code: Code, region: Region, reference: ReferenceRegion, before: Memory | None
+) -> Placement:
+    """Rounds by count and dataflow, for stages without lines."""
+    own = code.find(LOADS, region.scope)
+    front = _front_loads(code, region, own)
+    if region.loop is None:
+        own = _without_prologues(code, own)
+    rounds = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in reference.rounds]
+    notes: list[str] = []
+    if rounds and own:
+        runs = _split_by_rounds(code, region, own, rounds, reference)
+        if runs is None:
+            notes.append("without lines its loads cannot be told apart")
+            return Placement(rounds, sources_of(reference.other), "dataflow", notes, uncertain=True)
+        for item, loads in zip(rounds, runs, strict=True):
+            for found, share in zip(item.statements, equal_runs(loads, len(item.statements)), strict=True):
+                found.loads = share
+        if region.loop is not None:
+            notes += _assume_prologue(code, region, rounds, own, front, before)
+    uncertain = bool(notes)
+    flowing = find_computes_taking(code, region, [item.loads for item in rounds])
+    for number, item in enumerate(rounds):
+        # What takes data of several rounds (a shared operand's too) belongs to the last of them.
+        item.computes = [index for index, bits in flowing.items() if bits.bit_length() - 1 == number]
+    if any(statement.shared for statement in reference.statements):
+        _stop_at_next_round(code, rounds)
+    if region.loop is not None and len(rounds) == 1 and not rounds[0].computes:
+        rounds[0].computes = _matrix_operations(code, region)
+    return Placement(rounds, sources_of(reference.other), "dataflow", notes, uncertain)
+
+
+def _matrix_operations(code: Code, region: Region) -> list[int]:
+    """Matrix operations of a region and what it encloses, in execution order."""
+    return code.find(_MATRIX, region.whole)
+
+
+def _stop_at_next_round(code: Code, rounds: list[LocatedRound]) -> None:
+    """A shared operand is used again in later rounds: what follows their first compute is theirs."""
+    position = code.flow.position
+    end = len(position)
+    for item in reversed(rounds):
+        item.computes = [index for index in item.computes if position[index] < end]
+        end = min((position[index] for index in item.computes), default=end)
+
+
+def _assume_prologue(
+    code: Code,
+    region: Region,
+    rounds: list[LocatedRound],
+    own: Sequence[int],
+    front: Sequence[int],
+    before: Memory | None,
+) -> list[str]:
+    """Give the loads in front of a loop to its statements; says so where their number does not fit."""
+    assert region.reference is not None
+    lent = region.reference.lent
+    statements = [found for item in rounds for found in item.statements]
+    due = {found.statement.index: found.statement.distance for found in statements}
+    times, spare = divmod(len(front), len(own))
+    if before is not None:
+        ahead = {before.distances.get(index, base) - base for index, base in due.items()}
+        times = max(ahead)
+        spare = len(front) - times * len(own) if len(ahead) == 1 else -1
+    if spare > 0 and lent == 0:
+        spare -= _peeled(code, region, front) * len(own)
+    if spare < 0 or (spare > 0 and lent == 0):
+        return [f"{len(front)} loads in front of the loop do not fit {len(own)} a turn, {times} ahead"]
+    for found in statements:
+        found.front = list(front[: len(found.loads) * times])
+    return []
+
+
+def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
+    """Iterations whose matrix operations stand in front of the loop."""
+    inside = len(_matrix_operations(code, region))
+    start = code.start_of(region.whole)
+    ahead = sum(code.flow.position[index] < start for index in code.find(_MATRIX))
+    return ahead // inside if front and inside else 0
+
+
+def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
+    """Loads of the same kind that stand in front of a loop, outside every loop."""
+    if region.loop is None or not own:
+        return []
+    kinds = {code.function.instructions[i].kind for i in own}
+    start = code.start_of(region.whole)
+    return [
+        i
+        for i in code.loads_outside_loops
+        if code.function.instructions[i].kind in kinds and code.flow.position[i] < start
+    ]
+
+
+def _without_prologues(code: Code, own: list[int]) -> list[int]:
+    # Asynchronous copies outside a loop that also holds some are the loop's prologue.
+    copies = code.of_kind.get(EventKind.ASYNC_COPY, ())
+    if all(code.flow.loop_at(index) is None for index in copies):
+        return own
+    return [i for i in own if code.function.instructions[i].kind is not EventKind.ASYNC_COPY]
+
+
+def _split_by_rounds(
+    code: Code, region: Region, own: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
+) -> list[list[int]] | None:
+    """Loads of a region for each round, None when nothing says which load is whose.
+
+    The runs between computes when there is one for each round, equal runs when every round loads the same.
+    """
+    if len(rounds) == 1:
+        return [own]
+    runs = _runs(code, region, own)
+    if len(runs) == len(rounds):
+        return runs
+    sizes = {len(item.statements) for item in rounds}
+    if len(sizes) == 1 and not any(s.shared for s in reference.statements):
+        return equal_runs(own, len(rounds))
+    return None
+
+
+def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
+    """Loads cut into runs by the computes that take loaded data, in execution order."""
+    wanted = set(own)
+    computes = find_first_computes(code, code.indices(region.whole), dict.fromkeys(own, 0))
+    runs: list[list[int]] = []
+    closed = True
+    for index in sorted(wanted | computes.keys(), key=code.flow.position.__getitem__):
+        if index in wanted:
+            if closed:
+                runs.append([])
+            runs[-1].append(index)
+            closed = False
+        else:
+            closed = True
+    return runs
+
+
+def locate_by_runs(code: Code, region: Region) -> Placement:
+    """Rounds from the code alone: runs of loads, each with the computes that take its data."""
+    own = code.find(LOADS, region.blocks)
+    runs = _runs(code, region, own)
+    flowing = find_computes_taking(code, region, runs)
+    rounds: list[LocatedRound] = []
+    for number, loads in enumerate(runs):
+        computes = [index for index, bits in flowing.items() if bits >> number & 1]
+        if computes:
+            statement = LoadStatement(loads[0], None, None, "", 0, False, False, None)
+            rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
+    matrix = _matrix_operations(code, region)
+    if own and matrix and not rounds:
+        # Matrix operations may read shared memory by descriptor, which no register shows.
+        statement = LoadStatement(own[0], None, None, "", 0, False, False, None)
+        rounds = [LocatedRound([LocatedStatement(statement, own)], matrix)]
+    if region.loop is None or not rounds:
+        return Placement(rounds, [], "dataflow")
+    front = _front_loads(code, region, own)
+    times, spare = divmod(len(front), len(own))
+    is_copied = all(code.function.instructions[i].kind is EventKind.ASYNC_COPY for i in own)
+    if front and (spare or not is_copied):
+        note = f"{len(front)} loads in front of the loop, {len(own)} inside: is it pipelined? nothing tells"
+        return Placement(rounds, [], "dataflow", [note], uncertain=True)
+    for item in rounds:
+        for found in item.statements:
+            found.front = front[: len(found.loads) * times]
+    return Placement(rounds, [], "dataflow")

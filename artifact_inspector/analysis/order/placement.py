@@ -1,0 +1,66 @@
+"""What locating a region's rounds yields: their loads and computes as instructions of one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from artifact_inspector.analysis.order.reference import LoadStatement
+
+__all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the stage before said of a region: back ends blur what was plain there."""
+
+    loads: dict[int, int]
+    """Load instructions in the region, by statement."""
+    computes: dict[int, int]
+    """Direct computes, by round."""
+    distances: dict[int, int]
+    """Iterations ahead, by statement."""
+    unrolled_by: int
+
+
+@dataclass(slots=True)
+class LocatedStatement:
+    """A load statement with its instructions at this stage, in execution order."""
+
+    statement: LoadStatement
+    loads: list[int] = field(default_factory=list)
+    """Inside the region."""
+    front: list[int] = field(default_factory=list)
+    """In front of the loop: its prologue copies, or where a hoisted load went."""
+    merged: bool = False
+
+
+@dataclass(slots=True)
+class LocatedRound:
+    """A round with its loads and direct computes at this stage."""
+
+    statements: list[LocatedStatement]
+    computes: list[int] = field(default_factory=list)
+    front_computes: list[int] = field(default_factory=list)
+
+    @property
+    def loads(self) -> list[int]:
+        """Load instructions of all its statements."""
+        return sorted({load for statement in self.statements for load in statement.loads})
+
+
+@dataclass(slots=True)
+class Placement:
+    """All rounds of one region at one stage."""
+
+    rounds: list[LocatedRound]
+    other: list[str]
+    basis: str
+    notes: list[str] = field(default_factory=list)
+    uncertain: bool = False
+    """Something did not fit; no order can be told from it."""
+
+
+def sources_of(statements: Sequence[LoadStatement]) -> list[str]:
+    """The statements as `file.py:line`, or by name where there are no lines."""
+    return [s.source if s.source is not None else s.name or "?" for s in statements]

@@ -1,0 +1,322 @@
+"""The regions of a kernel as its author wrote them: what later stages are measured against.
+
+Made once from the first tensor-level stage, then found again, by source location, in every later
+one. Nothing here points into that first stage any more except the instruction indices, which the
+first stage itself uses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from artifact_inspector.analysis.flow.cfg import ControlFlow
+from artifact_inspector.analysis.order.rounds import SINKS, Round, RoundsOf, Statement, find_rounds
+from artifact_inspector.model import Access, EventKind, Function, Instruction, Location
+
+__all__ = [
+    "Chain",
+    "LoadStatement",
+    "ReferenceCompute",
+    "ReferenceRegion",
+    "ReferenceRound",
+    "chain_of",
+    "equal_runs",
+    "find_reference",
+    "loop_chain",
+    "loop_names",
+    "source_of",
+]
+
+Chain = tuple[tuple[str, int, int], ...]
+"""An inline chain as (file name without directories, line, column), innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStatement:
+    """A load of the program as written, as later stages know it."""
+
+    index: int
+    """Its instruction in the reference stage."""
+    chain: Chain | None
+    source: str | None
+    """`file.py:line` of the user's code."""
+    name: str
+    """What the IR calls the loaded value, when that is a name (`a`), else empty."""
+    distance: int
+    shared: bool
+    is_index: bool
+    base: str | None
+    """The argument that its address comes from."""
+    prologue: tuple[int, ...] = ()
+    """Its copies in front of the loop, where the reference stage is already pipelined."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceCompute:
+    """A direct compute and the places to look for it.
+
+    `chains[0]` are its own, `chains[1:]` those of its consumers, nearest first: one of them holds it
+    when it was contracted.
+    """
+
+    index: int
+    chains: tuple[frozenset[Chain], ...]
+    is_integer: bool
+    """A reduction or scan of integers: integer operations are its computes at later stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRound:
+    """A round, as later stages know it."""
+
+    statements: tuple[LoadStatement, ...]
+    computes: tuple[ReferenceCompute, ...]
+    anchored_in: str
+    """The region that its anchor stands in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRegion:
+    """A loop, or the straight-line code, of the program as written."""
+
+    id: str
+    loop: int | None
+    """The reference stage's loop; None for straight-line code."""
+    parent: str | None
+    depth: int
+    chain: Chain | None
+    """Place of the loop statement itself."""
+    chains: frozenset[Chain]
+    """Places of everything that stands directly in the region."""
+    rounds: tuple[ReferenceRound, ...]
+    other: tuple[LoadStatement, ...]
+    sinks: frozenset[Chain]
+    """Places of its stores and atomics: a load there is part of an atomic's compare-and-swap loop."""
+    lent: int
+    """Load statements outside it whose first anchor stands in it."""
+    has_matrix: bool
+
+    @property
+    def statements(self) -> tuple[LoadStatement, ...]:
+        """All load statements that belong to rounds, in round order."""
+        return tuple(statement for found in self.rounds for statement in found.statements)
+
+
+def chain_of(location: Location | None) -> Chain | None:
+    """A location with bare file names, comparable between stages."""
+    if location is None:
+        return None
+    return tuple((_base_name(frame.file), frame.line, frame.column) for frame in location)
+
+
+def source_of(location: Location | None) -> str | None:
+    """`file.py:line` of the outermost frame: the line in the user's kernel."""
+    if location is None:
+        return None
+    return f"{_base_name(location[-1].file)}:{location[-1].line}"
+
+
+def find_reference(
+    function: Function,
+    flow: ControlFlow,
+    access: Callable[[Instruction], Access],
+    *,
+    pipelined: bool = False,
+    rounds: RoundsOf | None = None,
+) -> tuple[ReferenceRegion, ...]:
+    """Straight-line code first, then the loops in execution order.
+
+    Args:
+        pipelined: the stage comes after the pipeliner; loads in front of a loop that meet its loads
+            in one anchor are their prologue, not loads of the program.
+        rounds: the function's, where they are found already.
+    """
+    found = find_rounds(function, flow, access) if rounds is None else rounds
+    prologues = _prologues(function, flow, found) if pipelined else {}
+    folded = {index for copies in prologues.values() for index in copies}
+    written = []
+    for item in found.rounds:
+        kept = tuple(statement for statement in item.statements if statement.index not in folded)
+        if kept:
+            written.append(replace(item, statements=kept))
+    names = loop_names(function, flow)
+    regions = []
+    for loop in (None, *range(len(flow.loops))):
+        blocks = [b for b in flow.order if flow.loop_of[b] == loop]
+        inside = [i for b in blocks for i in range(function.blocks[b].start, function.blocks[b].stop)]
+        chains = (chain_of(function.instructions[i].location) for i in inside)
+        parent = None if loop is None else flow.loops[loop].parent
+        kinds = {function.instructions[i].kind for i in inside}
+        own = [item for item in written if item.loop == loop]
+        lent = [item for item in written if item.loop != loop and flow.loop_at(item.anchor) == loop]
+        regions.append(
+            ReferenceRegion(
+                id="straight" if loop is None else names[loop],
+                loop=loop,
+                parent=None if loop is None else ("straight" if parent is None else names[parent]),
+                depth=0 if loop is None else flow.loops[loop].depth,
+                chain=None if loop is None else loop_chain(function, flow, loop),
+                chains=frozenset(chain for chain in chains if chain is not None),
+                rounds=tuple(_round(function, flow, names, found, item, prologues) for item in own),
+                other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
+                sinks=frozenset(
+                    chain
+                    for i in inside
+                    if function.instructions[i].kind in SINKS
+                    and (chain := chain_of(function.instructions[i].location)) is not None
+                ),
+                lent=sum(len(item.statements) for item in lent),
+                has_matrix=EventKind.MATRIX in kinds,
+            )
+        )
+    return tuple(regions)
+
+
+def loop_names(function: Function, flow: ControlFlow) -> list[str]:
+    """`loop@line` for every loop, with `#2` … where a line has several, `loop#n` without lines."""
+    names: list[str] = []
+    used: dict[str, int] = {}
+    for loop in range(len(flow.loops)):
+        chain = loop_chain(function, flow, loop)
+        name = f"loop@{chain[-1][1]}" if chain is not None else "loop"
+        used[name] = used.get(name, 0) + 1
+        numbered = chain is None or used[name] > 1
+        names.append(f"{name}#{used[name]}" if numbered else name)
+    return names
+
+
+def loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None:
+    """Place of a loop statement: of the structured operation, else of the branch that closes it."""
+    before = function.blocks[flow.loops[loop].header].start - 1
+    if before >= 0 and function.instructions[before].opcode.startswith("scf."):
+        return chain_of(function.instructions[before].location)
+    for latch in flow.loops[loop].latches:
+        block = function.blocks[latch]
+        for index in range(block.stop - 1, block.start - 1, -1):
+            instruction = function.instructions[index]
+            if instruction.kind is EventKind.BRANCH:
+                chain = chain_of(instruction.location)
+                if chain is not None:
+                    return chain
+    return None
+
+
+def _prologues(function: Function, flow: ControlFlow, found: RoundsOf) -> dict[int, list[int]]:
+    """Loads in front of a loop that are copies of one inside: load in the loop → its copies.
+
+    They meet in one anchor, and bear one line; without lines, they are asynchronous copies both.
+    """
+    copies: dict[int, list[int]] = {}
+    for item in found.rounds:
+        own = [s for s in item.statements if item.loop is not None and s.distance == 0]
+        ahead = [
+            s.index
+            for other in found.rounds
+            if other.anchor == item.anchor and other.loop != item.loop == flow.loop_at(item.anchor)
+            for s in other.statements
+        ]
+        for statement in own:
+            place = function.instructions[statement.index].location
+            alike = [i for i in ahead if place is not None and function.instructions[i].location == place]
+            if alike:
+                copies[statement.index] = alike
+        inside = [statement.index for statement in own]
+        kinds = {function.instructions[i].kind for i in (*inside, *ahead)}
+        if inside and ahead and kinds == {EventKind.ASYNC_COPY} and not copies.keys() & set(inside):
+            copies.update(zip(inside, equal_runs(ahead, len(inside)), strict=True))
+    return copies
+
+
+def equal_runs(indices: list[int], count: int) -> list[list[int]]:
+    """`count` runs of equal length; with fewer indices than runs, neighbours share one."""
+    total = len(indices)
+    if total == 0:
+        return [[] for _ in range(count)]
+    if total < count:
+        return [[indices[n * total // count]] for n in range(count)]
+    return [indices[n * total // count : (n + 1) * total // count] for n in range(count)]
+
+
+def _round(
+    function: Function,
+    flow: ControlFlow,
+    names: list[str],
+    found: RoundsOf,
+    item: Round,
+    prologues: dict[int, list[int]],
+) -> ReferenceRound:
+    anchored = flow.loop_at(item.anchor)
+    statements = [_statement(function, statement) for statement in item.statements]
+    statements = [replace(s, prologue=tuple(prologues.get(s.index, ()))) for s in statements]
+    return ReferenceRound(
+        tuple(statements),
+        tuple(_compute(function, found, index, item.anchor) for index in item.computes),
+        "straight" if anchored is None else names[anchored],
+    )
+
+
+def _statement(function: Function, statement: Statement) -> LoadStatement:
+    instruction = function.instructions[statement.index]
+    results = instruction.operands.results
+    name = results[0].lstrip("%").partition("#")[0] if results else ""
+    base, _, suffix = name.rpartition("_")
+    if base and suffix.isdigit():
+        name = base
+    return LoadStatement(
+        statement.index,
+        chain_of(instruction.location),
+        source_of(instruction.location),
+        "" if name.isdigit() else name,
+        statement.distance,
+        statement.shared,
+        statement.is_index,
+        statement.base,
+    )
+
+
+def _compute(function: Function, found: RoundsOf, index: int, anchor: int) -> ReferenceCompute:
+    levels: list[frozenset[Chain]] = []
+    level: Iterable[int] = (index,)
+    seen: set[int] = set()
+    while True:
+        fresh = [i for i in level if i not in seen]
+        if not fresh:
+            break
+        seen.update(fresh)
+        levels.append(frozenset(chain for i in fresh for chain in _chains_at(function, i)))
+        level = [
+            after
+            for i in fresh
+            if i != anchor  # what comes behind the anchor is of another round
+            for after in found.consumers.get(i, ())
+            if anchor in found.serves.get(after, ())
+        ]
+    body = _body(function, index)
+    is_integer = bool(body) and not any(_FLOAT.search(instruction.opcode) for instruction in body)
+    return ReferenceCompute(index, tuple(levels), is_integer)
+
+
+def _chains_at(function: Function, index: int) -> list[Chain]:
+    """Places of an operation: its own and, for a reduction, those of its body."""
+    found = [chain_of(x.location) for x in (function.instructions[index], *_body(function, index))]
+    return [chain for chain in found if chain is not None]
+
+
+_FLOAT = re.compile(r"arith\.\w+f$|^math\.")
+
+
+def _body(function: Function, index: int) -> list[Instruction]:
+    """What combines two elements in a reduction or scan; empty for other operations."""
+    body: list[Instruction] = []
+    if function.instructions[index].opcode.endswith((".reduce", ".scan")):
+        for instruction in function.instructions[index + 1 :]:
+            if instruction.opcode.endswith(".return") or instruction.kind is not EventKind.OTHER:
+                break
+            body.append(instruction)
+    return body
+
+
+def _base_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,385 @@
+"""What the loops of one stage copy, commit and wait for, and the buffers that they copy into.
+
+Read alike at every stage; the buffers stand only in tensor-level IR behind the pipeliner (TTGIR).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.reference import Chain
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.overlap.loop_form import LoopForm, find_loop_form
+from artifact_inspector.model import (
+    EventKind,
+    Instruction,
+    Language,
+    Module,
+    Queue,
+    Stage,
+    TensorType,
+)
+
+__all__ = ["COPY_QUEUES", "Buffer", "CopyWait", "LoopBuffers", "find_loop_buffers"]
+
+COPY_QUEUES = frozenset({Queue.GROUP, Queue.PHASE, Queue.LOADS, Queue.COPIES, Queue.TENSORS})
+"""Queues that loads and copies complete in; a wait for another says nothing of them."""
+
+_TOUCHING = frozenset(
+    {
+        EventKind.ASYNC_COPY,
+        EventKind.SHARED_LOAD,
+        EventKind.SHARED_STORE,
+        EventKind.MATRIX,
+        EventKind.WAIT,
+    }
+)
+_HALTS = frozenset({EventKind.ASYNC_COPY, EventKind.WAIT})
+_GATHERED = _TOUCHING | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
+_VIEW = re.compile(r"memdesc|extract_slice")
+_PER_THREAD = re.compile(r"blocked<\{sizePerThread = \[([\d, ]+)\].*?order = \[(\d+)")
+
+
+class CopyWait(NamedTuple):
+    """A wait, as the loop has it."""
+
+    line: int
+    op: str
+    depth: int | None
+    """How many younger members of its queue may stay in flight; None for a barrier phase."""
+    queue: Queue
+
+
+class Buffer(NamedTuple):
+    """An allocation of shared memory that a loop's copies pass through."""
+
+    line: int
+    name: str
+    """The SSA value."""
+    tiles: int
+    """How many it holds: its leading extent where it is indexed, else 1."""
+    bytes: int
+    """Of one tile, without padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBuffers:
+    """What one loop does at one stage; lines are those of the stage's file."""
+
+    form: LoopForm | None
+    """In tensor-level IR only."""
+    buffers: tuple[Buffer, ...]
+    copies: tuple[int, ...]
+    """Lines of the asynchronous copies in the loop."""
+    loads: tuple[int, ...]
+    """Lines of the loads into registers in the loop."""
+    stores: tuple[int, ...]
+    """Lines of the stores to shared memory in the loop."""
+    matrix: tuple[int, ...]
+    """Lines of the matrix operations in the loop."""
+    commits: dict[Queue, int]
+    """Groups that one trip through the body closes; phases that it arms."""
+    waits: tuple[CopyWait, ...]
+    """In the loop, in execution order."""
+    phases: tuple[int, ...]
+    """Lines of the waits in the loop for the barriers that its copies arrive at; TTGIR only."""
+    front: tuple[int, ...]
+    """Lines of the asynchronous copies into its buffers in front of the loop, or of the loop around it."""
+    drain: int | None
+    """Line of the wait behind the loop that leaves nothing in flight."""
+    widths: dict[Chain, tuple[int, int]]
+    """Of the loads into registers at a place: the most bits that one access can move, and its line.
+
+    In TTGIR what one thread holds side by side, at the last stage the access itself; LLVM IR tells
+    nothing, as AMD's is split before it is put together again."""
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue that its loads or copies complete in, as its commits and waits tell."""
+        if self.copies:
+            for queue in (Queue.GROUP, Queue.PHASE):
+                if self.commits.get(queue):
+                    return queue
+        found = [wait.queue for wait in self.waits if wait.queue in COPY_QUEUES]
+        return next((queue for queue in found if queue is not Queue.PHASE), found[0] if found else None)
+
+    @property
+    def copy_waits(self) -> tuple[CopyWait, ...]:
+        """The waits for its loads or copies."""
+        queue = self.queue
+        return tuple(wait for wait in self.waits if wait.queue is queue)
+
+
+def find_loop_buffers(
+    code: Code, regions: Sequence[Region], module: Module, language: Language, *, exact: bool
+) -> dict[str, LoopBuffers]:
+    """What each loop of a function copies and waits for, by the region's id.
+
+    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program
+    around it and has no entry of its own.
+
+    Args:
+        exact: the stage is the one that the reference was read from.
+    """
+    loops = {region.loop: region for region in regions if region.loop is not None}
+    if not loops:
+        return {}
+    home = {loop: _home(code, loops, loop) for loop in loops}
+    found = {loop: _Events() for loop in loops if home[loop] == loop}
+    for index in code.find(_GATHERED):
+        loop = code.flow.loop_at(index)
+        if loop is not None:
+            found[home[loop]].gather(index, code.function.instructions[index], module, language)
+    memory = _Memory(code, module, language) if module.stage is Stage.TTGIR else None
+    tensors = module.stage.order <= Stage.TTGIR.order
+    described: dict[str, LoopBuffers] = {}
+    for loop, events in found.items():
+        region = loops[loop]
+        form = find_loop_form(code, region, exact=exact) if tensors else None
+        described[region.id] = events.describe(code, region, form, memory, module, language)
+    return described
+
+
+def _home(code: Code, loops: dict[int, Region], loop: int) -> int:
+    """The loop of the program that a loop belongs to, itself where there is none."""
+    outer: int | None = loop
+    while outer is not None:
+        if loops[outer].reference is not None:
+            return outer
+        outer = code.flow.loops[outer].parent
+    return loop
+
+
+@dataclass(slots=True)
+class _Events:
+    """The instructions of one loop that matter here, by index."""
+
+    of_kind: defaultdict[EventKind, list[int]] = field(default_factory=lambda: defaultdict(list))
+    commits: Counter[Queue] = field(default_factory=Counter)
+    waits: list[tuple[int, CopyWait]] = field(default_factory=list)
+
+    def gather(self, index: int, instruction: Instruction, module: Module, language: Language) -> None:
+        if instruction.kind is EventKind.COMMIT:
+            queue = language.commit(instruction)
+            if queue is not None:
+                self.commits[queue] += 1
+        elif instruction.kind is EventKind.WAIT:
+            wait = _wait(instruction, module, language)
+            if wait is not None:
+                self.waits.append((index, wait))
+        else:
+            self.of_kind[instruction.kind].append(index)
+
+    def describe(
+        self,
+        code: Code,
+        region: Region,
+        form: LoopForm | None,
+        memory: _Memory | None,
+        module: Module,
+        language: Language,
+    ) -> LoopBuffers:
+        instructions = code.function.instructions
+        copies, loads = self.of_kind[EventKind.ASYNC_COPY], self.of_kind[EventKind.GLOBAL_LOAD]
+        stores, matrix = self.of_kind[EventKind.SHARED_STORE], self.of_kind[EventKind.MATRIX]
+        buffers: tuple[Buffer, ...] = ()
+        phases: list[int] = []
+        front: list[int] = []
+        widths: dict[Chain, tuple[int, int]] = {}
+        if memory is not None:
+            assert region.loop is not None
+            reads = self.of_kind[EventKind.SHARED_LOAD]
+            used = memory.buffers_of(region.loop, [*copies, *stores, *reads, *matrix])
+            buffers = tuple(used.values())
+            phases += memory.waits_for(copies, [index for index, _ in self.waits])
+            front += memory.copies_in_front(region.loop, used.keys())
+        if module.stage.order != Stage.LLIR.order:
+            for index in loads:
+                width = _width(instructions[index], module, language)
+                chain = code.chains.get(index)
+                if width and chain is not None:
+                    widths[chain] = max(widths.get(chain, (0, 0)), (width, instructions[index].line))
+
+        def lines(indices: list[int]) -> tuple[int, ...]:
+            return tuple(instructions[index].line for index in indices)
+
+        return LoopBuffers(
+            form,
+            buffers,
+            lines(copies),
+            lines(loads),
+            lines(stores),
+            lines(matrix),
+            dict(self.commits),
+            tuple(wait for _, wait in self.waits),
+            lines(phases),
+            lines(front),
+            _find_drain(code, region, module, language),
+            widths,
+        )
+
+
+def _wait(instruction: Instruction, module: Module, language: Language) -> CopyWait | None:
+    found = language.wait(instruction, module)
+    return None if found is None else CopyWait(instruction.line, found.op, found.depth, found.queue)
+
+
+def _find_drain(code: Code, region: Region, module: Module, language: Language) -> int | None:
+    """The first wait of depth 0 behind a loop, before anything is copied for another."""
+    assert region.loop is not None
+    flow, instructions = code.flow, code.function.instructions
+    loop = flow.loops[region.loop]
+    halts = code.find(_HALTS)
+    for index in halts[bisect_left(halts, code.start_of(loop.blocks), key=flow.position.__getitem__) :]:
+        block = flow.block_of[index]
+        if block in loop.blocks:
+            continue
+        if instructions[index].kind is EventKind.ASYNC_COPY:
+            return None
+        if flow.loop_of[block] == loop.parent:  # else a loop of its own, whose waits are too
+            wait = _wait(instructions[index], module, language)
+            if wait is not None and wait.queue in COPY_QUEUES and wait.depth == 0:
+                return wait.line
+    return None
+
+
+def _width(load: Instruction, module: Module, language: Language) -> int:
+    """Bits of the widest access that a load can be, 0 where nothing tells."""
+    if module.stage is not Stage.TTGIR:
+        moved = language.transfer(load, module)
+        return 0 if moved is None or moved.of_block or moved.bytes is None else 8 * moved.bytes
+    for found in language.types(load, module):
+        layout = _PER_THREAD.search(found.layout)
+        per_thread = () if layout is None else layout[1].split(",")
+        if layout is not None and int(layout[2]) < len(per_thread) and not found.is_memory:
+            return int(per_thread[int(layout[2])]) * found.bits
+    return 0
+
+
+class _Memory:
+    """The shared-memory allocations of a function, and which of them each operation touches."""
+
+    def __init__(self, code: Code, module: Module, language: Language) -> None:
+        self.code = code
+        self.module = module
+        self.language = language
+        self.tiles: dict[int, TensorType] = {}
+        """Allocated type, by the allocation's instruction; barriers are left out."""
+        self.names: dict[int, str] = {}
+        self.indexed: set[int] = set()
+        """Allocations of several tiles, of which one is taken by a number."""
+        self.touched: dict[int, tuple[int, ...]] = {}
+        """The allocations that a copy, a matrix operation or a load or store of shared memory uses."""
+        self.signals: dict[int, int] = {}
+        """The allocation of the barrier that a copy arrives at or a wait waits for."""
+        self._values = code.values
+        self._root: dict[int, int] = {}
+        """Value → the allocation that it names or is a part of."""
+        self._read()
+
+    def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
+        """The allocations that the data of a loop passes through.
+
+        Those that it copies or stores to and those of several tiles, of which it reads one; where there
+        are none, those that it makes anew in each iteration. A tile that is only read there and was
+        written before (attention's queries) is none, nor is one that holds a result of the loop.
+        """
+        instructions, flow = self.code.function.instructions, self.code.flow
+        kept: set[int] = set()
+        made: set[int] = set()
+        for index in indices:
+            written = instructions[index].kind in (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
+            for root in self.touched.get(index, ()):
+                if written or root in self.indexed:
+                    kept.add(root)
+                elif flow.encloses(loop, flow.loop_at(root)):
+                    made.add(root)
+        found: dict[int, Buffer] = {}
+        for root in sorted(kept or made):
+            tile = self.tiles[root]
+            count = tile.shape[0] if root in self.indexed else 1
+            found[root] = Buffer(instructions[root].line, self.names[root], count, tile.size // max(1, count))
+        return found
+
+    def waits_for(self, copies: Sequence[int], waits: Sequence[int]) -> Iterator[int]:
+        """Those of some waits that wait for a barrier of some copies."""
+        barriers = {self.signals[index] for index in copies if index in self.signals}
+        return (index for index in waits if self.signals.get(index) in barriers)
+
+    def copies_in_front(self, loop: int, roots: Set[int]) -> list[int]:
+        """Asynchronous copies into some allocations that stand right in front of a loop.
+
+        Where there are none, those in front of the loop around it: its last part fills the buffers for
+        the next time (a persistent kernel's tile loop).
+        """
+        instructions, flow = self.code.function.instructions, self.code.flow
+        copies = [
+            index
+            for index, touched in self.touched.items()
+            if instructions[index].kind is EventKind.ASYNC_COPY and not roots.isdisjoint(touched)
+        ]
+        inner: int | None = loop
+        while inner is not None:
+            start, parent = (
+                self.code.function.blocks[flow.loops[inner].header].start,
+                flow.loops[inner].parent,
+            )
+            front = [index for index in copies if index < start and flow.loop_at(index) == parent]
+            if front:
+                return front
+            inner = parent
+        return []
+
+    def _read(self) -> None:
+        for index, instruction in enumerate(self.code.function.instructions):
+            if instruction.opcode.endswith(("local_alloc", "alloc_tensor")):
+                self._allocate(index, instruction)
+            elif instruction.kind in _TOUCHING:
+                self._touch(index, instruction)
+            elif instruction.kind is EventKind.MOVE and _VIEW.search(instruction.text) is not None:
+                self._view(index, instruction)
+            for source, target, _, back in self._values.flows[index]:
+                if source in self._root and not back:
+                    self._root[target] = self._root[source]
+
+    def _allocate(self, index: int, instruction: Instruction) -> None:
+        types = self.language.types(instruction, self.module)
+        results = self._values.results[index]
+        if not results or not types:
+            return
+        self._root[results[0]] = index
+        if types[-1].bits != 64 or types[-1].shape[-1] != 1:  # else barriers
+            self.tiles[index] = types[-1]
+            self.names[index] = instruction.operands.results[0]
+
+    def _touch(self, index: int, instruction: Instruction) -> None:
+        reads, results = self._values.reads[index].values(), self._values.results[index]
+        found = dict.fromkeys(self._root[value] for value in reads if value in self._root)
+        roots = tuple(root for root in found if root in self.tiles)
+        if instruction.kind in (EventKind.ASYNC_COPY, EventKind.WAIT):
+            self.signals.update((index, root) for root in found if root not in self.tiles)
+        if not roots or instruction.kind is EventKind.WAIT:
+            return
+        # Only a matrix operation uses several.
+        self.touched[index] = roots if instruction.kind is EventKind.MATRIX else roots[:1]
+        if "insert_slice" in instruction.opcode and results:
+            self._root[results[0]] = roots[0]  # until 2.3 the buffer is a value
+            self.indexed.add(roots[0])
+
+    def _view(self, index: int, instruction: Instruction) -> None:
+        reads, results = self._values.reads[index].values(), self._values.results[index]
+        root = next((self._root[value] for value in reads if value in self._root), None)
+        if root is None or not results:
+            return
+        self._root[results[0]] = root
+        types = self.language.types(instruction, self.module)
+        if not types or root not in self.tiles or "reshape" in instruction.opcode:
+            return
+        if len(types[-1].shape) < len(self.tiles[root].shape):
+            self.indexed.add(root)

@@ -1,0 +1,161 @@
+"""Which loads have been issued and are not complete, region by region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor, find_memory_events
+from artifact_inspector.analysis.overlap.steady_state import Measure, Walk
+from artifact_inspector.model import Language, Module, Queue
+
+__all__ = ["InFlight", "WaitEffect", "find_in_flight"]
+
+_UNSETTLED = "what is in flight does not settle from trip to trip"
+_UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
+_BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEffect:
+    """What a wait finds in flight in its queue, and what it leaves."""
+
+    line: int
+    op: str
+    depth: int | None
+    queue: Queue
+    before: int
+    """Loads of its queue in flight in front of it; of a wait for matrix operations, those."""
+    after: int
+    """The same, behind it."""
+    groups: int | None
+    """Groups, or phases of its barriers, that it leaves; None where the queue counts single operations."""
+    iterations: int | float | None
+    """Iterations of the loop whose copies it may leave in flight: its depth ÷ groups committed in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """The loads in flight in a region; of a loop in its steady state."""
+
+    max_loads: int | None
+    """Most load instructions (or operations, in tensor-level IR) issued and not complete."""
+    max_bytes_per_thread: int | float | None
+    """Most bytes of such loads for each thread; None where the width of some load is not known."""
+    compute_covered: float | None
+    """Share of the region's matrix and float instructions issued while a load is in flight."""
+    distance: tuple[int, int] | None
+    """Instructions between issue and completion of its loads, least and most."""
+    waits: tuple[WaitEffect, ...]
+    drains: tuple[int, ...]
+    """Lines of the waits inside a loop behind which no load is in flight, in any queue."""
+    levels: tuple[tuple[int, int], ...]
+    """(line, loads in flight after it), in execution order, where the number changes."""
+    notes: tuple[str, ...]
+
+
+def find_in_flight(
+    code: Code, regions: Sequence[Region], module: Module, language: Language, threads: int | None
+) -> dict[str, InFlight]:
+    """What is in flight in each region, by its id.
+
+    Args:
+        threads: threads of a block, for what a copy moves for all of them; None where it is not known.
+    """
+    events = find_memory_events(code, module, language)
+    walk = Walk(code, events, regions, threads)
+    walk.run()
+    lost = [code.function.instructions[at].line for found in events for at, what in found if _is_lost(what)]
+    return {
+        region.id: _facts(code, region, measure, _unknown(code, region, measure, walk, lost), threads)
+        for region, measure in zip(regions, walk.measures, strict=True)
+    }
+
+
+def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: list[int]) -> list[str]:
+    """Why the loads in flight in a region cannot be told; empty where they can."""
+    instructions = code.function.instructions
+    reasons = []
+    if region.remains is not None:
+        reasons.append(_UNROLLED)
+    if walk.unsettled and (region.loop is None or region.loop in walk.unsettled):
+        reasons.append(_UNSETTLED)
+    if measure.untold:
+        line = instructions[min(measure.untold)].line
+        reasons.append(f"what completes the load of line {line} cannot be told")
+    if lost and measure.has_phases:
+        reasons.append(f"which copies a barrier waits for cannot be told (line {lost[0]})")
+    phases = {
+        at: (what.array.start, before)
+        for at, (what, before, _, _) in measure.waits.items()
+        if what.array is not None
+    }
+    met = {start for start, before in phases.values() if before} - walk.foreign
+    foreign = [instructions[at].line for at, (start, _) in phases.items() if start not in met]
+    if foreign:
+        reasons.append(f"line {foreign[0]} waits for copies that are issued elsewhere")
+    return reasons
+
+
+def _facts(code: Code, region: Region, measure: Measure, unknown: list[str], threads: int | None) -> InFlight:
+    instructions = code.function.instructions
+    waits = tuple(
+        _effect(instructions[at].line, found, measure.commits) for at, found in measure.waits.items()
+    )
+    drains = tuple(
+        w.line
+        for at, w in zip(measure.waits, waits, strict=True)
+        if region.loop is not None and w.queue is not Queue.MATRIX and w.before and _empties(measure, at)
+    )
+    notes = list(unknown)
+    if measure.unread:
+        notes.append(f"loads whose registers nothing uses are left out: {len(measure.unread)}")
+    if measure.bounded:
+        notes.append(_BOUNDED)
+    if unknown:
+        return InFlight(None, None, None, None, waits, drains, (), tuple(notes))
+    return InFlight(
+        measure.loads,
+        None if measure.bytes is None else _plain(Fraction(measure.bytes, threads or 1)),
+        measure.covered / measure.computes if measure.computes else None,
+        (min(measure.distances), max(measure.distances)) if measure.distances else None,
+        waits,
+        drains,
+        _levels((instructions[at].line, *change) for at, change in measure.levels.items()),
+        tuple(notes),
+    )
+
+
+def _empties(measure: Measure, at: int) -> bool:
+    """True where an instruction ends all that is in flight."""
+    return at in measure.levels and measure.levels[at][1] == 0
+
+
+def _effect(line: int, found: tuple[WaitFor, int, int, int | None], commits: int) -> WaitEffect:
+    (wait, _), before, after, groups = found
+    iterations = None
+    if wait.queue is Queue.GROUP and wait.depth is not None and commits:
+        iterations = _plain(Fraction(wait.depth, commits))
+    return WaitEffect(line, wait.op, wait.depth, wait.queue, before, after, groups, iterations)
+
+
+def _is_lost(what: object) -> bool:
+    """True for a copy to, or a wait for, a barrier that cannot be told."""
+    if isinstance(what, Issue):
+        return what.transfer.queue is Queue.PHASE and what.array is None
+    return isinstance(what, WaitFor) and what.wait.queue is Queue.PHASE and what.array is None
+
+
+def _levels(changes: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
+    """(line, after) of changes (line, before, after), one for each line that changes anything."""
+    lines: dict[int, tuple[int, int]] = {}
+    for line, before, after in changes:
+        lines[line] = (lines.get(line, (before,))[0], after)
+    return tuple((line, after) for line, (before, after) in lines.items() if before != after)
+
+
+def _plain(number: Fraction) -> int | float:
+    return number.numerator if number.denominator == 1 else float(number)

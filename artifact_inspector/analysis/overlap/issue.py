@@ -1,0 +1,39 @@
+"""How long a warp takes to issue a region at least, by what the machine code itself tells the scheduler.
+
+Source: the control codes of SASS (`model.Control`): every instruction names the cycles before the next may
+issue, and the scoreboards that it waits for first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import Region
+
+__all__ = ["Issue", "find_issue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One pass of one warp through a region, its guarded blocks included."""
+
+    cycles: int
+    """Sum of the stall counts: what it takes when nothing has to be waited for."""
+    instructions: int
+    waits: tuple[tuple[int, tuple[int, ...]], ...]
+    """Where the warp may be held longer: line, and the scoreboards (0 to 5) that must be clear."""
+
+
+def find_issue(code: Code, region: Region) -> Issue | None:
+    """The estimate for a region; None for code that has no control codes."""
+    controls = code.function.controls
+    if not controls or region.remains is not None:
+        return None
+    indices = code.indices(region.blocks)
+    waits = tuple(
+        (code.function.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1))
+        for i in indices
+        if controls[i].wait_mask
+    )
+    return Issue(sum(controls[i].stall for i in indices), len(indices), waits)

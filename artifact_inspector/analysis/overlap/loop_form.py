@@ -1,0 +1,210 @@
+"""The form of a loop in tensor-level IR: what a pipeliner asks of a loop before it touches it.
+
+Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner (AssignLatencies.cpp, earlier
+MatmulLoopPipeline.cpp; `preCondition` and `loadOpsToIndirectionLevel`): counted innermost loops, no
+dependence over more than one iteration, loads of the body itself that feed the operands of a dot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.reference import Chain, LoadStatement
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.order.rounds import LOADS
+from artifact_inspector.model import EventKind
+
+__all__ = ["LoopForm", "LoopLoad", "find_loop_form"]
+
+_ASKED = re.compile(r"\btt\.num_stages = (-?\d+)")
+_BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
+_CONSTANT = re.compile(r"(%[\w$.-]+) = arith\.constant (-?\d+) :")
+_FARTHEST = 4
+"""Loads in a chain of addresses that are told apart."""
+
+
+class LoopLoad(NamedTuple):
+    """A load statement of the loop."""
+
+    line: int
+    label: str
+    """Its name and place in the user's code."""
+    chain: Chain | None
+    levels: frozenset[int]
+    """Loads of the loop between it and an operand of a dot: 0 where it feeds the dot, 1 where it
+    addresses such a load; empty where it reaches no dot."""
+    conditional: bool
+    """It stands under a branch of the loop and does not run in every iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopForm:
+    """A loop as one tensor-level stage has it."""
+
+    line: int
+    asked: int | None
+    """`tt.num_stages` of the loop itself."""
+    is_counted: bool
+    """It has bounds (`scf.for`); a `while` has none."""
+    inner: int | None
+    """Line of a loop inside it."""
+    old_values: int | None
+    """Line where it hands a value on as it came: what the iteration after next reads is older than
+    one iteration."""
+    trips: int | None
+    """How often it runs, where its bounds are constants."""
+    rounds: tuple[tuple[LoopLoad, ...], ...]
+    """Its load statements as the region's rounds have them; empty where this is not the stage that
+    the rounds were read from."""
+
+
+def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | None:
+    """The form of a loop of tensor-level IR; None where its first operation cannot be found.
+
+    Args:
+        exact: the stage is the one that the reference was read from.
+    """
+    assert region.loop is not None
+    flow, function = code.flow, code.function
+    loop = flow.loops[region.loop]
+    opening = function.blocks[loop.header].start - 1
+    if opening < 0 or function.instructions[opening].kind is not EventKind.BRANCH:
+        return None
+    operation = function.instructions[opening]
+    inner = [other for other in flow.loops if other.parent == region.loop]
+    rounds: tuple[tuple[LoopLoad, ...], ...] = ()
+    if exact and region.reference is not None:
+        levels = _find_levels(code, region)
+        rounds = tuple(
+            tuple(_read(code, region, statement, levels) for statement in item.statements)
+            for item in region.reference.rounds
+        )
+    asked = _ASKED.search(operation.text)
+    return LoopForm(
+        operation.line,
+        None if asked is None else int(asked[1]),
+        operation.opcode == "scf.for",
+        _first_line(code, inner[0].header) if inner else None,
+        _old_values(code, opening),
+        _trips(code, opening),
+        rounds,
+    )
+
+
+def _first_line(code: Code, block: int) -> int:
+    return code.function.instructions[max(0, code.function.blocks[block].start - 1)].line
+
+
+def _trips(code: Code, opening: int) -> int | None:
+    bounds = _BOUNDS.search(code.function.instructions[opening].text)
+    if bounds is None:
+        return None
+    constants = {
+        found[1]: int(found[2])
+        for instruction in code.function.instructions[:opening]
+        if (found := _CONSTANT.match(instruction.text)) is not None
+    }
+    low, high, step = (constants.get(name) for name in bounds.groups())
+    if low is None or high is None or not step or step < 0:
+        return None
+    return max(0, -((low - high) // step))
+
+
+def _old_values(code: Code, opening: int) -> int | None:
+    """Where a value that the loop was handed is handed on to the next iteration as it is."""
+    flows = code.function.flows
+    handed = {flow.target for flow in flows if flow.at == opening and flow.owner == opening}
+    # A value handed on in its own place never changes; the canonicaliser takes those away.
+    for flow in flows:
+        if flow.back and flow.owner == opening and flow.source in handed and flow.source != flow.target:
+            return code.function.instructions[flow.at].line
+    return None
+
+
+def _read(
+    code: Code, region: Region, statement: LoadStatement, levels: dict[int, frozenset[int]]
+) -> LoopLoad:
+    source = statement.source
+    name = statement.name or "a load"
+    return LoopLoad(
+        code.function.instructions[statement.index].line,
+        name if source is None else f"{name} ({source})" if statement.name else source,
+        statement.chain,
+        levels.get(statement.index, frozenset()),
+        _is_conditional(code, region, statement.index),
+    )
+
+
+def _is_conditional(code: Code, region: Region, index: int) -> bool:
+    """True when a way through the loop's body leaves out the instruction's block."""
+    assert region.loop is not None
+    loop = code.flow.loops[region.loop]
+    avoided = code.flow.block_of[index]
+    if avoided == loop.header or avoided not in loop.blocks:
+        return False
+    seen, pending = {loop.header, avoided}, [loop.header]
+    while pending:
+        block = pending.pop()
+        if block in loop.latches:
+            return True
+        for successor in code.function.blocks[block].successors:
+            if successor in loop.blocks and successor not in seen:
+                seen.add(successor)
+                pending.append(successor)
+    return False
+
+
+def _find_levels(code: Code, region: Region) -> dict[int, frozenset[int]]:
+    """For each load of a loop, how many loads stand between it and the operands of its dots.
+
+    Follows values back from the dots inside one iteration; the accumulator, a dot's last operand,
+    is none that a load is pipelined for.
+    """
+    instructions = code.function.instructions
+    own = code.indices(region.blocks)
+    dots = [index for index in own if instructions[index].kind is EventKind.MATRIX]
+    if not dots:
+        return {}
+    made: dict[str, int] = {}
+    reads: dict[int, tuple[str, ...]] = {}
+    for index in own:
+        results, reads[index] = instructions[index].operands
+        made.update(dict.fromkeys(results, index))
+    inside = set(own)
+    handed: dict[str, list[str]] = {}
+    for flow in code.function.flows:
+        if not flow.back and flow.at in inside:
+            handed.setdefault(flow.target, []).append(flow.source)
+    levels: dict[int, set[int]] = {}
+    seen: set[tuple[int, int]] = set()
+    pending = [(name, 0) for dot in dots for name in reads[dot][:-1]]
+    while pending:
+        name, level = pending.pop()
+        for index in _makers(name, made, handed):
+            if (index, level) in seen:
+                continue
+            seen.add((index, level))
+            below = level
+            if instructions[index].kind in LOADS:
+                levels.setdefault(index, set()).add(level)
+                below = level + 1
+            if below < _FARTHEST:
+                pending += [(read, below) for read in reads[index]]
+    return {index: frozenset(found) for index, found in levels.items()}
+
+
+def _makers(name: str, made: dict[str, int], handed: dict[str, list[str]]) -> Iterator[int]:
+    """The instructions that a value comes from, through the results of branches."""
+    pending, seen = [name], {name}
+    while pending:
+        current = pending.pop()
+        if current in made:
+            yield made[current]
+        for source in handed.get(current, ()):
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)

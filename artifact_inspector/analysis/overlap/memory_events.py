@@ -1,0 +1,325 @@
+"""What a function does to its loads in flight, as short lists of events, one for each block.
+
+A register is followed by name from its load to the first instruction that uses it. A move that only
+renames, splits or joins registers is no use: it costs the machine nothing, and the value is waited for
+where something is done with it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.rounds import LOADS
+from artifact_inspector.analysis.overlap.barriers import BarrierArray, find_arrays
+from artifact_inspector.model import EventKind, Language, Module, Queue, Stage, Transfer, Wait
+
+__all__ = ["Clears", "Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
+
+
+class Issue(NamedTuple):
+    """A memory operation, or an asynchronous matrix operation, enters a queue."""
+
+    transfer: Transfer
+    is_load: bool
+    """False for a store, an atomic or a spill, which only takes a place in the queue."""
+    registers: tuple[str, ...] = ()
+    """What it loads into, where its first use completes it; none where nothing ever uses them."""
+    counter: int | None = None
+    """The scoreboard that counts it until its data is there (SASS)."""
+    joins: bool = False
+    """True for a further load of one statement: inline assembly with several gives one value."""
+    array: BarrierArray | None = None
+    """The barriers it arrives at, where one completes it; None where they cannot be told."""
+
+
+class Commit(NamedTuple):
+    """A group of copies is closed, or the next phase of a barrier is opened."""
+
+    queue: Queue
+    expects: Transfer | None = None
+    """What the barrier is told to expect."""
+    array: BarrierArray | None = None
+
+
+class WaitFor(NamedTuple):
+    """A wait that loads may complete at."""
+
+    wait: Wait
+    array: BarrierArray | None = None
+
+
+class Reads(NamedTuple):
+    """Registers that are used, or overwritten by something that is no load."""
+
+    names: frozenset[str]
+
+
+class Clears(NamedTuple):
+    """An instruction is held until some scoreboards count nothing any more (SASS)."""
+
+    counters: frozenset[int]
+
+
+class Moves(NamedTuple):
+    """Values that take other names, all at once."""
+
+    pairs: tuple[tuple[str, tuple[str, ...]], ...]
+    """Target and sources."""
+    always: bool = True
+    """False where the targets may keep what they hold."""
+
+
+class Event(NamedTuple):
+    """Something that happens to the operations in flight."""
+
+    at: int
+    """Index of the instruction."""
+    what: Issue | Commit | WaitFor | Reads | Moves | Clears
+
+
+_ASKED = LOADS | {
+    EventKind.GLOBAL_STORE,
+    EventKind.ATOMIC,
+    EventKind.LOCAL_LOAD,
+    EventKind.LOCAL_STORE,
+    EventKind.COMMIT,
+    EventKind.WAIT,
+    EventKind.MATRIX,
+}
+"""Stores, atomics and spills take places in the queues of some targets."""
+_IN_ORDER = frozenset({Queue.LOADS, Queue.COPIES, Queue.TENSORS})
+_COMPLETES = _IN_ORDER | {Queue.GROUP, Queue.PHASE}
+"""Queues whose waits loads complete at."""
+_MULTIPLY = Transfer(None, Queue.MATRIX)
+
+_UNTOLD = Transfer(None, None)
+
+_VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)
+_RENAMES = re.compile(r"(?:mov\.\w+|phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$")
+
+
+def find_memory_events(code: Code, module: Module, language: Language) -> list[tuple[Event, ...]]:
+    """The events of every block, in the order of its instructions."""
+    asked: dict[int, Issue | Commit | WaitFor] = {}
+    barriers: dict[int, str | None] = {}
+    # Machine code without its encoding does not say what an instruction waits for.
+    mute = module.stage is Stage.SASS and not code.function.controls
+    for index in sorted(code.find(_ASKED)):
+        instruction = code.function.instructions[index]
+        kind = instruction.kind
+        if kind is EventKind.WAIT:
+            wait = language.wait(instruction, module)
+            grouped = wait is not None and wait.queue is Queue.MATRIX and wait.depth is not None
+            if wait is not None and (wait.queue in _COMPLETES or grouped):
+                asked[index] = WaitFor(wait)
+                if wait.queue is Queue.PHASE:
+                    barriers[index] = wait.barrier
+        elif kind is EventKind.COMMIT:
+            queue = language.commit(instruction)
+            if queue is Queue.MATRIX:
+                asked[index] = Commit(queue)
+            elif queue is Queue.GROUP or queue is Queue.PHASE:
+                expects = language.transfer(instruction, module)
+                asked[index] = Commit(queue, expects)
+                if expects is not None:
+                    barriers[index] = expects.barrier
+        elif kind is EventKind.MATRIX:
+            matrix = language.matrix(instruction, module)
+            if matrix is not None and matrix.issuer == "warpgroup":
+                asked[index] = Issue(_MULTIPLY, is_load=False)
+        else:
+            transfer = language.transfer(instruction, module) or _UNTOLD
+            if mute and transfer.queue is Queue.USE:
+                transfer = _UNTOLD
+            is_load = kind in LOADS
+            if is_load or transfer.queue in _IN_ORDER:
+                asked[index] = Issue(transfer, is_load)
+                if transfer.queue is Queue.PHASE:
+                    barriers[index] = transfer.barrier
+    if not any(isinstance(what, Issue) and what.transfer is _MULTIPLY for what in asked.values()):
+        # Commits and waits of matrix operations that are not followed.
+        asked = {index: what for index, what in asked.items() if not _of_matrix(what)}
+    if any(isinstance(asked[index], Issue) for index in barriers):
+        for index, array in find_arrays(code, module, language, barriers).items():
+            asked[index] = asked[index]._replace(array=array)
+    followed: list[tuple[int, Reads | Moves | Clears]] = []
+    followed += _follow_counters(code, asked) if code.function.controls else _follow_registers(code, asked)
+    events: dict[int, list[Event]] = {}
+    for index, what in (*followed, *asked.items()):
+        events.setdefault(index, []).append(Event(index, what))
+    blocks: list[list[Event]] = [[] for _ in code.function.blocks]
+    for index in sorted(events):
+        blocks[code.flow.block_of[index]] += events[index]
+    return [tuple(found) for found in blocks]
+
+
+def _of_matrix(what: Issue | Commit | WaitFor) -> bool:
+    queue = what.wait.queue if isinstance(what, WaitFor) else isinstance(what, Commit) and what.queue
+    return queue is Queue.MATRIX
+
+
+def _follow_counters(code: Code, asked: dict[int, Issue | Commit | WaitFor]) -> list[tuple[int, Clears]]:
+    """Which instructions wait for the scoreboards that loads into registers are counted by."""
+    controls = code.function.controls
+    used: set[int] = set()
+    for index, what in asked.items():
+        counter = controls[index].write_barrier
+        if isinstance(what, Issue) and what.transfer.queue is Queue.USE and counter is not None:
+            asked[index] = what._replace(counter=counter)
+            used.add(counter)
+    found = []
+    for index, control in enumerate(controls):
+        waited = frozenset(counter for counter in used if control.wait_mask >> counter & 1)
+        if waited:
+            found.append((index, Clears(waited)))
+    return found
+
+
+def _follow_registers(
+    code: Code, asked: dict[int, Issue | Commit | WaitFor]
+) -> list[tuple[int, Reads | Moves]]:
+    """Where the registers that loads fill are used, moved and overwritten; the loads are told theirs."""
+    loads = _filled(code, asked)
+    if not loads:
+        return []
+    moves = _Moves(code, {name for _, names in loads.values() for name in names})
+    found = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
+    used = moves.sources_of({name for _, what in found if isinstance(what, Reads) for name in what.names})
+    for index, (joins, names) in loads.items():
+        what = asked[index]
+        assert isinstance(what, Issue)
+        asked[index] = what._replace(registers=() if used.isdisjoint(names) else names, joins=joins)
+    return found
+
+
+def _filled(
+    code: Code, asked: dict[int, Issue | Commit | WaitFor]
+) -> dict[int, tuple[bool, tuple[str, ...]]]:
+    """Of each load into registers: whether its statement holds one before it, and what it fills."""
+    found: dict[int, tuple[bool, tuple[str, ...]]] = {}
+    statement, registers = (0, ""), tuple[str, ...]()
+    for index, what in asked.items():
+        if isinstance(what, Issue) and what.transfer.queue is Queue.USE:
+            instruction = code.function.instructions[index]
+            joins = statement == (instruction.line, instruction.text)
+            if not joins:
+                statement, registers = (instruction.line, instruction.text), instruction.operands.results
+            found[index] = (joins, registers)
+    return found
+
+
+def _register_events(
+    code: Code, loads: dict[int, tuple[str, ...]], moves: _Moves
+) -> list[tuple[int, Reads | Moves]]:
+    instructions, flow = code.function.instructions, code.flow
+    names_in = _VALUE.findall
+    begins = min(flow.position[_outermost_start(code, index)] for index in loads)
+    events: list[tuple[int, Reads | Moves]] = []
+    watched, known = moves.watched, moves.mentioned
+    is_of_others = watched.isdisjoint
+    for block in flow.order:
+        start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
+        if start == stop or flow.position[stop - 1] < begins:
+            continue
+        used: set[str] = set()  # since they were last filled: a further use completes nothing
+        phis: list[tuple[str, tuple[str, ...]]] = []
+        for index in range(start, stop):
+            names = known[index] if index in known else names_in(instructions[index].text)
+            if is_of_others(names):
+                continue
+            move, changed = moves.move(index, names), loads.get(index, ())
+            if move is not None:
+                changed = tuple(target for target, _ in move.pairs)
+                reads = watched.intersection(names).difference(used, changed, *(s for _, s in move.pairs))
+            else:
+                reads = watched.intersection(names).difference(used, changed)
+            if reads:
+                events.append((index, Reads(frozenset(reads))))
+                used |= reads
+            used.difference_update(changed)
+            if move is not None:
+                if instructions[index].opcode == "phi":
+                    phis += move.pairs
+                else:
+                    events.append((index, move))
+        if phis:
+            events.append((start, Moves(tuple(phis))))
+    return events
+
+
+@lru_cache(maxsize=4096)
+def _renames(opcode: str) -> bool:
+    return _RENAMES.match(opcode) is not None
+
+
+class _Moves:
+    """The names that the values of some registers take, and the moves that give them."""
+
+    def __init__(self, code: Code, filled: set[str]) -> None:
+        instructions = self._instructions = code.function.instructions
+        self.mentioned = {
+            index: _VALUE.findall(instructions[index].text)
+            for index in code.of_kind.get(EventKind.MOVE, ())
+            if _renames(instructions[index].opcode)
+        }
+        """The names in instructions that may be moves."""
+        # A name that stands alone is a result, which takes over nothing.
+        moves = [(index, names) for index, names in self.mentioned.items() if len(names) > 1]
+        self.watched = watched = set(filled)
+        self.at: dict[int, Moves] = {}
+        known = 0
+        while known < len(watched):  # once more for what a loop hands back
+            known = len(watched)
+            for index, names in moves:
+                if watched.isdisjoint(names):
+                    continue
+                if index not in self.at:
+                    self.at[index] = self._read(index, names)
+                for target, sources in self.at[index].pairs:
+                    if not watched.isdisjoint(sources):
+                        watched.add(target)
+            watched.update(flow.target for flow in code.function.flows if flow.source in watched)
+        for flow in code.function.flows:
+            if flow.source in self.watched or flow.target in self.watched:
+                earlier = self.at[flow.at].pairs if flow.at in self.at else ()
+                self.at[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
+
+    def move(self, index: int, names: list[str]) -> Moves | None:
+        """What an instruction moves that mentions one of the names; None where it is no move."""
+        if index not in self.at and len(names) == 1 and index in self.mentioned:
+            self.at[index] = self._read(index, names)
+        return self.at.get(index)
+
+    def _read(self, index: int, names: list[str]) -> Moves:
+        instruction = self._instructions[index]
+        # Decoding costs more than all else here. A name that stands alone, or in front, is the result; the
+        # labels among the others name no value.
+        if len(names) == 1 or instruction.text.startswith("%"):
+            return Moves(((names[0], tuple(names[1:])),), instruction.guard is None)
+        results, reads = instruction.operands
+        return Moves(tuple((result, reads) for result in results), instruction.guard is None)
+
+    def sources_of(self, names: set[str]) -> set[str]:
+        """Some names and all that they may have been before."""
+        sources: dict[str, set[str]] = {}
+        for move in self.at.values():
+            for target, before in move.pairs:
+                sources.setdefault(target, set()).update(before)
+        found, pending = set(names), list(names)
+        while pending:
+            new = sources.get(pending.pop(), set()) - found
+            found |= new
+            pending += new
+        return found
+
+
+def _outermost_start(code: Code, index: int) -> int:
+    """The first instruction of the outermost loop around an instruction, or of its block."""
+    flow = code.flow
+    block, loop = flow.block_of[index], flow.loop_at(index)
+    while loop is not None:
+        block, loop = flow.loops[loop].header, flow.loops[loop].parent
+    return code.function.blocks[block].start

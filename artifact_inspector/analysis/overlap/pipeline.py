@@ -1,0 +1,212 @@
+"""How deep a loop is pipelined: what was asked, buffered, committed and waited for, what is in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.overlap.buffers import LoopBuffers
+from artifact_inspector.analysis.overlap.unpipelined import (
+    AskedLoop,
+    Evidence,
+    find_cause,
+    find_loss,
+    rounded,
+)
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import Queue, Stage
+
+__all__ = ["Evidence", "Pipeline", "explain_pipeline"]
+
+_RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One loop's pipeline at its last stage."""
+
+    num_stages: int | None
+    """Asked for: by the loop itself, else by the compile."""
+    kind: str | None
+    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD),
+    `register prefetch`, `groups of copies` where the target is unknown; None where they do not."""
+    overlaps_matrix: bool
+    """A matrix operation stays in flight while the next iteration begins (`wgmma.wait_group 1`)."""
+    buffers: int | None
+    """Tiles that the most-buffered of its allocations holds, from TTGIR."""
+    commits_per_iteration: int | None
+    """Groups of copies committed, or barrier phases armed, in one source iteration."""
+    wait_depth: int | None
+    """N of the strictest wait for loads or copies in the loop: how many younger ones it leaves in
+    flight; None where a barrier phase or the first use of a register tells."""
+    iterations_in_flight: float | None
+    """Source iterations whose copies are still in flight behind that wait: N ÷ members of its queue
+    per iteration."""
+    distance: int | tuple[int, int] | None
+    """Source iterations that the loads run ahead."""
+    prologue: float | None
+    """Source iterations whose copies stand in front of the loop."""
+    epilogue_line: int | None
+    """The wait behind the loop that leaves nothing in flight."""
+    drains_at: tuple[int, ...]
+    """Lines of the waits of depth 0 among them."""
+    trips: int | None
+    """How often the program's loop runs, where its bounds are constants."""
+    why_not: str | None
+    """Why it is not pipelined, or not all of its loads, or not as deep as TTGIR has it."""
+    evidence: tuple[Evidence, ...]
+    """The lines that prove it."""
+    notes: tuple[str, ...]
+
+
+def explain_pipeline(
+    *,
+    num_stages: int | None,
+    target: Target | None,
+    version: str | None,
+    facts: Mapping[Stage, RegionFacts],
+    buffers: Mapping[Stage, LoopBuffers],
+) -> Pipeline | None:
+    """The pipeline of one region.
+
+    None for a region that is no loop at its last stage, that only the compiler made, or that no stage
+    behind the pipeliner has.
+
+    Args:
+        num_stages: of the compile (its metadata).
+        version: of Triton, where it is known (`3.6.0`).
+        facts: the region at each stage that has it.
+        buffers: the loop at each stage that has it.
+    """
+    if not facts or not buffers:
+        return None
+    stage = max(facts, key=lambda found: found.order)
+    if stage is Stage.TTIR or stage not in buffers or not facts[stage].in_program:
+        return None
+    return _Explanation(AskedLoop(num_stages, target, version, facts, buffers, stage)).explain()
+
+
+class _Explanation:
+    def __init__(self, loop: AskedLoop) -> None:
+        self.loop = loop
+        self.stage = loop.stage
+        self.region = loop.region
+        self.last = loop.last
+        self.tiles = loop.tiles
+        self.notes: list[str] = []
+
+    def explain(self) -> Pipeline:
+        runs_ahead = self.region.verdict in _RUNS_AHEAD
+        kind = self._kind() if runs_ahead else None
+        asynchronous = kind not in (None, "register prefetch")
+        # What an outer loop copies and waits for by itself is the prologue of the loop inside it.
+        own = runs_ahead or self.loop.program is None or self.loop.program.inner is None
+        waits = [(w.depth, w.line) for w in self.last.copy_waits if w.depth is not None] if own else []
+        depth = min((depth for depth, _ in waits), default=None)
+        commits = self._commits() if asynchronous else None
+        in_flight = self._in_flight(depth, commits) if runs_ahead else None
+        cause, more = find_cause(self.loop)
+        if cause is None and in_flight == 0:
+            cause = find_loss(self.loop)
+        if asynchronous and depth == 0 and self.loop.asked == 2:
+            self.notes.append("num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait")
+        self.notes += more
+        return Pipeline(
+            num_stages=self.loop.asked,
+            kind=kind,
+            overlaps_matrix=any(w.queue is Queue.MATRIX and w.depth for w in self.last.waits),
+            buffers=self._tiles() if own else None,
+            commits_per_iteration=commits,
+            wait_depth=depth,
+            iterations_in_flight=in_flight,
+            distance=self.region.distance,
+            prologue=self._prologue() if asynchronous else None,
+            epilogue_line=self.last.drain if asynchronous else None,
+            drains_at=tuple(line for depth, line in waits if depth == 0) if runs_ahead else (),
+            trips=None if self.loop.program is None else self.loop.program.trips,
+            why_not=None if cause is None else cause.words,
+            evidence=() if cause is None else cause.evidence,
+            notes=tuple(self.notes),
+        )
+
+    # -- how it runs ahead -------------------------------------------------------------
+
+    def _kind(self) -> str | None:
+        if self.last.copies:
+            if self.last.queue is Queue.PHASE:
+                return "TMA + mbarrier"
+            if self.loop.target is None:
+                return "groups of copies"
+            return "direct to LDS" if self.loop.target.backend == "hip" else "cp.async groups"
+        if self.region.verdict == "warp-specialised":
+            self.notes.append("its copies stand in another partition")
+            return None
+        if self.tiles is not None and self.tiles.copies:
+            self.notes.append(
+                f"the asynchronous copies of ttgir are loads and stores to shared memory at "
+                f"{self.stage.value}: what is loaded ahead is waited for in the iteration that loads it"
+            )
+        if Stage.TTIR in self.loop.facts and self.loop.facts[Stage.TTIR].distance is not None:
+            self.notes.append("the program itself loads ahead")
+        return "register prefetch"
+
+    def _tiles(self) -> int | None:
+        buffers = () if self.tiles is None else self.tiles.buffers
+        counts = tuple(found.tiles for found in buffers)
+        if len(set(counts)) > 1:
+            self.notes.append(f"its allocations hold {min(counts)} to {max(counts)} tiles")
+        size = sum(found.tiles * found.bytes for found in buffers)
+        most = None if self.loop.target is None else self.loop.target.limits.shared_per_block
+        if most is not None and size > most:
+            self.notes.append(f"its buffers are {size} bytes, and a block of {self.loop.target} has {most}")
+        return max(counts, default=None)
+
+    def _commits(self) -> int | None:
+        """Of the last stage, or of the tensor-level one where LLVM unrolled unevenly or drops commits."""
+        for stage in (self.stage, Stage.TTGIR):
+            found, region = self.loop.buffers.get(stage), self.loop.facts.get(stage)
+            if found is None or region is None or not found.copies:
+                continue
+            queue = found.queue
+            groups = 0 if queue is None else found.commits.get(queue, 0)
+            if groups and groups % region.unrolled_by == 0:
+                return groups // region.unrolled_by
+        return None
+
+    def _in_flight(self, depth: int | None, commits: int | None) -> float | None:
+        queue = self.last.queue
+        if queue is Queue.PHASE:
+            return self._phases_in_flight()
+        if depth is None:
+            return None
+        if queue is Queue.GROUP:
+            each: float | None = commits
+        else:
+            members = len(self.last.copies)
+            if queue is Queue.LOADS:
+                members += len(self.last.loads)
+            each = members / self.region.unrolled_by
+        return rounded(depth / each) if each else None
+
+    def _phases_in_flight(self) -> float | None:
+        """A phase names no depth: what TTGIR has copied behind the one it waits for tells it.
+
+        A wait in front of the computes is for the iteration's own data, so the copies in front of it
+        are `distance` iterations ahead, those behind it will be.
+        """
+        distance, tiles = self.region.distance, self.tiles
+        if not isinstance(distance, int) or tiles is None or not tiles.phases:
+            return None
+        first = min(tiles.phases)
+        if tiles.matrix and max(tiles.matrix) < first:
+            return None
+        if max(tiles.copies) < first:
+            return distance
+        return distance - 1 if min(tiles.copies) > first else None
+
+    def _prologue(self) -> float | None:
+        tiles, region = self.tiles, self.loop.facts.get(Stage.TTGIR)
+        if tiles is None or region is None or not tiles.copies:
+            return None
+        return rounded(len(tiles.front) * region.unrolled_by / len(tiles.copies))

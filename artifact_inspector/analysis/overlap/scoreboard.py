@@ -1,0 +1,244 @@
+"""The memory operations in flight at one point of a program, queue by queue."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from artifact_inspector.analysis.overlap.memory_events import Clears, Commit, Issue, Moves, Reads, WaitFor
+from artifact_inspector.model import Queue
+
+__all__ = ["Flight", "Scoreboard"]
+
+_GROUPED = (Queue.GROUP, Queue.MATRIX)
+"""Queues whose members are closed into groups by commits, and waited for by groups."""
+
+
+class Flight:
+    """One issue of a memory operation; loads that an issue repeats are flights of their own."""
+
+    __slots__ = ("index", "issued", "of_block", "of_thread", "unknown")
+
+    def __init__(self, index: int, issued: int, moved: int | None, *, of_block: bool) -> None:
+        self.index = index
+        """The instruction."""
+        self.issued = issued
+        """Instructions that ran before it."""
+        self.of_block = moved if of_block and moved is not None else 0
+        self.of_thread = moved if not of_block and moved is not None else 0
+        self.unknown = moved is None
+        """True where its bytes are not known."""
+
+
+class Scoreboard:
+    """What is in flight, and what of it each wait would leave."""
+
+    def __init__(self) -> None:
+        self.flying: set[Flight] = set()
+        """The loads in flight."""
+        self.of_thread = self.of_block = self.unknown = 0
+        """Bytes of theirs that each thread moves and that the block moves, and loads of unknown width."""
+        self._open: dict[Queue, list[Flight]] = {queue: [] for queue in _GROUPED}
+        """Copies (matrix operations) that no commit has closed into a group."""
+        self._groups: dict[Queue, list[tuple[Flight, ...]]] = {queue: [] for queue in _GROUPED}
+        self._phases: dict[int, list[tuple[Flight, ...]]] = {}
+        self._fresh: dict[int | None, int | None] = {}
+        """Arrays of barriers of which a new phase was opened, with the bytes it expects; None for one
+        that is not named."""
+        self._in_order: dict[Queue, list[Flight | None]] = {}
+        """None for a place that no load has."""
+        self._holders: dict[str, tuple[Flight, ...]] = {}
+        self._counted: dict[int, list[Flight]] = {}
+        """Loads by the scoreboard that counts them."""
+        self._names: dict[Flight, int] = {}
+        """How many registers hold (a part of) what a load brings."""
+
+    def copy(self) -> Scoreboard:
+        """The same state, to go on from apart."""
+        twin = Scoreboard()
+        twin.flying = self.flying.copy()
+        twin.of_thread, twin.of_block, twin.unknown = self.of_thread, self.of_block, self.unknown
+        twin._open = {queue: flights.copy() for queue, flights in self._open.items()}
+        twin._groups = {queue: groups.copy() for queue, groups in self._groups.items()}
+        twin._phases = {array: phases.copy() for array, phases in self._phases.items()}
+        twin._fresh = self._fresh.copy()
+        twin._in_order = {queue: places.copy() for queue, places in self._in_order.items()}
+        twin._holders = self._holders.copy()
+        twin._counted = {counter: flights.copy() for counter, flights in self._counted.items()}
+        twin._names = self._names.copy()
+        return twin
+
+    def signature(self) -> Hashable:
+        """What is in flight by instructions: equal where the program goes on in the same way."""
+
+        def indices(flights: Iterable[Flight | None]) -> tuple[int, ...]:
+            return tuple([-1 if flight is None else flight.index for flight in flights])
+
+        is_over = self.flying.isdisjoint
+        self._holders = {name: held for name, held in self._holders.items() if not is_over(held)}
+        return (
+            tuple(map(indices, self._open.values())),
+            tuple(tuple(map(indices, groups)) for groups in self._groups.values()),
+            tuple((array, tuple(map(indices, phases))) for array, phases in sorted(self._phases.items())),
+            tuple((queue.name, indices(places)) for queue, places in self._in_order.items()),
+            frozenset([(name, indices(flights)) for name, flights in self._holders.items()]),
+            tuple(
+                (counter, indices(flights)) for counter, flights in sorted(self._counted.items()) if flights
+            ),
+        )
+
+    # -- what instructions do: each method returns the loads that are complete with it ---------------
+
+    def issue(self, index: int, what: Issue, clock: int) -> list[Flight]:
+        """Put an operation into its queue; a register filled anew ends the load that it held."""
+        transfer, queue = what.transfer, what.transfer.queue
+        flight = Flight(index, clock, transfer.bytes, of_block=transfer.of_block)
+        ended: list[Flight] = []
+        if queue is Queue.USE and what.counter is not None:
+            self._counted.setdefault(what.counter, []).append(flight)
+        elif queue is Queue.USE:
+            if not what.registers:
+                return ended
+            for name in what.registers:
+                if what.joins:
+                    self._holders[name] = (*self._holders.get(name, ()), flight)
+                else:
+                    ended += self._let_go(name)
+                    self._holders[name] = (flight,)
+            self._names[flight] = len(what.registers)
+        elif queue in _GROUPED:
+            self._open[queue].append(flight)
+        elif queue is Queue.PHASE:
+            if what.array is None:
+                return ended
+            ended += self._arrive(flight, what)
+        elif queue is not None:
+            self._in_order.setdefault(queue, []).append(flight if what.is_load else None)
+        if what.is_load and queue is not None:
+            self.flying.add(flight)
+            self._weigh(flight, 1)
+        return ended
+
+    def _arrive(self, flight: Flight, what: Issue) -> list[Flight]:
+        """Add a copy to the newest phase of its barriers, or begin the next."""
+        assert what.array is not None
+        start, slots = what.array
+        phases = self._phases.setdefault(start, [])
+        opened = [key for key in (start, None) if key in self._fresh]
+        expected = [self._fresh.pop(key) for key in opened]
+        if phases and not opened:
+            if flight.unknown and not phases[-1][0].unknown:
+                flight.unknown = False  # the first copy of the phase bears what its barrier expects
+            phases[-1] += (flight,)
+            return []
+        if flight.unknown and expected and expected[0] is not None:
+            flight.of_block, flight.unknown = expected[0], False
+        phases.append((flight,))
+        # A barrier begins no phase before its last one is complete, whoever waits for that.
+        if slots is None or len(phases) <= slots:
+            return []
+        return self._complete(phases.pop(0))
+
+    def commit(self, what: Commit) -> None:
+        """Close a group, or open the next phase of a barrier."""
+        if what.queue in _GROUPED:
+            self._groups[what.queue].append(tuple(self._open[what.queue]))
+            self._open[what.queue].clear()
+        else:
+            expected = None if what.expects is None else what.expects.bytes
+            self._fresh[None if what.array is None else what.array.start] = expected
+
+    def wait(self, what: WaitFor) -> list[Flight]:
+        """Complete what a wait waits for."""
+        queue, depth = what.wait.queue, what.wait.depth
+        if queue is Queue.PHASE:
+            phases = None if what.array is None else self._phases.get(what.array.start)
+            return self._complete(phases.pop(0)) if phases else []
+        if depth is None:
+            return []
+        if queue in _GROUPED:
+            groups = self._groups[queue]
+            leaves = max(0, len(groups) - depth)
+            done = [flight for group in groups[:leaves] for flight in group]
+            del groups[:leaves]
+            if what.wait.op.endswith("wait_all"):  # asks for no commit
+                done += self._open[queue]
+                self._open[queue].clear()
+            return self._complete(done)
+        places = self._in_order.get(queue, [])
+        leaves = max(0, len(places) - depth)
+        first = [flight for flight in places[:leaves] if flight is not None]
+        del places[:leaves]
+        return self._complete(first)
+
+    def clear(self, what: Clears) -> list[Flight]:
+        """Complete the loads that some scoreboards count."""
+        return self._complete(
+            flight for counter in what.counters for flight in self._counted.pop(counter, ())
+        )
+
+    def read(self, what: Reads) -> list[Flight]:
+        """Complete the loads that fill the registers read."""
+        done: list[Flight] = []
+        for name in what.names:
+            done += self._complete(self._holders.pop(name, ()))
+        return done
+
+    def move(self, what: Moves) -> list[Flight]:
+        """Give values further names; what no register holds any more is at an end."""
+        holders = self._holders
+        held: dict[str, tuple[Flight, ...]] = {}
+        for target, sources in what.pairs:
+            names = sources if what.always else (target, *sources)
+            all_held = dict.fromkeys(flight for name in names for flight in holders.get(name, ()))
+            held[target] = tuple(flight for flight in all_held if flight in self.flying)
+        for flights in held.values():
+            for flight in flights:
+                self._names[flight] += 1
+        ended: list[Flight] = []
+        for target, flights in held.items():
+            ended += self._let_go(target)
+            if flights:
+                holders[target] = flights
+        return ended
+
+    def forget(self, arrays: Iterable[int]) -> None:
+        """Leave copies to others to wait for."""
+        for start in arrays:
+            for phase in self._phases.pop(start, ()):
+                self._complete(phase)
+
+    # -- what waits of a queue see -------------------------------------------------------------------
+
+    def pending(self, what: WaitFor) -> tuple[int, int | None]:
+        """Loads (matrix operations) of a wait's queue in flight, and its groups or phases if it has them."""
+        queue = what.wait.queue
+        if queue in _GROUPED:
+            groups = self._groups[queue]
+            return len(self._open[queue]) + sum(map(len, groups)), len(groups)
+        if queue is Queue.PHASE:
+            phases = [] if what.array is None else self._phases.get(what.array.start, [])
+            return sum(map(len, phases)), len(phases)
+        return sum(flight is not None for flight in self._in_order.get(queue, ())), None
+
+    def _complete(self, flights: Iterable[Flight]) -> list[Flight]:
+        done = [flight for flight in dict.fromkeys(flights) if flight in self.flying]
+        self.flying.difference_update(done)
+        for flight in done:
+            self._names.pop(flight, None)
+            self._weigh(flight, -1)
+        return done
+
+    def _weigh(self, flight: Flight, sign: int) -> None:
+        self.of_thread += sign * flight.of_thread
+        self.of_block += sign * flight.of_block
+        self.unknown += sign * flight.unknown
+
+    def _let_go(self, name: str) -> list[Flight]:
+        """Take a register from what it holds."""
+        ended: list[Flight] = []
+        for flight in self._holders.pop(name, ()):
+            if flight in self.flying:
+                self._names[flight] -= 1
+                if self._names[flight] <= 0:
+                    ended += self._complete((flight,))
+        return ended

@@ -1,0 +1,265 @@
+"""What each region shows of its loads in flight: code outside loops as it is passed, a loop when it settles.
+
+The function is walked in execution order. Each loop is gone through until it leaves in flight what it
+found in flight before, and the last trip is its measure. Blocks that a branch may go around are read in
+line; where two arms meet, the walk goes on from the one that leaves more loads in flight.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.order.rounds import COMPUTES
+from artifact_inspector.analysis.overlap.memory_events import (
+    Clears,
+    Commit,
+    Event,
+    Issue,
+    Moves,
+    Reads,
+    WaitFor,
+)
+from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
+from artifact_inspector.model import Queue
+
+__all__ = ["Measure", "Walk"]
+
+MOST_TRIPS = 80
+"""Trips after which a loop that does not settle is given up; vmcnt, the deepest queue, counts to 63."""
+MOST_VISITS = 400
+"""Visits per block, on average, after which no loop is gone through again: deeply nested loops."""
+
+
+@dataclass(slots=True)
+class Measure:
+    """What a region showed when its blocks were last gone through."""
+
+    loads: int = 0
+    bytes: int | None = 0
+    """Of all threads of the block together; None once a load of unknown width was in flight."""
+    computes: int = 0
+    covered: int = 0
+    commits: int = 0
+    """Groups of copies closed."""
+    distances: list[int] = field(default_factory=list)
+    waits: dict[int, tuple[WaitFor, int, int, int | None]] = field(default_factory=dict)
+    """By instruction: the wait, loads of its queue before and after it, groups after it."""
+    levels: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By instruction: loads in flight before and after it."""
+    unread: set[int] = field(default_factory=set)
+    """Loads whose registers nothing uses."""
+    untold: set[int] = field(default_factory=set)
+    """Loads of which the format does not say what completes them."""
+    has_phases: bool = False
+    """Copies complete at barriers here, or are waited for."""
+    bounded: bool = False
+    """A phase of a barrier ended because the barrier was needed again, not at a wait."""
+
+
+class Walk:
+    """A walk through a function that keeps the loads in flight and measures them by region."""
+
+    def __init__(
+        self, code: Code, events: list[tuple[Event, ...]], regions: Sequence[Region], threads: int | None
+    ) -> None:
+        self._events, self._threads = events, threads
+        self._blocks, self._flow = code.function.blocks, code.flow
+        self._region_of = {block: number for number, region in enumerate(regions) for block in region.blocks}
+        self.measures = [Measure() for _ in regions]
+        self._computes = sorted(code.find(COMPUTES))
+        self._rank = code.rank
+        self._predecessors: list[list[int]] = [[] for _ in self._blocks]
+        for block in self._blocks:
+            for successor in block.successors:
+                self._predecessors[successor].append(block.index)
+        self._left: dict[int, Scoreboard] = {}
+        """What was in flight at the end of each block, when it was last gone through."""
+        self._clock = 0
+        """Instructions gone through."""
+        self._visits = MOST_VISITS * len(self._blocks)
+        self.unsettled: set[int] = set()
+        self._inside: dict[int, list[int]] = {}
+        """Regions of each loop and of the loops in it."""
+        for number, region in enumerate(regions):
+            loop = region.loop
+            while loop is not None:
+                self._inside.setdefault(loop, []).append(number)
+                loop = self._flow.loops[loop].parent
+        self._copied = {
+            what.array.start
+            for found in events
+            for _, what in found
+            if isinstance(what, Issue) and what.array is not None
+        }
+        """Arrays of barriers at which copies arrive."""
+        self._given = self._given_away()
+        self.foreign = set[int]().union(*self._given.values())
+        """Arrays of barriers whose copies are waited for side by side with the loop that issues them."""
+
+    def run(self) -> None:
+        """Go through the function."""
+        self._run(0, len(self._flow.order), None)
+
+    def _run(self, place: int, stop: int, level: int | None, entered: Scoreboard | None = None) -> None:
+        """Go through blocks of the execution order that stand in one loop."""
+        while place < stop:
+            block = self._flow.order[place]
+            loop = self._flow.loop_of[block]
+            while loop is not None and loop != level and self._flow.loops[loop].parent != level:
+                loop = self._flow.loops[loop].parent
+            state = self._arriving(block) if entered is None else entered
+            entered = None
+            if loop is None or loop == level:
+                self._pass(block, state)
+                place += 1
+            else:
+                self._repeat(loop, place, state)
+                blocks = self._flow.loops[loop].blocks
+                for inner in blocks & self._left.keys():
+                    if loop in self.unsettled:
+                        self._left[inner] = Scoreboard()
+                    elif loop in self._given:
+                        self._left[inner].forget(self._given[loop])
+                place += len(blocks)
+
+    def _arriving(self, block: int) -> Scoreboard:
+        """What is in flight where a block begins.
+
+        A branch around some blocks is no way into what follows them: they are read in line. Of two arms
+        the one counts that leaves more loads in flight.
+        """
+        rank, blocks = self._rank, self._blocks
+        ways = [p for p in self._predecessors[block] if rank[p] < rank[block] and p in self._left]
+        if not ways:
+            return Scoreboard()
+        last = max(ways, key=rank.__getitem__)
+        ways = [p for p in ways if p == last or len(blocks[p].successors) == 1]
+        way = max(ways, key=lambda p: (len(self._left[p].flying), rank[p]))
+        left = self._left[way]
+        return left.copy() if len(blocks[way].successors) > 1 else left
+
+    def _repeat(self, loop: int, place: int, state: Scoreboard) -> None:
+        """Go through a loop until it leaves something in flight that it began with before."""
+        natural = self._flow.loops[loop]
+        stop = place + len(natural.blocks)
+        seen = {state.signature()}
+        for _ in range(MOST_TRIPS):
+            for number in self._inside.get(loop, ()):
+                self.measures[number] = Measure()
+            self._visits -= stop - place
+            self._run(place, stop, loop, state)
+            ends = [self._left[latch] for latch in natural.latches if latch in self._left]
+            if not ends:
+                return
+            state = max(ends, key=lambda end: len(end.flying)).copy()
+            reached = state.signature()
+            if reached in seen:
+                return
+            seen.add(reached)
+            if self._visits < 0:
+                break
+        around: int | None = loop
+        while around is not None:  # what it leaves cannot be told either
+            self.unsettled.add(around)
+            around = self._flow.loops[around].parent
+
+    def _given_away(self) -> dict[int, set[int]]:
+        """Arrays of barriers by the loop that fills their buffers and never waits for them.
+
+        Another partition does, side by side with the loop; which of its trips meets which is not said.
+        """
+        filled: dict[int, set[int]] = {}
+        waited: dict[int, set[int]] = {}
+        for block, events in enumerate(self._events):
+            loop = self._flow.loop_of[block]
+            for _, what in events:
+                if isinstance(what, Issue | WaitFor) and what.array is not None:
+                    start = what.array.start
+                    if isinstance(what, Issue) and loop is not None:
+                        filled.setdefault(loop, set()).add(start)
+                    around = loop
+                    while isinstance(what, WaitFor) and around is not None:
+                        waited.setdefault(around, set()).add(start)
+                        around = self._flow.loops[around].parent
+        return {loop: given for loop, arrays in filled.items() if (given := arrays - waited.get(loop, set()))}
+
+    def _pass(self, index: int, state: Scoreboard) -> None:
+        """Go through a block."""
+        block = self._blocks[index]
+        measure = self.measures[self._region_of[index]]
+        at, flying = block.start, len(state.flying)
+        if block.stop > block.start:
+            self._note_level(measure, state)
+        began = self._clock - block.start
+        for event in self._events[index]:
+            if flying:
+                measure.covered += self._computes_between(at, event.at)
+            at = event.at
+            done: list[Flight] = []
+            what = event.what
+            if isinstance(what, Reads):
+                done = state.read(what)
+            elif isinstance(what, Clears):
+                done = state.clear(what)
+            elif isinstance(what, Issue):
+                ended = state.issue(at, what, began + at)
+                self._note_issue(measure, at, what, ended)
+            elif isinstance(what, Moves):
+                state.move(what)
+            elif isinstance(what, Commit):
+                state.commit(what)
+                measure.commits += what.queue is Queue.GROUP
+            elif self._is_for_copies(what):
+                measure.has_phases = measure.has_phases or what.wait.queue is Queue.PHASE
+                before, _ = state.pending(what)
+                if what.array is None or what.array.start not in self.foreign:
+                    done = state.wait(what)
+                measure.waits[at] = (what, before, *state.pending(what))
+            for flight in done:
+                self._note_distance(flight, began + at, index)
+            if len(state.flying) != flying:
+                level = measure.levels.get(at, (flying,))[0]
+                flying = len(state.flying)
+                measure.levels[at] = (level, flying)
+                self._note_level(measure, state)
+        if flying:
+            measure.covered += self._computes_between(at, block.stop)
+        measure.computes += self._computes_between(block.start, block.stop)
+        self._clock += block.stop - block.start
+        self._left[index] = state
+
+    def _computes_between(self, start: int, stop: int) -> int:
+        return bisect_left(self._computes, stop) - bisect_left(self._computes, start)
+
+    def _is_for_copies(self, what: WaitFor) -> bool:
+        """False for a wait for a barrier at which no copy arrives."""
+        return what.wait.queue is not Queue.PHASE or (
+            bool(self._copied) and (what.array is None or what.array.start in self._copied)
+        )
+
+    def _note_issue(self, measure: Measure, at: int, what: Issue, ended: list[Flight]) -> None:
+        queue = what.transfer.queue
+        if queue is None:
+            measure.untold.add(at)
+        elif queue is Queue.USE and not what.registers and what.counter is None:
+            measure.unread.add(at)
+        elif queue is Queue.PHASE:
+            measure.has_phases = True
+            measure.bounded = measure.bounded or bool(ended)
+
+    def _note_level(self, measure: Measure, state: Scoreboard) -> None:
+        measure.loads = max(measure.loads, len(state.flying))
+        if state.unknown or (state.of_block and self._threads is None):
+            measure.bytes = None
+        elif measure.bytes is not None:
+            measure.bytes = max(measure.bytes, state.of_thread * (self._threads or 1) + state.of_block)
+
+    def _note_distance(self, flight: Flight, now: int, block: int) -> None:
+        """Count a completion for the region of its load, but none behind the load's own loop."""
+        home = self._flow.block_of[flight.index]
+        if self._flow.encloses(self._flow.loop_of[home], self._flow.loop_of[block]):
+            self.measures[self._region_of[home]].distances.append(now - flight.issued - 1)

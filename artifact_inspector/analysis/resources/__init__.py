@@ -1,0 +1,1 @@
+"""What a kernel takes of a multiprocessor, and what that leaves."""

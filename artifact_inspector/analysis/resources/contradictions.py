@@ -1,0 +1,91 @@
+"""Where the files of one kernel say different things of one fact, beyond what it takes of the hardware.
+
+Which of two is right is not decided here: both are reported, each with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from artifact_inspector.analysis.resources.taken import Contradiction
+from artifact_inspector.analysis.shared.bill import Bill
+from artifact_inspector.model import Module, Stage
+
+__all__ = ["find_contradictions"]
+
+_PLAIN = re.compile(r"\W")
+_WARPS = ("total-num-warps", "num-warps")
+
+
+def find_contradictions(
+    name: str | None,
+    warps: int | None,
+    modules: Mapping[Stage, Module],
+    binary: tuple[str, str] | None,
+    bill: Bill | None,
+) -> tuple[Contradiction, ...]:
+    """What does not fit together.
+
+    Args:
+        name: the kernel's, by the metadata; None without.
+        warps: of a block, by the metadata.
+        binary: what the binary is (`cubin`), and the kernel in it.
+        bill: of the shared memory.
+    """
+    return (*_names(name, modules, binary), *_tensor_warps(warps, modules), *_shared(bill))
+
+
+def _names(
+    name: str | None, modules: Mapping[Stage, Module], binary: tuple[str, str] | None
+) -> Sequence[Contradiction]:
+    """Files that hold another kernel than the metadata, or than the first file."""
+    held = [
+        (stage.value, [function.name for function in module.functions]) for stage, module in modules.items()
+    ]
+    held += [] if binary is None else [(binary[0], [binary[1]])]
+    place = "metadata, name"
+    if name is None:
+        if not held:
+            return ()
+        place, (name, *_) = held[0]
+    known = _bare(name)
+    return [
+        Contradiction(f"kernel: {name} against {names[0]}", (place, where))
+        for where, names in held
+        if names and known not in {_bare(other) for other in names}
+    ]
+
+
+def _bare(name: str) -> str:
+    """A name as far as all languages can write it: NVPTX spells `_$_` for what PTX does not allow."""
+    return _PLAIN.sub("", name.replace("_$_", "")).replace("_", "")
+
+
+def _tensor_warps(warps: int | None, modules: Mapping[Stage, Module]) -> Sequence[Contradiction]:
+    module = modules.get(Stage.TTGIR)
+    if module is None or warps is None:
+        return ()
+    said = {
+        key.rpartition(".")[2].strip('"'): value.split()[0]
+        for key, value in module.attributes.items()
+        if value
+    }
+    found = next((said[key] for key in _WARPS if key in said), None)
+    if found is None or not found.isdigit() or int(found) == warps:
+        return ()
+    if "total-num-warps" not in said and any(function.partitions for function in module.functions):
+        return ()  # the metadata counts those of the partitions, too
+    return [
+        Contradiction(
+            f"warps per block: {warps} against {found}", ("metadata, num_warps", "ttgir, num-warps")
+        )
+    ]
+
+
+def _shared(bill: Bill | None) -> Sequence[Contradiction]:
+    """Less shared memory than the allocations need; more may be what no file shows."""
+    if bill is None or bill.unexplained is None or bill.unexplained >= 0:
+        return ()
+    sentence = f"shared memory: {bill.declared} bytes against {bill.peak} that the allocations need"
+    return [Contradiction(sentence, ("metadata, shared", "ttgir"))]

@@ -1,0 +1,1 @@
+"""The shared-memory bill, by Triton's own rules."""

@@ -1,0 +1,411 @@
+"""The bill of a kernel's shared memory: what was allocated, for whom, and whether it adds up.
+
+Read off TTGIR: the buffers that stand in its text, and the scratch that operations take while they
+run, which Triton's allocator adds (`scratch`). The sum is the allocator's own (`allocator`), so that
+it can be held against the `shared` of the metadata to the byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.reference import source_of
+from artifact_inspector.analysis.shared.allocator import Placed, Request, place
+from artifact_inspector.analysis.shared.memory_use import MemoryUse
+from artifact_inspector.analysis.shared.scratch import (
+    Rules,
+    captured_bytes,
+    find_rules,
+    most_bytes,
+    partition_warps,
+    scratch_bytes,
+)
+from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType
+
+__all__ = ["Allocation", "Bill", "find_bill"]
+
+_PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
+_STEP = re.compile(r"(\d+):\+(\d+)")
+_CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
+_PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
+"""Blackwell's matrix operations, with what they read when no barrier is among it."""
+_ALLOCATIONS = ("local_alloc", "alloc_tensor", "alloc_mbarrier")
+_ALIGNMENT = re.compile(r"\balignment = (\d+)")
+_SWIZZLE = re.compile(r"nvmma_shared<.*swizzlingByteWidth = (\d+)")
+_SCRATCH_ALIGNMENT = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One piece of shared memory."""
+
+    bytes: int | None
+    """With all its buffers and its padding; None where it takes some and the amount cannot be told."""
+    buffers: int
+    """How many tiles it holds: its leading extent where it is indexed, else 1."""
+    line: int
+    """Line of the TTGIR."""
+    source: str | None
+    """`file.py:line` of the user's code."""
+    purpose: str
+    name: str
+    """The value's name in the source, empty where it has none."""
+    is_scratch: bool
+    """Taken by an operation while it runs; stands in no text."""
+    first: int
+    """First line of the TTGIR at which it is live."""
+    last: int
+    offset: int | None
+    """Where Triton places it; None unless the bill adds up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The shared memory of one kernel."""
+
+    entries: tuple[Allocation, ...]
+    """In text order."""
+    peak: int | None
+    """Bytes that Triton's allocator needs for them; None when the size of one is not known."""
+    declared: int | None
+    """Bytes that the metadata names."""
+    note: str
+    """What does not add up, empty when all does."""
+
+    @property
+    def accounted(self) -> bool | None:
+        """True when the bill explains the metadata to the byte; None with nothing to compare."""
+        return None if self.declared is None else self.peak == self.declared
+
+    @property
+    def unexplained(self) -> int | None:
+        """Declared bytes that no entry explains (less than 0: the bill is too long)."""
+        return None if self.declared is None or self.peak is None else self.declared - self.peak
+
+
+def find_bill(
+    codes: Sequence[Code],
+    module: Module,
+    language: Language,
+    declared: int | None,
+    triton: str | None = None,
+) -> Bill | None:
+    """The bill of a TTGIR module; None for one without functions.
+
+    Args:
+        codes: all functions of the module, the kernel among them.
+        declared: `shared` of the metadata.
+        triton: `triton_version` of the metadata.
+    """
+    if not codes:
+        return None
+    rules = find_rules(module, triton)
+    sizes: dict[str, int | None] = {}
+    by_name = {code.function.name: code for code in codes}
+    called = {
+        name: [
+            found
+            for x in code.function.instructions
+            if x.opcode.endswith("call") and (found := _callee(x)) in by_name
+        ]
+        for name, code in by_name.items()
+    }
+    entries: list[Allocation] = []
+    peak: int | None = None
+    inner = {callee for callees in called.values() for callee in callees}
+    for name in _callees_first(called):
+        bill, peak_here = _Reader(by_name[name], module, language, rules, sizes).bill()
+        sizes[name] = peak_here
+        entries += bill
+        if name not in inner:
+            peak = peak_here
+    entries.sort(key=lambda entry: entry.line)
+    if peak is None or (declared is not None and peak != declared):
+        entries = [replace(entry, offset=None) for entry in entries]
+    return Bill(tuple(entries), peak, declared, _note(entries, peak, declared))
+
+
+def _callees_first(called: dict[str, list[str]]) -> list[str]:
+    order: dict[str, None] = {}
+
+    def visit(name: str, above: frozenset[str]) -> None:
+        for callee in called[name]:
+            if callee not in order and callee not in above:
+                visit(callee, above | {callee})
+        order[name] = None
+
+    for name in called:
+        if name not in order:
+            visit(name, frozenset({name}))
+    return list(order)
+
+
+def _note(entries: list[Allocation], peak: int | None, declared: int | None) -> str:
+    if peak is None:
+        unknown = [f"{entry.purpose} (line {entry.line})" for entry in entries if entry.bytes is None]
+        return "cannot be computed: " + ", ".join(dict.fromkeys(unknown))
+    if declared is None or declared == peak:
+        return ""
+    if declared > peak:
+        return f"{declared - peak} bytes of the metadata's {declared} are explained by nothing in the TTGIR"
+    return f"the allocations found need {peak - declared} bytes more than the metadata's {declared}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    entry: Allocation
+    request: Request
+    index: int
+
+
+class _Reader:
+    """One function's allocations."""
+
+    def __init__(
+        self, code: Code, module: Module, language: Language, rules: Rules, sizes: dict[str, int | None]
+    ) -> None:
+        self.code = code
+        self.module = module
+        self.language = language
+        self.rules = rules
+        self.sizes = sizes
+        self.memory = MemoryUse(code)
+
+    def bill(self) -> tuple[list[Allocation], int | None]:
+        """The entries, and the bytes that they need together."""
+        explicit: list[_Found] = []
+        scratch: list[_Found] = []
+        for index, instruction in enumerate(self.code.function.instructions):
+            name = instruction.opcode.rpartition(".")[2]
+            if name in _ALLOCATIONS or name == "convert_layout":
+                types = self.language.types(instruction, self.module)
+                if types and (name in _ALLOCATIONS or types[-1].is_memory):
+                    explicit.append(self._explicit(index, instruction, types[-1]))
+                    continue
+            scratch += self._scratch(index, instruction)
+        scratch += self._states()
+        found = [*explicit, *scratch]
+        placed = self._place([one.request for one in found])
+        unknown = [one for one in found if one.entry.bytes is None]
+        if unknown and not self._is_hidden(found, placed.size):
+            return [one.entry for one in found], None
+        if unknown:  # too small to count, but not where it lies
+            return [one.entry for one in found], placed.size
+        entries = [
+            replace(one.entry, offset=offset) for one, offset in zip(found, placed.offsets, strict=True)
+        ]
+        return entries, placed.size
+
+    def _is_hidden(self, found: list[_Found], size: int) -> bool:
+        """True when what is not known cannot make the whole any larger."""
+        requests = []
+        for one in found:
+            if one.entry.bytes is None:
+                instruction = self.code.function.instructions[one.index]
+                most = most_bytes(instruction, self.module, self.language, self.rules)
+                if most is None:
+                    return False
+                requests.append(one.request._replace(bytes=most))
+            else:
+                requests.append(one.request)
+        return self._place(requests).size == size
+
+    def _place(self, requests: list[Request]) -> Placed:
+        return place(requests, by_size=self.rules.since((3, 3)) is not False)
+
+    def _explicit(self, index: int, instruction: Instruction, memory: TensorType) -> _Found:
+        aliases, users = self.memory.aliases(index)
+        first, last = self.memory.live(index, aliases)
+        indexed = any(_indexes(self.code.function.instructions[u]) for u in users)
+        size = None if self.rules.has_clusters else _allocated(memory)
+        entry = Allocation(
+            size,
+            memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
+            instruction.line,
+            source_of(instruction.location),
+            self._purpose(memory, users, indexed),
+            _source_name(instruction),
+            False,
+            self.code.function.instructions[first].line,
+            self.code.function.instructions[last].line,
+            None,
+        )
+        request = self._request(
+            index,
+            size,
+            _alignment(instruction, memory, self.rules),
+            self.memory.at(first),
+            self.memory.at(last) + 1,
+        )
+        return _Found(entry, request, index)
+
+    def _request(self, index: int, size: int | None, alignment: int, first: int, stop: int) -> Request:
+        group, partition = self.memory.partition.get(self.code.flow.block_of[index], (None, None))
+        return Request(size or 0, alignment, first, stop, group, partition)
+
+    def _scratch(self, index: int, instruction: Instruction) -> list[_Found]:
+        name = instruction.opcode.rpartition(".")[2]
+        alignment = _SCRATCH_ALIGNMENT
+        if instruction.kind is EventKind.BRANCH:
+            if name == "call":
+                callee = _callee(instruction)
+                size = self.sizes.get(callee, None)
+                purpose = f"frame of {callee}"
+            elif name == "warp_specialize":
+                size, purpose, alignment = captured_bytes(instruction), "values handed to partitions", 8
+            else:
+                return []
+        elif name in _PLAIN_MMA:
+            if (
+                self.rules.release not in ((3, 3), (3, 4))
+                or len(instruction.operands.reads) != _PLAIN_MMA[name]
+            ):
+                return []
+            # Its lowering, which comes behind the TTGIR until 3.4, waits for it at a barrier of its own.
+            size, purpose, alignment = 8, "mbarrier of the matrix operation", 16
+        elif name in _PURPOSES or name.startswith(("atomic_", "buffer_atomic")):
+            atomic = name not in _PURPOSES
+            used = atomic and any(self.memory.uses.get(v) for v in self.memory.values.results[index])
+            size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=used)
+            purpose = _PURPOSES.get(name, "result of an atomic")
+        else:
+            return []
+        if size == 0:
+            return []
+        line = instruction.line
+        entry = Allocation(
+            size, 1, line, source_of(instruction.location), purpose, "", True, line, line, None
+        )
+        at = self.memory.at(index)
+        return [_Found(entry, self._request(index, size, alignment, at, at + 1), index)]
+
+    def _states(self) -> list[_Found]:
+        """The bytes through which the warps of partitions are told what to run, live all the time."""
+        function = self.code.function
+        sizes = [partition_warps(function.instructions[operation]) for operation in self.memory.ends]
+        if not sizes:
+            return []
+        # The compiler fills the last group of four warps up with an idle partition.
+        size = None if None in sizes else max(-(-count // 4) * 4 for count in sizes if count is not None)
+        lines = function.instructions[0].line, function.instructions[-1].line
+        entry = Allocation(
+            size,
+            1,
+            function.line,
+            source_of(function.location),
+            "states of the partitions' warps",
+            "",
+            True,
+            *lines,
+            None,
+        )
+        return [_Found(entry, Request(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
+
+    def _purpose(self, memory: TensorType, users: list[int], indexed: bool) -> str:
+        """Who uses an allocation, in words."""
+        instructions = self.code.function.instructions
+        names = {instructions[u].opcode.rpartition(".")[2] for u in users}
+        if memory.element == "i64" or "init_barrier" in names:
+            return "mbarriers" if indexed else "mbarrier"
+        for user in users:
+            found = self._operand(user)
+            if found is not None:
+                return found
+        if any("local_to_global" in name or name == "async_tma_store" for name in names):
+            return "store staging"
+        return "tile"
+
+    def _operand(self, user: int) -> str | None:
+        """`operand a of the dot at f.py:3`, for a user that is a matrix operation or feeds one."""
+        seen: set[int] = set()
+        pending = [user]
+        while pending:
+            at = pending.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = self.code.function.instructions[at]
+            for value in self.memory.values.results[at]:
+                for after in self.memory.uses.get(value, ()):
+                    reader = self.code.function.instructions[after]
+                    if reader.kind is EventKind.MATRIX:
+                        return self._named(reader, after, value)
+                    if reader.kind is EventKind.MOVE or reader.kind in _PASSING:
+                        pending.append(after)
+            if instruction.kind is EventKind.MATRIX:
+                return None
+        return None
+
+    def _named(self, matrix: Instruction, at: int, value: int) -> str:
+        operand = list(self.memory.values.reads[at].values()).index(value)
+        place = source_of(matrix.location)
+        role = f"operand {'abc'[operand]}" if operand < 3 else "scale"
+        return f"{role} of the dot" + ("" if place is None else f" at {place}")
+
+
+_PASSING = frozenset({EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})
+_PURPOSES = {
+    "reduce": "reduction across warps",
+    "scan": "scan across warps",
+    "histogram": "histogram",
+    "gather": "gather",
+    "convert_layout": "layout conversion",
+    "tensormap_create": "tensor map",
+}
+
+
+def _callee(instruction: Instruction) -> str:
+    found = _CALLEE.search(instruction.text)
+    return "" if found is None else found[1].strip('"')
+
+
+def _indexes(instruction: Instruction) -> bool:
+    return instruction.opcode.endswith(
+        ("memdesc_index", "memdesc_subview", "extract_slice", "insert_slice_async")
+    )
+
+
+def _allocated(memory: TensorType) -> int:
+    """Bytes of an allocation, with the padding of its layout.
+
+    **Source**: getAllocationShapePerCTA in Triton's lib/Dialect/TritonGPU/IR/Dialect.cpp.
+    """
+    elements = memory.elements
+    if "fp4Padded = true" in memory.layout:
+        elements *= 2  # eight bytes of nothing behind every eight of packed fp4, as TMA writes them
+    found = _PADDED.search(memory.layout)
+    if found is not None:
+        plain = elements
+        for interval, padding in _STEP.findall(found[1]):
+            elements += plain // int(interval) * int(padding)
+            if plain % int(interval) == 0:  # none behind the last element
+                elements -= int(padding)
+    return elements * memory.bits // 8
+
+
+def _alignment(instruction: Instruction, memory: TensorType, rules: Rules) -> int:
+    """Bytes that an allocation is aligned to: what its swizzling or TMA asks for, else a small number.
+
+    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; held against the
+    allocator of Triton 3.0, 3.3, 3.6 and 3.9.
+    """
+    asked = _ALIGNMENT.search(instruction.text)
+    if asked is not None:
+        return int(asked[1])
+    swizzle = _SWIZZLE.search(memory.layout)
+    if swizzle is not None:
+        return 1024 if rules.release == (3, 3) else 128 * max(1, int(swizzle[1]) // 16)
+    if "hasLeadingOffset = true" in memory.layout:
+        return 1024
+    return 16 if rules.since((3, 3)) is not False else 8
+
+
+def _source_name(instruction: Instruction) -> str:
+    results = instruction.operands.results
+    name = results[0].lstrip("%").partition("#")[0] if results else ""
+    base, _, suffix = name.rpartition("_")
+    name = base if base and suffix.isdigit() else name
+    return "" if name.isdigit() or name.startswith("cst") else name

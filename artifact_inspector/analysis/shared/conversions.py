@@ -1,0 +1,68 @@
+"""Layout conversions of TTGIR: how much data changes hands, and how far it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.reference import source_of
+from artifact_inspector.analysis.order.regions import Region
+from artifact_inspector.analysis.shared.layouts import read_layout, short_name
+from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, element_bits, find_rules
+from artifact_inspector.analysis.shared.swizzling import Reach, reach
+from artifact_inspector.model import EventKind, Language, Module, TensorType
+
+__all__ = ["Conversion", "find_conversions"]
+
+_CONVERSIONS = frozenset({EventKind.LAYOUT_CONVERSION})
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One layout conversion."""
+
+    line: int
+    source: str | None
+    """`file.py:line` of the user's code."""
+    bytes: int
+    """The whole tensor, for the whole block."""
+    change: str
+    """Kinds of the two layouts: `blocked → dot operand`."""
+    crosses_warps: bool | None
+    """True when a warp needs data that another holds; None where a layout is not modelled."""
+    through_shared: bool | None
+    """True when it goes through shared memory; None where that cannot be told."""
+
+
+def find_conversions(
+    code: Code, region: Region, module: Module, language: Language, triton: str | None = None
+) -> tuple[Conversion, ...]:
+    """The conversions that stand directly in a region, in execution order.
+
+    Args:
+        triton: `triton_version` of the metadata.
+    """
+    rules = find_rules(module, triton)
+    found: list[Conversion] = []
+    for index in code.find(_CONVERSIONS, region.blocks):
+        instruction = code.function.instructions[index]
+        types = language.types(instruction, module)
+        if len(types) != 2:
+            continue
+        crosses, shared = _way(types[0], types[1], rules)
+        change = f"{short_name(types[0].layout)} → {short_name(types[1].layout)}"
+        place = source_of(instruction.location)
+        size = (types[0].elements * element_bits(types[0]) + 7) // 8
+        found.append(Conversion(instruction.line, place, size, change, crosses, shared))
+    return tuple(found)
+
+
+def _way(source: TensorType, target: TensorType, rules: Rules) -> tuple[bool | None, bool | None]:
+    """Whether data crosses warps, and whether it goes through shared memory."""
+    if source.is_memory or target.is_memory:  # until 2.3 this is how data gets to shared memory
+        return None, True
+    a, b = read_layout(source, rules.threads_per_warp), read_layout(target, rules.threads_per_warp)
+    if a is None or b is None or rules.has_clusters:
+        return None, None
+    taken = conversion_bytes(a, b, element_bits(source), rules)
+    return reach(a, b) is Reach.BLOCK, None if taken is None else taken > 0

@@ -1,0 +1,1 @@
+"""What is known of a kernel, and the analyses that find it."""

@@ -1,0 +1,191 @@
+"""What is known of a kernel when its files have been read: the types, and the views on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from artifact_inspector.analysis.access.accesses import Accesses
+from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.access.cache_policies import Policy
+from artifact_inspector.analysis.access.load_widths import LoadWidth
+from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.matrix.generation import Generation
+from artifact_inspector.analysis.matrix.identity import Identity
+from artifact_inspector.analysis.matrix.work import MatrixWork
+from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.overlap.issue import Issue
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
+from artifact_inspector.analysis.resources.taken import Contradiction, Resources
+from artifact_inspector.analysis.shared.bill import Bill
+from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.files.cache import Artifact, Problem
+from artifact_inspector.files.compiler_remarks import CompilerRemark
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import EventKind, Queue, Stage
+
+__all__ = ["COUNTED", "KernelFacts", "RegionWork", "StageFacts", "WaitFacts"]
+
+COUNTED = tuple(
+    kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
+)
+"""Kinds whose instructions are counted per file."""
+
+_OF_LOADS = frozenset({Queue.GROUP, Queue.LOADS, Queue.COPIES, Queue.TENSORS})
+
+
+class WaitFacts(NamedTuple):
+    """One wait instruction of a stage."""
+
+    line: int
+    op: str
+    depth: int | None
+    queue: Queue
+    region: str
+
+    @property
+    def is_for_loads(self) -> bool:
+        """True for a wait that counts loads or copies; a barrier phase counts nothing."""
+        return self.queue in _OF_LOADS
+
+
+@dataclass(frozen=True, slots=True)
+class RegionWork:
+    """What the instructions of one region do, beside the order that they stand in."""
+
+    in_flight: InFlight
+    matrix: tuple[MatrixWork, ...]
+    packed_dots: int
+    """Instructions that add up several products per lane (`v_dot2`, `dp4a`): no matrix operations."""
+    accesses: Accesses
+    checks: Mapping[Check, int]
+    """What staying inside the tensors costs: compares that decide accesses, integer divisions."""
+    conversions: tuple[Conversion, ...]
+    """TTGIR only."""
+    slots: tuple[Slot, ...]
+    """Between the schedule hints of a loop; empty where it has none."""
+    issue: Issue | None
+    """SASS with its encoding only."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """What one file says."""
+
+    stage: Stage
+    file: str
+    """Path relative to the cache directory."""
+    instructions: int
+    unknown: Mapping[str, int]
+    """Opcodes of no known kind, with how often each stands there."""
+    counts: Mapping[str, int]
+    """Instructions of each counted kind, over all functions."""
+    waits: tuple[WaitFacts, ...]
+    regions: tuple[RegionFacts, ...]
+    work: Mapping[str, RegionWork]
+    """By region id."""
+    accesses: Accesses
+    """Of the whole file."""
+    attributes: Mapping[str, str]
+
+    def region(self, name: str) -> RegionFacts | None:
+        """The region of that id, if the stage has it."""
+        return next((found for found in self.regions if found.id == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What a kernel's files say, stage by stage and together."""
+
+    artifact: Artifact
+    stages: dict[Stage, StageFacts]
+    """Text stages that could be read, in compilation order."""
+    program: Program | None
+    """Arguments and tiles; None without tensor-level IR."""
+    principal: str | None
+    """The region that the kernel is known by: its deepest loop of matrix operations, else its
+    deepest loop that computes on loads, else its straight-line code."""
+    changed: Mapping[str, Stage]
+    """Region → first stage whose order verdict differs from the stage before."""
+    pipelines: Mapping[str, Pipeline]
+    """By loop."""
+    identities: Mapping[str, Identity]
+    """By region with matrix work: whether the last stage does the work of the dots."""
+    generations: Mapping[str, Generation]
+    """By region with matrix work: which matrix unit does it, and which the target has."""
+    widths: tuple[LoadWidth, ...]
+    """The program's load statements, with how wide each became and what keeps it narrow."""
+    policies: tuple[Policy, ...]
+    """Accesses that ask for a cache modifier or an eviction policy, and what became of it."""
+    bill: Bill | None
+    """Shared memory; None without TTGIR."""
+    partitions: tuple[PartitionFacts, ...]
+    """Of a warp-specialised kernel."""
+    resources: Resources
+    contradictions: tuple[Contradiction, ...]
+    """Facts that two of its files tell differently."""
+    problems: tuple[Problem, ...]
+    remarks: tuple[CompilerRemark, ...] | None = None
+    """What the compilers said; None where nobody kept it."""
+
+    @property
+    def last(self) -> StageFacts | None:
+        """The last text stage."""
+        return next(reversed(self.stages.values()), None)
+
+    @property
+    def verdict(self) -> str | None:
+        """The principal region's verdict in the last text stage."""
+        found = self.principal_region
+        return None if found is None else found.verdict
+
+    @property
+    def principal_region(self) -> RegionFacts | None:
+        """The principal region in the last text stage that has it."""
+        if self.principal is None:
+            return None
+        for stage in reversed(self.stages.values()):
+            found = stage.region(self.principal)
+            if found is not None:
+                return found
+        return None
+
+    @property
+    def changed_at(self) -> Stage | None:
+        """The stage where the principal region's order verdict first changed."""
+        return None if self.principal is None else self.changed.get(self.principal)
+
+    @property
+    def occupancy(self) -> Occupancy | None:
+        """On the target that the kernel was compiled for; None where that is not known."""
+        return None if self.artifact.target is None else self.occupancy_on(self.artifact.target)
+
+    def occupancy_on(self, target: Target) -> Occupancy:
+        """The occupancy that the same registers and shared memory would give on a target."""
+        taken = self.resources
+        return find_occupancy(
+            target,
+            registers=taken.registers.value,
+            shared_bytes=taken.shared.value,
+            warps_per_block=taken.warps_per_block.value,
+            scalar_registers=taken.scalar_registers.value,
+            barriers=taken.barriers.value,
+            tensor_columns=taken.tensor_columns.value,
+            workgroup_processor=taken.workgroup_processor,
+        )
+
+    @property
+    def wait_depths(self) -> tuple[int, ...]:
+        """Depths of the waits for loads in the principal region of the last stage, in program order."""
+        last = self.last
+        if last is None or self.principal is None:
+            return ()
+        return tuple(
+            w.depth
+            for w in last.waits
+            if w.region == self.principal and w.depth is not None and w.is_for_loads
+        )

@@ -1,0 +1,1 @@
+"""The only room that opens a file or runs a tool."""

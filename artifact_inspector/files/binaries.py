@@ -1,0 +1,354 @@
+"""What a compiled binary says of its kernel, with no vendor's tool: cubin (NVIDIA) and hsaco (AMD).
+
+Not read: cubins of architectures before sm_70 have instructions of another length, so their local
+memory is not looked at.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, Section, SymbolTableSection
+
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
+
+__all__ = ["Binary", "Cubin", "Hsaco", "StackAccess", "read_cubin", "read_hsaco", "read_loaded"]
+
+
+class StackAccess(NamedTuple):
+    """The loads or stores of local memory (spills, local arrays) at one offset, as they stand in the code."""
+
+    is_store: bool
+    offset: int | None
+    """Bytes above the stack pointer; None for an address that another register holds."""
+    bytes: int
+    """Bytes per thread that the instructions move when each is run once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """What a cubin says of one kernel."""
+
+    kernel: str
+    target: Target | None
+    registers: int | None
+    """Per thread."""
+    frame_bytes: int | None
+    """Local memory per thread of the kernel itself: spill slots and local arrays."""
+    static_shared: int
+    """Bytes per block that the file itself asks for, without the system's; Triton's is dynamic, hence 0."""
+    threads: int | None
+    """Threads per block that a launch must have (`.reqntid`), or may have at most (`.maxntid`)."""
+    barriers: int | None
+    calls: tuple[str, ...]
+    """Functions outside the file that it calls (`vprintf`, `__assertfail`)."""
+    stack: tuple[StackAccess, ...] | None
+    """None where the instructions are not those of sm_70 and later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hsaco:
+    """What the metadata note of an hsaco says of one kernel; a figure it lacks is None.
+
+    Source: LLVM, AMDGPUUsage, Code Object Metadata.
+    """
+
+    kernel: str
+    target: Target | None
+    figures: Mapping[str, int]
+    """By the names that the AMDGCN text has: `vgpr_count`, `private_segment_fixed_size` …"""
+
+
+Binary = Cubin | Hsaco
+
+# What pyelftools lets through on damaged files, beside its own errors.
+_FAULTS = (
+    ELFError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    struct.error,
+    TypeError,
+    ValueError,
+)
+_REMEDY = "Compile the kernel again: the file is cut off, damaged, or something else."
+_SECTION_HEADER = 64
+
+
+def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
+    """The facts of a kernel in a cubin.
+
+    Args:
+        data: the file's content.
+        kernel: its name; where the file has none of that name, or it is None, the file's only kernel.
+
+    Raises:
+        CacheError: the content is no cubin, is damaged, or the kernel is not in it.
+    """
+    try:
+        return _cubin(_open(data, "cubin", EM_CUDA), data, kernel)
+    except _FAULTS as fault:
+        raise CacheError("The cubin is damaged.", _REMEDY) from fault
+
+
+def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
+    """The facts of a kernel in an hsaco; arguments and errors as for `read_cubin`."""
+    try:
+        return _hsaco(_open(data, "hsaco", EM_AMDGPU), data, kernel)
+    except _FAULTS as fault:
+        raise CacheError("The hsaco is damaged.", _REMEDY) from fault
+
+
+def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
+    """The sections of a cubin or hsaco that a GPU is given, and what they ask of it: name → content.
+
+    Two binaries that are the same in these run the same code; lines, symbols and how they were made may
+    differ.
+
+    Raises:
+        CacheError: the content is no such file, or damaged.
+    """
+    try:
+        elf = _open(data, suffix, EM_CUDA if suffix == "cubin" else EM_AMDGPU)
+        return {
+            section.name: section["sh_size"].to_bytes(8, "little")
+            + (b"" if section["sh_type"] == "SHT_NOBITS" else _content(section, data))
+            for section in elf.iter_sections()
+            if section["sh_flags"] & SH_FLAGS.SHF_ALLOC or section.name.startswith(".nv.info")
+        }
+    except _FAULTS as fault:
+        raise CacheError(f"The {suffix} is damaged.", _REMEDY) from fault
+
+
+def _open(data: bytes, kind: str, machine: int) -> ELFFile:
+    """The ELF file, whose table of sections is known to lie inside it."""
+    if data[:5] != b"\x7fELF\x02" or data[5:6] != b"\x01" or len(data) < 64:
+        raise CacheError(f"The {kind} is not a 64-bit little-endian ELF file.", _REMEDY)
+    if int.from_bytes(data[18:20], "little") != machine:
+        raise CacheError(f"The {kind} holds code for another machine.", _REMEDY)
+    start, size, count = struct.unpack_from("<Q10xHH", data, 0x28)
+    if size != _SECTION_HEADER or not count or start + size * count > len(data):
+        raise CacheError(f"The {kind} ends inside its table of sections.", _REMEDY)
+    return ELFFile(io.BytesIO(data))
+
+
+def _target(suffix: str, data: bytes) -> Target | None:
+    try:
+        return parse_stage_target(suffix, data[:64])
+    except UsageError:
+        return None
+
+
+def _chosen(kernels: list[str], wanted: str | None, kind: str) -> str:
+    if wanted in kernels:
+        return str(wanted)
+    if len(kernels) == 1:
+        return kernels[0]
+    if not kernels:
+        raise CacheError(f"The {kind} holds no kernel.", _REMEDY)
+    named = "no kernel was named" if wanted is None else f"none is {wanted}"
+    raise CacheError(
+        f"The {kind} holds {len(kernels)} kernels, and {named}.", f"They are {', '.join(kernels)}."
+    )
+
+
+# ── NVIDIA ───────────────────────────────────────────────────────────────────────────────────────
+
+# Attributes of `.nv.info`, as cuobjdump -elf names them (EIATTR_…).
+_MAX_THREADS, _PARAM_CBANK, _EXTERNS, _REQNTID = 0x05, 0x0A, 0x0F, 0x10
+_FRAME_SIZE, _REGCOUNT, _NUM_BARRIERS = 0x11, 0x2F, 0x4C
+_SVAL = 4
+_SYSTEM_SHARED = 1024
+"""Bytes of the system at the start of `.nv.shared` of kernels for sm_90 and later; cuobjdump counts them."""
+
+
+def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
+    sections = {section.name: section for section in elf.iter_sections()}
+    own = {
+        name.removeprefix(".nv.info."): dict(_attributes(section, data))
+        for name, section in sections.items()
+        if name.startswith(".nv.info.")
+    }
+    # Only kernels have a bank of parameters; device functions take theirs in registers.
+    kernel = _chosen([name for name, said in own.items() if _PARAM_CBANK in said], wanted, "cubin")
+    table = sections.get(".symtab")
+
+    def symbol(at: int) -> str:
+        if not isinstance(table, SymbolTableSection) or at >= table.num_symbols():
+            raise ValueError("there is no such symbol")
+        return str(table.get_symbol(at).name)
+
+    shared: dict[int, int] = {}
+    for attribute, value in _attributes(sections.get(".nv.info"), data):
+        if isinstance(value, bytes) and len(value) == 8:
+            function, figure = struct.unpack("<II", value)
+            if symbol(function) == kernel:
+                shared[attribute] = figure
+    text = sections[f".text.{kernel}"]
+    said = own[kernel]
+    threads = said.get(_REQNTID, said.get(_MAX_THREADS))
+    externs = said.get(_EXTERNS)
+    barriers = said.get(_NUM_BARRIERS)
+    target = _target("cubin", data)
+    capability = 0 if target is None else int(target.arch.removeprefix("sm_"))
+    static = sections.get(f".nv.shared.{kernel}")
+    system = _SYSTEM_SHARED if capability >= 90 else 0
+    return Cubin(
+        kernel,
+        target,
+        shared.get(_REGCOUNT),
+        shared.get(_FRAME_SIZE),
+        0 if static is None else max(0, static["sh_size"] - system),
+        math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
+        # The attribute came with the ELF ABI 8; before, the section's flags hold the number.
+        barriers & 0xFF if isinstance(barriers, int) else text["sh_flags"] >> 20 & 0x7F,
+        tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
+        if isinstance(externs, bytes)
+        else (),
+        _stack(_content(text, data)) if capability >= 70 else None,
+    )
+
+
+def _content(section: Section, data: bytes) -> bytes:
+    """The bytes as they stand: a damaged flag must not have them taken for compressed ones."""
+    start = section["sh_offset"]
+    content = data[start : start + section["sh_size"]]
+    if len(content) < section["sh_size"]:
+        raise ValueError("a section ends beyond the file")
+    return content
+
+
+def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes where it has more."""
+    data = b"" if section is None else _content(section, file)
+    at = 0
+    while at + 4 <= len(data):
+        form, attribute, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        if form == _SVAL:
+            yield attribute, data[at : at + value]
+            at += value
+        else:
+            yield attribute, value
+
+
+# Instructions of sm_70 and later: 16 bytes, the opcode in the lowest 12 bits, the width of a memory
+# access in bits 73 to 75. Checked against nvdisasm on every architecture up to sm_121.
+_STL, _LDL = 0x387, 0x983
+_WIDTHS = (1, 1, 2, 2, 4, 8, 16, 16)
+_STACK_POINTER = 1
+
+
+def _stack(code: bytes) -> tuple[StackAccess, ...]:
+    """The accesses to local memory, those of one kind and offset taken together."""
+    found: Counter[tuple[bool, int | None]] = Counter()
+    words = struct.iter_unpack("<QQ", code[: len(code) & ~15])
+    for low, high in [(low, high) for low, high in words if low & 0xFFF in (_STL, _LDL)]:
+        offset = (low >> 40 ^ 0x800000) - 0x800000  # signed, 24 bits
+        by_pointer = low >> 24 & 0xFF == _STACK_POINTER
+        found[low & 0xFFF == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
+    return tuple(StackAccess(store, offset, size) for (store, offset), size in found.items())
+
+
+# ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
+
+_NT_AMDGPU_METADATA = (32, "NT_AMDGPU_METADATA")  # newer versions of pyelftools know its name
+_DEEPEST = 16
+
+
+def _hsaco(elf: ELFFile, data: bytes, wanted: str | None) -> Hsaco:
+    for section in elf.iter_sections():
+        if not isinstance(section, NoteSection):
+            continue
+        for note in section.iter_notes():
+            if note["n_name"] == "AMDGPU" and note["n_type"] in _NT_AMDGPU_METADATA:
+                return _noted(_Message(note["n_descdata"]).value(), data, wanted)
+    raise CacheError("The hsaco holds no metadata note.", _REMEDY)
+
+
+def _noted(metadata: Any, data: bytes, wanted: str | None) -> Hsaco:
+    kernels = {kernel[".name"]: kernel for kernel in metadata["amdhsa.kernels"]}
+    kernel = _chosen(list(kernels), wanted, "hsaco")
+    figures = {
+        key.removeprefix("."): int(value)
+        for key, value in kernels[kernel].items()
+        if isinstance(value, int) and isinstance(key, str)
+    }
+    return Hsaco(kernel, _target("hsaco", data), figures)
+
+
+class _Message:
+    """A reader of MessagePack, as far as LLVM writes it (llvm/BinaryFormat/MsgPackWriter.cpp)."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def value(self, depth: int = 0) -> Any:
+        """The next value: number, bool, None, text, list or dict."""
+        if depth > _DEEPEST:
+            raise ValueError("its metadata is nested too deeply")
+        head = self._number("B")
+        if head < 0x80:
+            return head
+        if head >= 0xE0:
+            return head - 0x100
+        if head < 0x90:
+            return self._map(head & 0xF, depth)
+        if head < 0xA0:
+            return self._list(head & 0xF, depth)
+        if head < 0xC0:
+            return self._bytes(head & 0x1F).decode()
+        if head in _CONSTANTS:
+            return _CONSTANTS[head]
+        if head in _NUMBERS:
+            return self._number(_NUMBERS[head])
+        kind, form = _SIZED[head]
+        size = self._number(form)
+        if kind == "map":
+            return self._map(size, depth)
+        if kind == "list":
+            return self._list(size, depth)
+        content = self._bytes(size)
+        return content.decode() if kind == "text" else content
+
+    def _map(self, size: int, depth: int) -> dict[Any, Any]:
+        return {self.value(depth + 1): self.value(depth + 1) for _ in range(size)}
+
+    def _list(self, size: int, depth: int) -> list[Any]:
+        return [self.value(depth + 1) for _ in range(size)]
+
+    def _number(self, form: str) -> Any:
+        (number,) = struct.unpack_from(f">{form}", self.data, self.at)
+        self.at += struct.calcsize(f">{form}")
+        return number
+
+    def _bytes(self, size: int) -> bytes:
+        content = self.data[self.at : self.at + size]
+        if len(content) < size:
+            raise ValueError("its metadata is cut off")
+        self.at += size
+        return content
+
+
+# First bytes by the MessagePack specification.
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+_NUMBERS = {
+    0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q",
+    0xD0: "b", 0xD1: "h", 0xD2: "i", 0xD3: "q",
+}  # fmt: skip
+_SIZED = {
+    0xC4: ("bytes", "B"), 0xC5: ("bytes", "H"), 0xC6: ("bytes", "I"),
+    0xD9: ("text", "B"), 0xDA: ("text", "H"), 0xDB: ("text", "I"),
+    0xDC: ("list", "H"), 0xDD: ("list", "I"), 0xDE: ("map", "H"), 0xDF: ("map", "I"),
+}  # fmt: skip

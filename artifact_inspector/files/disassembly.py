@@ -1,0 +1,315 @@
+"""A cubin's machine code as text: the only place that runs a disassembler.
+
+A cubin is untrusted input, and so is what a tool prints: it runs without a shell, on a copy in a private
+directory, for a limited time, and what it prints is cut at a limit. The text is kept in the user's cache
+directory, so that a second look needs no tool run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.hardware.targets import parse_stage_target
+
+__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_arch", "find_disassembler", "keep_all", "run_tool"]
+
+CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
+"""Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
+
+TIMEOUT = 60.0
+"""Seconds for one cubin; ptxas' largest here take under ten."""
+MOST_BYTES = 64 << 20
+"""Of a cubin or an hsaco."""
+MOST_KEPT = 256 << 20
+"""Bytes of all texts kept, compressed."""
+
+_BACKEND = {"cubin": "cuda", "hsaco": "hip"}
+_NAME = "nvdisasm"
+_IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
+_VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
+_INDIRECT = re.compile(r"\*/\s+(?:@\S+\s+)?(?:BRXU?|JMXU?) ")
+_REMEDY = f"Give an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which bring one."
+
+
+class Tool(NamedTuple):
+    """A disassembler that was found and has told its version."""
+
+    path: Path
+    version: str
+    """As the tool tells it: `13.1.80`."""
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """The CUDA toolkit that it is of: (13, 1)."""
+        major, minor = self.version.split(".")[:2]
+        return int(major), int(minor)
+
+
+def find_disassembler(explicit: Path | None = None) -> Tool | None:
+    """The `nvdisasm` at the path given, else the installed Triton's own, that on PATH, the CUDA toolkit's.
+
+    Raises:
+        UsageError: the path given leads to no nvdisasm.
+    """
+    if explicit is not None:
+        tool = _ask(explicit)
+        if tool is None:
+            raise UsageError(
+                f"{explicit} is no {_NAME} that runs here.", "Give the path of the program itself."
+            )
+        return tool
+    return next((tool for place in _places() if (tool := _ask(place)) is not None), None)
+
+
+def _places() -> list[Path]:
+    places = []
+    try:
+        wheel = importlib.util.find_spec("triton")  # looks, and imports nothing
+    except (ImportError, ValueError):
+        wheel = None
+    for root in (wheel.submodule_search_locations or ()) if wheel is not None else ():
+        places += [Path(root, where, _NAME) for where in _IN_WHEEL]
+    on_path = shutil.which(_NAME)
+    if on_path is not None:
+        places.append(Path(on_path))
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(name):
+            places.append(Path(os.environ[name], "bin", _NAME))
+    return places
+
+
+@lru_cache(maxsize=32)
+def _ask(path: Path) -> Tool | None:
+    """The tool at a path, or None where there is none that tells its version."""
+    if not path.is_file():
+        return None
+    try:
+        _, said = run_tool([str(path), "--version"], 4096)
+    except (OSError, CacheError):
+        return None
+    found = _VERSION.search(said.decode(errors="replace")) if b"disassembler" in said else None
+    return None if found is None else Tool(path.resolve(), found[1])
+
+
+def disassemble(cubin: bytes, tool: Tool | None) -> str:
+    """The text of a cubin's code, with lines, inlined calls and encodings.
+
+    Raises:
+        CacheError: there is no tool, the content is no cubin, or the tool does not read it.
+    """
+    if tool is None:
+        raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
+    arch = find_arch("cubin", cubin)
+    kept = _kept(cubin, tool)
+    text = None if kept is None else _load(kept)
+    if text is None:
+        text = _disassemble(cubin, tool, arch)
+        if kept is not None:
+            _store(kept, text)
+    return text
+
+
+def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None]) -> None:
+    """Disassemble some cubins on all cores, for `disassemble` to find them kept; `progress` is told of each.
+
+    What cannot be read is told when it is asked for. Nothing happens where nothing is kept.
+    """
+    if os.environ.get(CACHE_SWITCH) == "off":
+        return
+
+    def keep(cubin: Path) -> Path:
+        with contextlib.suppress(OSError, CacheError):
+            disassemble(cubin.read_bytes(), tool)
+        return cubin
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in as_completed([pool.submit(keep, cubin) for cubin in cubins]):
+            progress(done.result())
+
+
+def find_arch(suffix: str, binary: bytes) -> str:
+    """The architecture that the head of a `cubin` or `hsaco` names.
+
+    Raises:
+        CacheError: the file is too large, or another thing than its suffix says.
+    """
+    if len(binary) > MOST_BYTES:
+        raise CacheError(f"not disassembled: the {suffix} has more than {MOST_BYTES >> 20} MiB.")
+    try:
+        target = parse_stage_target(suffix, binary[:64])
+    except UsageError as error:
+        raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
+    if target is None or target.backend != _BACKEND[suffix]:
+        raise CacheError(
+            f"not disassembled: the file is no {suffix}.", "Compile the kernel again: it is something else."
+        )
+    return target.arch
+
+
+def _disassemble(cubin: bytes, tool: Tool, arch: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
+        path = Path(directory, "kernel.cubin")
+        path.write_bytes(cubin)
+        # Following branches takes as long as all the rest, and only indirect ones gain by it.
+        command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
+        # An instruction has 16 bytes and two lines of about 150 characters, and up to a dozen of line marks.
+        limit = 64 * len(cubin) + (1 << 20)
+        try:
+            status, said = run_tool(command, limit)
+            text = said.decode(errors="replace")
+            if status == 0 and _INDIRECT.search(text) is not None:
+                command.remove("-ndf")
+                followed, more = run_tool(command, limit)
+                if followed == 0:
+                    text = more.decode(errors="replace")
+            if status:
+                _, said = run_tool(command, 4096, errors=True)
+        except OSError as error:
+            raise CacheError(f"not disassembled: {tool.path} did not start ({error}).", _REMEDY) from error
+    if status:
+        why = " ".join(said.decode(errors="replace").replace(str(path), "the file").split())[:200]
+        raise CacheError(
+            f"not disassembled: {_NAME} {tool.version} does not read this {arch} cubin"
+            f"{f' ({why})' if why else ''}.",
+            _who_reads(arch, tool),
+        )
+    if "/*0000*/" not in text:
+        raise CacheError(f"not disassembled: {tool.path} printed no code.", _REMEDY)
+    return text
+
+
+_SINCE = {
+    100: (12, 8), 101: (12, 8), 120: (12, 8), 103: (12, 9), 121: (12, 9), 88: (13, 0), 110: (13, 0)
+}  # fmt: skip
+"""The CUDA toolkit that first read an architecture after sm_90."""
+
+
+def _who_reads(arch: str, tool: Tool) -> str:
+    """What helps where a tool gives up: a release that knows the architecture, else a sound file.
+
+    **Source** release notes of CUDA 12.8, 12.9 and 13.0 for what each began and ceased to read; checked
+    with the tools of Triton 3.2, 3.6 and 3.9.
+    """
+    number = int(re.sub(r"\D", "", arch) or 0)
+    if number < 75 and tool.release >= (13, 0):
+        return f"{_NAME} of CUDA 12 reads it (Triton 2.2 to 3.6 bring one); give it with --nvdisasm PATH."
+    since = _SINCE.get(number, (0, 0))
+    if tool.release < since:
+        release = ".".join(str(part) for part in since)
+        return f"{_NAME} of CUDA {release} or later reads it; give it with --nvdisasm PATH."
+    return "Compile the kernel again: the file is cut off or damaged."
+
+
+def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
+    """The exit status of a tool and what it printed, on standard output or on standard error alone.
+
+    Raises:
+        CacheError: the tool took too long or printed too much, and was stopped.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
+        stderr=subprocess.PIPE if errors else subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    late = threading.Event()
+
+    def stop() -> None:
+        if process.poll() is None:  # else its number may be another's by now
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def expire() -> None:
+        late.set()
+        stop()
+
+    timer = threading.Timer(TIMEOUT, expire)
+    timer.start()
+    try:
+        pipe = process.stderr if errors else process.stdout
+        assert pipe is not None
+        with pipe:
+            said = pipe.read(limit + 1)
+        if len(said) > limit:
+            stop()
+        status = process.wait()
+    finally:
+        timer.cancel()
+        stop()
+    if late.is_set():
+        raise CacheError(f"not disassembled: {command[0]} took more than {TIMEOUT:.0f} s.", _REMEDY)
+    if len(said) > limit and not errors:
+        raise CacheError(f"not disassembled: {command[0]} printed more than any cubin gives.", _REMEDY)
+    return status, said
+
+
+# ── The user's cache directory ───────────────────────────────────────────────────────────────────
+
+
+def _kept(cubin: bytes, tool: Tool) -> Path | None:
+    """Where the text of a cubin is kept, None where it is switched off or there is no home."""
+    if os.environ.get(CACHE_SWITCH, "").lower() == "off":
+        return None
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    digest = hashlib.sha256(cubin)
+    digest.update(tool.version.encode())
+    return root / "artifact-inspector" / "sass" / digest.hexdigest()
+
+
+def _load(path: Path) -> str | None:
+    """The text kept at a path; None where there is none that is whole."""
+    try:
+        unpacked = zlib.decompressobj()
+        text = unpacked.decompress(path.read_bytes(), 64 * MOST_BYTES)
+    except (OSError, zlib.error):
+        return None
+    return text.decode(errors="replace") if unpacked.eof else None
+
+
+def _store(path: Path, text: str) -> None:
+    """Keep a text; a directory that cannot be written is no fault."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_room(path.parent)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix="tmp.", delete=False) as file:
+            try:
+                file.write(zlib.compress(text.encode(), 1))
+                file.close()
+                Path(file.name).replace(path)
+            except OSError:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+
+@lru_cache(maxsize=4)
+def _make_room(directory: Path) -> None:
+    """Remove the oldest texts beyond the limit; once a run is enough."""
+    with os.scandir(directory) as listing:
+        entries = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in listing]
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= MOST_KEPT:
+            break
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
+            total -= size

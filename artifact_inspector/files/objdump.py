@@ -1,0 +1,104 @@
+"""The code of an hsaco as AMDGCN text, for entries that keep the binary only.
+
+`llvm-objdump` is run as `disassembly` runs its tool; what it prints is put into the form of LLVM's own
+assembly, with labels for the branches and `.loc` for the lines, so that one reader does for both.
+
+Source: LLVM, llvm-objdump (`--line-numbers`) and the comments of AMDGPUInstPrinter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from artifact_inspector.errors import CacheError
+from artifact_inspector.files.disassembly import find_arch, run_tool
+
+__all__ = ["disassemble_hsaco", "find_objdump"]
+
+_NAME = "llvm-objdump"
+_NEWEST, _OLDEST = 24, 13
+_REMEDY = f"Put an {_NAME} of ROCm, or of LLVM as new as the target, on PATH."
+_SYMBOL = re.compile(r"[0-9a-f]{16} <([^>]+)>:")
+_LINE = re.compile(r"; (\S.*):(\d+)(?: \(discriminator \d+\))?$")
+_CODE = re.compile(r"\s+([a-z]\S*.*?)\s*// ([0-9A-F]+): [0-9A-F ]+(?:<([^>+]+)(?:\+0x([0-9a-f]+))?>)?\s*$")
+_PADDING = ("s_code_end", "s_nop")
+
+
+def find_objdump() -> Path | None:
+    """The newest `llvm-objdump` on PATH, else ROCm's."""
+    names = [_NAME, *(f"{_NAME}-{version}" for version in range(_NEWEST, _OLDEST, -1))]
+    found = next((path for name in names if (path := shutil.which(name)) is not None), None)
+    if found is not None:
+        return Path(found)
+    roots = [os.environ.get("ROCM_PATH"), "/opt/rocm"]
+    places = (Path(root, "llvm", "bin", _NAME) for root in roots if root)
+    return next((place for place in places if place.is_file()), None)
+
+
+def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
+    """AMDGCN text of an hsaco's code, its padding left out.
+
+    Raises:
+        CacheError: there is no tool, the content is no hsaco, or the tool does not read it.
+    """
+    if tool is None:
+        raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
+    arch = find_arch("hsaco", hsaco)
+    with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
+        path = Path(directory, "kernel.hsaco")
+        path.write_bytes(hsaco)
+        try:
+            # An instruction has at least 4 bytes and a line of about 90 characters.
+            status, said = run_tool([str(tool), "-d", "-l", str(path)], 64 * len(hsaco) + (1 << 20))
+        except OSError as error:
+            raise CacheError(f"not disassembled: {tool} did not start ({error}).", _REMEDY) from error
+    text = "".join(_assembly(said.decode(errors="replace").splitlines(), arch))
+    if status or "\n\ts_endpgm" not in text:
+        raise CacheError(f"not disassembled: {tool} does not read this {arch} hsaco.", _REMEDY)
+    return text
+
+
+def _assembly(lines: list[str], arch: str) -> Iterator[str]:
+    """The lines as LLVM's assembler would take them."""
+    starts: dict[str, int] = {}
+    goes: set[int] = set()
+    symbol, open_ = "", 0
+    rows: list[tuple[int, str, int | None] | str] = []
+    for line in lines:
+        if (named := _SYMBOL.match(line)) is not None:
+            end = f".Lfunc_end{open_}:\n" if symbol else ""
+            symbol, open_ = named[1], open_ + bool(symbol)
+            rows.append(f"{end}\t.type\t{symbol},@function\n{symbol}:\n")
+        elif (placed := _LINE.match(line)) is not None:
+            rows.append(f"\x00{placed[1]}\x00{placed[2]}")
+        elif (code := _CODE.match(line)) is not None and not code[1].startswith(_PADDING):
+            address = int(code[2], 16)
+            starts.setdefault(symbol, address)
+            target = None
+            if code[3] is not None and code[1].startswith(("s_branch", "s_cbranch", "s_call")):
+                target = starts.get(code[3], address) + int(code[4] or "0", 16)
+                goes.add(target)
+            rows.append((address, code[1], target))
+    yield f'\t.amdgcn_target "amdgcn-amd-amdhsa--{arch}"\n\t.text\n'
+    files: dict[str, int] = {}
+    for row in rows:
+        if isinstance(row, tuple):
+            address, text, target = row
+            if address in goes:
+                yield f".L{address:x}:\n"
+            yield f"\t{text}\n" if target is None else f"\t{text.split()[0]} .L{target:x}\n"
+        elif row.startswith("\x00"):
+            path, number = row[1:].split("\x00")
+            if path not in files:
+                files[path] = len(files) + 1
+                place = PurePosixPath(path)
+                yield f'\t.file\t{files[path]} "{place.parent}" "{place.name}"\n'
+            yield f"\t.loc\t{files[path]} {number} 0\n"
+        else:
+            yield row
+    yield f".Lfunc_end{open_}:\n"

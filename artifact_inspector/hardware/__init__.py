@@ -1,0 +1,1 @@
+"""Every number about a GPU, with its source."""
