@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from inspect import cleandoc
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Severity, Stage
 
 __all__ = ["Finding", "Remark", "Rule", "Severity", "dots_of"]
-
-
-class Severity(Enum):
-    """How much a finding is likely to cost; never whether it is wrong."""
-
-    WARNING = "warning"
-    """As a rule it costs time, and another way of writing or compiling the kernel avoids it."""
-    NOTE = "note"
-    """A fact that explains a measurement; it may be what the kernel needs."""
 
 
 @dataclass(frozen=True, slots=True)

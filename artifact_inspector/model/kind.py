@@ -1,0 +1,51 @@
+"""What an instruction is to the order of loads and computes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["EventKind"]
+
+
+class EventKind(Enum):
+    """What an instruction is to the order of loads and computes.
+
+    Each member is (letter in a signature, name in the counts); kinds that take no part in a
+    signature have an empty letter.
+    """
+
+    GLOBAL_LOAD = ("L", "global_load")
+    ASYNC_COPY = ("A", "async_copy")
+    COMMIT = ("K", "commit")
+    WAIT = ("W", "wait")
+    SHARED_LOAD = ("s", "shared_load")
+    SHARED_STORE = ("t", "shared_store")
+    MATRIX = ("M", "matrix")
+    FLOAT = ("F", "float")
+    BARRIER = ("B", "barrier")
+    LAYOUT_CONVERSION = ("X", "layout_conversion")
+    SCHEDULE_HINT = ("h", "schedule_hint")
+    GLOBAL_STORE = ("S", "global_store")
+    ATOMIC = ("R", "atomic")
+    LOCAL_LOAD = ("", "local_load")
+    """A load from a thread's own memory (scratch, a spill reload)."""
+    LOCAL_STORE = ("", "local_store")
+    SCALAR_LOAD = ("", "scalar_load")
+    """A load through the scalar cache: kernel arguments, or data that is the same for all threads."""
+    SHUFFLE = ("", "shuffle")
+    BRANCH = ("", "branch")
+    """Control flow: branches, calls, returns, structured control-flow operations."""
+    INTEGER = ("", "integer")
+    """Address and integer arithmetic, comparisons of integers, predicates, logic."""
+    MOVE = ("", "move")
+    """Moves, conversions, selections, layout-free reshapes: the value stays what it was."""
+    OTHER = ("", "other")
+    """Known, and of no interest here (fences, annotations, argument loads …)."""
+    UNKNOWN = ("?", "unknown")
+
+    def __init__(self, letter: str, count_name: str) -> None:
+        self.letter = letter
+        self.count_name = count_name
+
+    # Members are singletons; Enum's own hash is a Python call, and kinds are looked up per instruction.
+    __hash__ = object.__hash__

@@ -1,0 +1,38 @@
+"""What analysis asks a format about single instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from artifact_inspector.model.instruction import Instruction
+from artifact_inspector.model.matrix import MatrixOp
+from artifact_inspector.model.memory import Queue, Transfer, Wait
+from artifact_inspector.model.module import Module
+from artifact_inspector.model.tensor import TensorType
+
+__all__ = ["Language"]
+
+
+class Language(Protocol):
+    """What analysis asks a format about single instructions; None where they are of another kind."""
+
+    @property
+    def transfer(self) -> Callable[[Instruction, Module], Transfer | None]:
+        """What a memory operation moves, or what a barrier is told to expect."""
+
+    @property
+    def wait(self) -> Callable[[Instruction, Module], Wait | None]:
+        """What a wait waits for."""
+
+    @property
+    def commit(self) -> Callable[[Instruction], Queue | None]:
+        """The queue in which a commit closes a group."""
+
+    @property
+    def matrix(self) -> Callable[[Instruction, Module], MatrixOp | None]:
+        """What a matrix operation computes."""
+
+    @property
+    def types(self) -> Callable[[Instruction, Module], tuple[TensorType, ...]]:
+        """Tensor types in the text of an operation, in order; empty below tensor-level IR."""

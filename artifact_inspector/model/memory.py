@@ -1,0 +1,68 @@
+"""What memory operations move, and what waits wait for."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+__all__ = ["Access", "Queue", "Transfer", "Wait"]
+
+
+class Access(NamedTuple):
+    """The reads of a memory operation by what they are for."""
+
+    address: tuple[str, ...]
+    mask: tuple[str, ...]
+    value: tuple[str, ...]
+    """Data stored, combined, or taken where the mask is off."""
+
+
+class Queue(Enum):
+    """What tells that an operation in flight is complete; what a wait waits for."""
+
+    USE = "first use"
+    """A register: the first instruction that reads it waits."""
+    GROUP = "groups of copies"
+    """Committed groups of copies, in order (`cp.async`, AMD's asyncmark)."""
+    PHASE = "barrier phase"
+    """A barrier in shared memory that counts bytes and arrivals (mbarrier)."""
+    LOADS = "vector-memory loads"
+    """AMD's vmcnt or loadcnt, in order; up to gfx9 stores count too."""
+    COPIES = "copies"
+    """AMD's asynccnt, in order."""
+    TENSORS = "tensor copies"
+    """AMD's tensorcnt, in order."""
+    MATRIX = "groups of matrix operations"
+    """Committed groups of asynchronous matrix operations (wgmma, tcgen05)."""
+    STORES = "groups of stores"
+    """Committed groups of bulk stores; AMD's vscnt or storecnt."""
+
+    __hash__ = object.__hash__
+
+
+class Wait(NamedTuple):
+    """What a wait instruction asks for."""
+
+    op: str
+    """The opcode as people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`, `ttg.async_wait`."""
+    depth: int | None
+    """How many younger members of its queue may still be in flight; None where the wait names
+    none (a barrier phase)."""
+    queue: Queue
+    barrier: str | None = None
+    """The value that names the barrier, for a wait for a phase."""
+
+
+class Transfer(NamedTuple):
+    """What a global load, store, atomic or asynchronous copy moves, as its text says."""
+
+    bytes: int | None
+    """Bytes per thread, or per block where `of_block`; None where the text does not say."""
+    queue: Queue | None
+    """What tells that it is complete; None for a store or reduction that no wait counts."""
+    cache: tuple[str, ...] = ()
+    """Cache modifiers and eviction policies as written: `cg`, `L1::evict_last`, `nt`, `sc0` …"""
+    of_block: bool = False
+    """True for a copy that moves a tile for the whole block (TMA), and for tensor-level IR."""
+    barrier: str | None = None
+    """The value that names the barrier it arrives at."""

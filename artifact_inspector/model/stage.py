@@ -1,0 +1,51 @@
+"""The compilation stages, in their order, and who makes each."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["Stage"]
+
+
+class Stage(Enum):
+    """A compilation stage, in the order in which the compiler runs them."""
+
+    TTIR = "ttir"
+    TTGIR = "ttgir"
+    LLIR = "llir"
+    PTX = "ptx"
+    AMDGCN = "amdgcn"
+    SASS = "sass"
+
+    @property
+    def order(self) -> int:
+        """Place in the compilation; PTX and AMDGCN are alternatives and share one."""
+        return _STAGE_ORDER[self]
+
+    @property
+    def made_by(self) -> str:
+        """The compiler component whose output this stage is, in a sentence."""
+        return _STAGE_MAKER[self]
+
+    @property
+    def component(self) -> str:
+        """The same by one name for both vendors."""
+        return _COMPONENTS[self.order]
+
+
+_STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3, Stage.SASS: 4}
+_COMPONENTS = (
+    "front end",
+    "Triton GPU passes",
+    "Triton lowering + LLVM middle end",
+    "LLVM back end",
+    "ptxas",
+)
+_STAGE_MAKER = {
+    Stage.TTIR: "Triton's front end",
+    Stage.TTGIR: "Triton's GPU passes",
+    Stage.LLIR: "Triton's lowering and LLVM's middle end",
+    Stage.PTX: "LLVM's NVPTX back end",
+    Stage.AMDGCN: "LLVM's AMDGPU back end",
+    Stage.SASS: "ptxas",
+}
