@@ -197,7 +197,7 @@ class _Reading:
             # A file that is cut off may lack the very loop that the kernel is about.
             exact = not self._references and language.access is not None and module.is_whole
             codes = [
-                Code(function, find_control_flow(function), language.access, is_whole=module.is_whole)
+                Code(function, find_control_flow(function), language, is_whole=module.is_whole)
                 for function in module.functions
             ]
             if exact:

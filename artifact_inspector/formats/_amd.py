@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import integer
-from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
+from artifact_inspector.formats._scan import Traits, integer
+from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
 
 __all__ = [
+    "TRAITS",
     "formats_of",
     "generation",
     "loads_in_flight",
@@ -20,6 +21,13 @@ __all__ = [
     "transfer_of",
     "wait_of",
 ]
+
+TRAITS = Traits(
+    {
+        Trait.FUSED: r"v_\w*fma(?!x)|v_mac_|v_mad_f|v_dot",
+        Trait.PACKED_PRODUCT: r"v_dot\d",
+    }
+)
 
 _GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")

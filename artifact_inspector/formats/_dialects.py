@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import TRANSFERS
+from artifact_inspector.formats._scan import TRANSFERS, Traits
 from artifact_inspector.formats._types import element_bits, parse_types
 from artifact_inspector.model import (
     Access,
@@ -19,11 +19,14 @@ from artifact_inspector.model import (
     Module,
     Queue,
     TensorType,
+    Trait,
     Transfer,
     Wait,
 )
 
-__all__ = ["VALUE", "access", "commit", "matrix", "modern", "transfer", "types", "wait"]
+__all__ = ["TRAITS", "VALUE", "access", "commit", "matrix", "modern", "transfer", "types", "wait"]
+
+TRAITS = Traits({Trait.FUSED: r"math\.fma"})
 
 _DIALECTS = {"triton_gpu.": "ttg.", "triton_nvidia_gpu.": "ttng.", "amdgpu.": "amdg.", "triton.": "tt."}
 VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")

@@ -10,10 +10,20 @@ from functools import lru_cache
 from typing import TypeVar
 
 from artifact_inspector.formats import _amd, _nvidia
-from artifact_inspector.formats._scan import TRANSFERS
-from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Transfer, Wait
+from artifact_inspector.formats._scan import TRANSFERS, Traits
+from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Trait, Transfer, Wait
 
-__all__ = ["commit", "matrix", "split", "transfer", "vector_loads_in_flight", "wait"]
+__all__ = ["TRAITS", "commit", "matrix", "split", "transfer", "vector_loads_in_flight", "wait"]
+
+TRAITS = Traits(
+    {
+        Trait.FUSED: r".*(?:fma(?!x)|fmuladd)",
+        Trait.PACKED_PRODUCT: r"llvm\.amdgcn\.[fsu]u?dot\d",
+    },
+    _nvidia.TRAITS,
+    _amd.TRAITS,
+)
+"""Inline assembly brings opcodes of PTX and of AMD's assembler."""
 
 _BRACKET = re.compile(r'"[^"]*"|[(){}\[\]<>,]')
 _TYPE = r"(<\d+ x [^>]+>|\w+(?: addrspace\(\d+\))?\**)"

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import integer
-from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
+from artifact_inspector.formats._scan import Traits, integer
+from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
 
-__all__ = ["commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
+__all__ = ["TRAITS", "commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
+
+TRAITS = Traits({Trait.FUSED: r"fma(?!x)", Trait.PACKED_PRODUCT: r"dp[24]a"})
 
 _WAITS = {
     "cp.async.wait_group": Queue.GROUP,

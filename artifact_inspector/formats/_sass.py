@@ -8,10 +8,21 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import integer
-from artifact_inspector.model import Control, EventKind, Instruction, MatrixOp, Module, Queue, Transfer, Wait
+from artifact_inspector.formats._scan import Traits, integer
+from artifact_inspector.model import (
+    Control,
+    EventKind,
+    Instruction,
+    MatrixOp,
+    Module,
+    Queue,
+    Trait,
+    Transfer,
+    Wait,
+)
 
 __all__ = [
+    "TRAITS",
     "bytes_of",
     "commit_queue",
     "control",
@@ -20,6 +31,8 @@ __all__ = [
     "transfer_of",
     "wait_of",
 ]
+
+TRAITS = Traits({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
 
 _NO_BARRIER = 7
 

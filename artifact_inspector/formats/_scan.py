@@ -16,12 +16,22 @@ from artifact_inspector.model import (
     Queue,
     Stage,
     TensorType,
+    Trait,
     Transfer,
     Wait,
 )
 from artifact_inspector.model.text import SourceText
 
-__all__ = ["DECODED", "TRANSFERS", "Format", "OpcodeTable", "frames_of_callers", "integer", "no_types"]
+__all__ = [
+    "DECODED",
+    "TRANSFERS",
+    "Format",
+    "OpcodeTable",
+    "Traits",
+    "frames_of_callers",
+    "integer",
+    "no_types",
+]
 
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move something between global memory and the block."""
@@ -80,6 +90,39 @@ class OpcodeTable:
         return {**self._prefixes, **{f"{word}$": kind for word, kind in self._exact.items()}}
 
 
+class Traits:
+    """What opcodes are beyond their kinds, each found once.
+
+    Args:
+        rows: trait → a pattern that matches the start of the opcodes that have it; end it in `$` for whole
+            opcodes.
+        others: tables of languages whose opcodes may stand here too (inline assembly).
+
+    Example:
+        >>> table = Traits({Trait.FUSED: "fma[.]"})
+        >>> table.of("fma.rn.f32"), table.of("add.f32")
+        (<Trait.FUSED: 1>, <Trait.NONE: 0>)
+    """
+
+    def __init__(self, rows: Mapping[Trait, str], *others: Traits) -> None:
+        self._rows = [(trait, re.compile(pattern)) for trait, pattern in rows.items()]
+        self._others = others
+        self._seen: dict[str, Trait] = {}
+
+    def of(self, opcode: str) -> Trait:
+        """All traits of an opcode."""
+        seen = self._seen.get(opcode)
+        if seen is None:
+            seen = Trait.NONE
+            for trait, pattern in self._rows:
+                if pattern.match(opcode) is not None:
+                    seen |= trait
+            for other in self._others:
+                seen |= other.of(opcode)
+            self._seen[opcode] = seen
+        return seen
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One language: how to recognise it, parse it and read what single instructions do.
@@ -105,6 +148,8 @@ class Format:
     """What one issue of a MATRIX instruction computes."""
     types: Callable[[Instruction, Module], tuple[TensorType, ...]]
     """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
+    traits: Callable[[str], Trait]
+    """What an opcode is beyond its kind."""
     access: Callable[[Instruction], Access] | None = None
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
     listing: Callable[[str], str] = str

@@ -487,6 +487,7 @@ FORMAT = Format(
     commit=_commit,
     matrix=_matrix,
     types=no_types,
+    traits=_amd.TRAITS.of,
     cannot_read=(
         "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
         "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",

@@ -17,7 +17,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._llvm import commit, matrix, split, transfer, vector_loads_in_flight, wait
+from artifact_inspector.formats._llvm import (
+    TRAITS,
+    commit,
+    matrix,
+    split,
+    transfer,
+    vector_loads_in_flight,
+    wait,
+)
 from artifact_inspector.formats._scan import DECODED, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
@@ -643,6 +651,7 @@ FORMAT = Format(
     commit=commit,
     matrix=matrix,
     types=no_types,
+    traits=TRAITS.of,
     cannot_read=(
         "Loads and stores through a generic pointer count as global.",
         "Without a target in the file (Triton names one from 3.9 on), `s.waitcnt` is read as gfx9 codes it.",

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats._dialects import VALUE, access, commit, matrix, modern, transfer, types, wait
+from artifact_inspector.formats._dialects import (
+    TRAITS,
+    VALUE,
+    access,
+    commit,
+    matrix,
+    modern,
+    transfer,
+    types,
+    wait,
+)
 from artifact_inspector.formats._scan import DECODED, Format, OpcodeTable
 from artifact_inspector.formats._types import parse_layouts, read_signature
 from artifact_inspector.model import (
@@ -588,6 +598,7 @@ FORMAT = Format(
     commit=commit,
     matrix=matrix,
     types=types,
+    traits=TRAITS.of,
     access=access,
     cannot_read=(
         "Operations in MLIR's generic form other than those that Triton prints so are kept with their kind, "

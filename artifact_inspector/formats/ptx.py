@@ -509,6 +509,7 @@ FORMAT = Format(
     commit=_commit,
     matrix=_matrix,
     types=no_types,
+    traits=_nvidia.TRAITS.of,
     cannot_read=(
         "A load or store without a state space is counted as global: a generic address tells no more.",
         "Branches and labels inside inline asm make no blocks and no edges.",

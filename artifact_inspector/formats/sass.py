@@ -366,6 +366,7 @@ FORMAT = Format(
     commit=_sass.commit_queue,
     matrix=_matrix,
     types=no_types,
+    traits=_sass.TRAITS.of,
     listing=_sass_json.as_listing,
     cannot_read=(
         "Code for GPUs before Volta (sm_70), whose instructions have another length and form.",

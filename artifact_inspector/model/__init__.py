@@ -16,6 +16,7 @@ from artifact_inspector.model.remark import RemarkKind, Severity, Tool
 from artifact_inspector.model.stage import Stage
 from artifact_inspector.model.target import Backend, MultiprocessorKind, Vendor
 from artifact_inspector.model.tensor import TensorType
+from artifact_inspector.model.trait import Trait
 from artifact_inspector.model.verdict import Basis, PairOrder, Standing, Verdict
 from artifact_inspector.model.word import Word
 
@@ -51,6 +52,7 @@ __all__ = [
     "Standing",
     "TensorType",
     "Tool",
+    "Trait",
     "Transfer",
     "Vendor",
     "Verdict",

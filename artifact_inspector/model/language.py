@@ -7,15 +7,24 @@ from typing import Protocol
 
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.matrix import MatrixOp
-from artifact_inspector.model.memory import Queue, Transfer, Wait
+from artifact_inspector.model.memory import Access, Queue, Transfer, Wait
 from artifact_inspector.model.module import Module
 from artifact_inspector.model.tensor import TensorType
+from artifact_inspector.model.trait import Trait
 
 __all__ = ["Language"]
 
 
 class Language(Protocol):
     """What analysis asks a format about single instructions; None where they are of another kind."""
+
+    @property
+    def traits(self) -> Callable[[str], Trait]:
+        """What an opcode is beyond its kind."""
+
+    @property
+    def access(self) -> Callable[[Instruction], Access] | None:
+        """The reads of a memory operation by role; None for a language that does not tell them apart."""
 
     @property
     def transfer(self) -> Callable[[Instruction, Module], Transfer | None]:

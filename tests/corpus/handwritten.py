@@ -28,7 +28,7 @@ def stage(which: Stage, text: str) -> StageAccesses:
     language = format_of(which)
     module = language.parse(SourceText(f"k.{which.value}", text), which)
     function = module.functions[0]
-    code = Code(function, find_control_flow(function), language.access)
+    code = Code(function, find_control_flow(function), language)
     return StageAccesses(code, module, language, find_accesses(code, module, language))
 
 

@@ -98,7 +98,7 @@ def stages(kernel: Saved, stage: Stage) -> list[StageAccesses]:
     language, module = format_of(stage), kernel.module(stage)
     found = []
     for function in module.functions:
-        code = Code(function, find_control_flow(function), language.access)
+        code = Code(function, find_control_flow(function), language)
         found.append(StageAccesses(code, module, language, find_accesses(code, module, language)))
     return found
 

@@ -34,7 +34,7 @@ def in_flight(kernel: Saved, stage: Stage) -> Iterator[tuple[Code, str, frozense
     """Every region of a file: its function, its name, the blocks it has, what is in flight there."""
     language, module = format_of(stage), kernel.module(stage)
     for function in module.functions:
-        code = Code(function, find_control_flow(function), language.access)
+        code = Code(function, find_control_flow(function), language)
         regions = find_regions(code, (), exact=False)
         found = find_in_flight(code, regions, module, language, 128)
         for region in regions:

@@ -80,7 +80,7 @@ def locate(module: Module, function: Function, original: Function) -> dict[str, 
     ttir = format_of(Stage.TTIR)
     assert ttir.access is not None
     reference = find_reference(original, find_control_flow(original), ttir.access, pipelined=False)
-    code = Code(function, find_control_flow(function), format_of(module.stage).access)
+    code = Code(function, find_control_flow(function), format_of(module.stage))
     regions = find_regions(code, reference, exact=module.stage is Stage.TTIR)
     return {region.id: Located(code, region, module) for region in regions}
 

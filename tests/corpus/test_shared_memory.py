@@ -20,7 +20,7 @@ def bill(kernel: Saved) -> Bill:
     module = read_module(artifact, Stage.TTGIR, [])
     assert module is not None
     language = format_of(Stage.TTGIR)
-    codes = [Code(f, find_control_flow(f), language.access) for f in module.functions]
+    codes = [Code(f, find_control_flow(f), language) for f in module.functions]
     found = find_bill(codes, module, language, artifact.shared_bytes, artifact.triton_version)
     assert found is not None
     return found

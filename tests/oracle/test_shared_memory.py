@@ -56,7 +56,7 @@ def judged(text: str, name: str) -> Bill:
     taken = _TAKEN.search(text)
     assert taken is not None
     parsed = FORMAT.parse(SourceText(name, text), Stage.TTGIR)
-    codes = [Code(f, find_control_flow(f), FORMAT.access) for f in parsed.functions]
+    codes = [Code(f, find_control_flow(f), FORMAT) for f in parsed.functions]
     bill = find_bill(codes, parsed, FORMAT, int(taken[1]), triton.__version__)
     assert bill is not None
     return bill

@@ -18,9 +18,9 @@ _SAVED = [*saved_kernels(version="3.6.0", kernel="persistent_matmul"), *saved_ke
 def _codes(saved: Saved) -> list[Code]:
     found = []
     for stage in saved.stages:
-        access = format_of(stage).access
+        language = format_of(stage)
         functions = saved.module(stage).functions
-        found += [Code(function, find_control_flow(function), access) for function in functions]
+        found += [Code(function, find_control_flow(function), language) for function in functions]
     return found
 
 

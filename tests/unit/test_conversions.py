@@ -32,7 +32,7 @@ def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0"
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     function = module.functions[0]
-    code = Code(function, find_control_flow(function), FORMAT.access)
+    code = Code(function, find_control_flow(function), FORMAT)
     (region,) = find_regions(code, (), exact=False)
     (found,) = find_conversions(code, region, module, FORMAT, triton)
     return found

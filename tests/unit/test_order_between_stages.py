@@ -56,7 +56,7 @@ def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dic
     found: dict[str, RegionFacts] = {}
     for function in (first,) if later is None else (first, module(later, Stage.TTGIR)):
         exact = function is first
-        code = Code(function, find_control_flow(function), FORMAT.access)
+        code = Code(function, find_control_flow(function), FORMAT)
         found = {}
         for region in find_regions(code, reference, exact=exact):
             found[region.id], memories[region.id] = judge(code, region, memories.get(region.id), exact=exact)
@@ -244,7 +244,7 @@ def test_a_histogram_made_by_atomics_in_shared_memory_is_not_gone() -> None:
         (PTX_OF_A_HISTOGRAM.replace("atom.shared", "atom.global"), "gone"),
     ):
         (later,) = format_of(Stage.PTX).parse(SourceText("k", text), Stage.PTX).functions
-        code = Code(later, find_control_flow(later), None)
+        code = Code(later, find_control_flow(later), format_of(Stage.PTX))
         (region,) = find_regions(code, reference, exact=False)
         found, _ = judge(code, region, None, exact=False)
         assert found.verdict == verdict

@@ -54,7 +54,7 @@ PINGPONG = """module attributes {"ttg.num-warps" = 8 : i32} {
 def read(text: str) -> tuple[Module, Code]:
     module = mlir.FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     function = module.functions[0]
-    return module, Code(function, find_control_flow(function), mlir.FORMAT.access)
+    return module, Code(function, find_control_flow(function), mlir.FORMAT)
 
 
 def setmaxnreg(*counts: int) -> Function:

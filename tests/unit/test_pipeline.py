@@ -94,7 +94,7 @@ def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
         exact = stage is Stage.TTIR
         if exact:
             reference = find_reference(function, flow, language.access)
-        code = Code(function, flow, language.access)
+        code = Code(function, flow, language)
         regions = find_regions(code, reference, exact=exact)
         for region in regions:
             facts, memory = judge(code, region, memories.get(region.id), exact=exact)

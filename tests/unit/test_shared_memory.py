@@ -42,7 +42,7 @@ def bill(
 
 def _bill(text: str, triton: str | None, declared: int | None) -> Bill:
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    codes = [Code(f, find_control_flow(f), FORMAT.access, is_whole=True) for f in module.functions]
+    codes = [Code(f, find_control_flow(f), FORMAT, is_whole=True) for f in module.functions]
     found = find_bill(codes, module, FORMAT, declared, triton)
     assert found is not None
     return found

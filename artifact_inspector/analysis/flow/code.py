@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cached_property
 
 from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.analysis.flow.values import Values, number_values
 from artifact_inspector.analysis.order.reference import Chain, chain_of
 from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS, RoundsOf, find_rounds
-from artifact_inspector.model import Access, EventKind, Function, Instruction, Operands
+from artifact_inspector.model import EventKind, Function, Language, Operands
 
 __all__ = ["PLACED", "Code"]
 
@@ -32,18 +31,18 @@ class Code:
         self,
         function: Function,
         flow: ControlFlow,
-        access: Callable[[Instruction], Access] | None,
+        language: Language,
         *,
         is_whole: bool = True,
     ) -> None:
-        """`access` is the format's, None where its memory operations do not tell address from value.
+        """`language` is that of the file.
 
         `is_whole` is False for a file that is cut off: what is not there may have been.
         """
         self.is_whole = is_whole
         self.function = function
         self.flow = flow
-        self._access = access
+        self.language = language
         self.rank = {block: place for place, block in enumerate(flow.order)}
         """Place of every block in execution order."""
         self._indices: dict[frozenset[int], list[int]] = {}
@@ -124,9 +123,9 @@ class Code:
     @cached_property
     def rounds(self) -> RoundsOf | None:
         """Rounds read off this stage itself, where it is in tensor-level SSA form."""
-        if self._access is None:
+        if self.language.access is None:
             return None
-        return find_rounds(self.function, self.flow, self._access, self.values)
+        return find_rounds(self.function, self.flow, self.language.access, self.values)
 
     @cached_property
     def values(self) -> Values:

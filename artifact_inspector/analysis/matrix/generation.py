@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.matrix.work import WARPS_PER_WARPGROUP, MatrixWork
-from artifact_inspector.analysis.order.regions import Region, count_opcodes
+from artifact_inspector.analysis.order.regions import Region, count_with_trait
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import EventKind
+from artifact_inspector.model import EventKind, Trait
 
 __all__ = ["Generation", "count_packed_dots", "describe_generation"]
 
@@ -49,7 +48,6 @@ _MULTIPLIES = {
 }
 _KNOWN = frozenset(element for rows in _MULTIPLIES.values() for element in rows)
 _NEVER = frozenset({"i16", "i32", "i64"})
-_PACKED = re.compile(r"v_dot\d|\.[fsu]u?dot\d|^dp[24]a")
 LEAST_ROWS = 64
 """Of one wgmma or tcgen05.mma. Source: PTX ISA, Matrix Shape of both."""
 OLDEST_LAID_OUT = 80
@@ -122,7 +120,7 @@ def describe_generation(
 
 def count_packed_dots(code: Code, region: Region) -> int:
     """Instructions of a region that add up two or more products per lane."""
-    return count_opcodes(code, region, EventKind.FLOAT, _PACKED)
+    return count_with_trait(code, region, EventKind.FLOAT, Trait.PACKED_PRODUCT)
 
 
 def _why_scalar(

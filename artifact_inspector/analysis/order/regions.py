@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from math import inf
@@ -16,9 +15,9 @@ from artifact_inspector.analysis.order.reference import (
     loop_names,
 )
 from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS, SINKS
-from artifact_inspector.model import EventKind
+from artifact_inspector.model import EventKind, Trait
 
-__all__ = ["Region", "count_opcodes", "find_in_region", "find_regions"]
+__all__ = ["Region", "count_with_trait", "find_in_region", "find_regions"]
 
 
 _WAITS = frozenset({EventKind.WAIT})
@@ -57,11 +56,11 @@ def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> l
     return [index for index in region.remains if code.function.instructions[index].kind in kinds]
 
 
-def count_opcodes(code: Code, region: Region, kind: EventKind, pattern: re.Pattern[str]) -> int:
-    """How many instructions of a kind in a region have an opcode in which a pattern is found."""
+def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) -> int:
+    """How many instructions of a kind in a region have an opcode with a trait."""
     instructions = code.function.instructions
     opcodes = Counter([instructions[i].opcode for i in find_in_region(code, region, frozenset((kind,)))])
-    return sum(count for opcode, count in opcodes.items() if pattern.search(opcode) is not None)
+    return sum(count for opcode, count in opcodes.items() if trait in code.language.traits(opcode))
 
 
 def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:

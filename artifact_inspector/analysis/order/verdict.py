@@ -5,7 +5,6 @@ The definitions are those of docs/verdicts.md; this module holds nothing but the
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -13,15 +12,14 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory, Placement
 from artifact_inspector.analysis.order.reference import LoadStatement
-from artifact_inspector.analysis.order.regions import Region, count_opcodes, find_in_region
+from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS
-from artifact_inspector.model import EventKind, Instruction
+from artifact_inspector.model import EventKind, Instruction, Trait
 
 __all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _TOLD = frozenset(kind for kind in EventKind if kind.letter)
-_FUSED = re.compile(r"fma(?!x)|[DF]FMA|HFMA2|fmuladd|v_mac_|v_mad_f|v_dot")
 ORDER_VERDICTS = frozenset({"interleaved", "clustered", "grouped", "mixed"})
 """Verdicts that speak of the order of rounds; only a change between two of these is a change of order."""
 
@@ -161,7 +159,7 @@ class _Judgement:
             rounds=tuple(self._round(item) for item in self.placement.rounds),
             other=tuple(self.placement.other),
             matrix=len(find_in_region(code, region, _MATRIX)),
-            fused=count_opcodes(code, region, EventKind.FLOAT, _FUSED),
+            fused=count_with_trait(code, region, EventKind.FLOAT, Trait.FUSED),
             unrolled_by=self.unrolled_by,
             groups=self.groups,
             copies_stand=self.copies_stand,
