@@ -20,6 +20,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
 __all__ = [
@@ -123,6 +124,10 @@ class Traits:
         return seen
 
 
+_NO_USE = SharedUse(SharedRole.NONE)
+_NO_LAUNCH = Launch("", None, None, None, None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One language: how to recognise it, parse it and read what single instructions do.
@@ -152,6 +157,12 @@ class Format:
     """What an opcode is beyond its kind."""
     access: Callable[[Instruction], Access] | None = None
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
+    shared: Callable[[Instruction], SharedUse] = lambda _: _NO_USE
+    """What an operation of tensor-level IR asks of shared memory."""
+    launch: Callable[[Module], Launch] = lambda _: _NO_LAUNCH
+    """What a module of tensor-level IR says of its launch."""
+    source_name: Callable[[Instruction], str] = lambda _: ""
+    """What the program calls the result of an operation of tensor-level IR; empty where nothing tells."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
 

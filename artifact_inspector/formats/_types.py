@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from artifact_inspector.formats._encodings import parse_encoding
 from artifact_inspector.model import TensorType
 
 __all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
@@ -52,8 +53,9 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
     Triton 2.3 memory is a tensor with a shared layout.
 
     Example:
-        >>> parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
-        TensorType(shape=(64, 32), element='!tt.ptr<f16>', bits=16, layout='#ttg.linear<>', is_memory=False)
+        >>> found = parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
+        >>> found.shape, found.element, found.bits, found.encoding.name
+        ((64, 32), '!tt.ptr<f16>', 16, 'linear')
     """
     types: list[TensorType] = []
     for written in _written_types(text):
@@ -61,7 +63,8 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
         if layout:
             layout = layouts.get(layout) or _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
         is_memory = written.is_memory or layout.startswith("#triton_gpu.shared<")
-        types.append(written._replace(layout=layout, is_memory=is_memory))
+        encoding = parse_encoding(layout) if layout else None
+        types.append(written._replace(layout=layout, is_memory=is_memory, encoding=encoding))
     return tuple(types)
 
 

@@ -26,6 +26,7 @@ from artifact_inspector.formats._dialects import (
     wait,
 )
 from artifact_inspector.formats._scan import DECODED, Format, OpcodeTable
+from artifact_inspector.formats._shared import launch, shared_use, source_name
 from artifact_inspector.formats._types import parse_layouts, read_signature
 from artifact_inspector.model import (
     UNCLOSED,
@@ -600,6 +601,9 @@ FORMAT = Format(
     types=types,
     traits=TRAITS.of,
     access=access,
+    shared=shared_use,
+    launch=launch,
+    source_name=source_name,
     cannot_read=(
         "Operations in MLIR's generic form other than those that Triton prints so are kept with their kind, "
         "but operands inside attribute dictionaries are taken for reads.",

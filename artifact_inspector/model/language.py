@@ -9,6 +9,7 @@ from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.matrix import MatrixOp
 from artifact_inspector.model.memory import Access, Queue, Transfer, Wait
 from artifact_inspector.model.module import Module
+from artifact_inspector.model.shared import Launch, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
 
@@ -45,3 +46,15 @@ class Language(Protocol):
     @property
     def types(self) -> Callable[[Instruction, Module], tuple[TensorType, ...]]:
         """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
+
+    @property
+    def shared(self) -> Callable[[Instruction], SharedUse]:
+        """What an operation of tensor-level IR asks of shared memory."""
+
+    @property
+    def launch(self) -> Callable[[Module], Launch]:
+        """What a module of tensor-level IR says of its launch."""
+
+    @property
+    def source_name(self) -> Callable[[Instruction], str]:
+        """What the program calls the result of an operation of tensor-level IR; empty where nothing tells."""

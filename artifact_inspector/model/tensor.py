@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from artifact_inspector.model.encoding import Encoding
+
 __all__ = ["TensorType"]
 
 
@@ -20,6 +22,13 @@ class TensorType(NamedTuple):
     is_memory: bool
     """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for
     registers."""
+    encoding: Encoding | None = None
+    """The layout parsed; None where there is none, or a damaged one."""
+
+    @property
+    def is_pointer(self) -> bool:
+        """True for addresses."""
+        return self.element.startswith("!tt.ptr")
 
     @property
     def elements(self) -> int:

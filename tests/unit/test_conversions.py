@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
-from artifact_inspector.analysis.shared.layouts import read_layout, short_name
 from artifact_inspector.formats.mlir import FORMAT
-from artifact_inspector.model import Stage, TensorType
+from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
 LAYOUTS = """
@@ -68,39 +65,3 @@ def test_lanes_of_one_warp_trade_by_shuffles_from_3_3_on() -> None:
 def test_nothing_is_said_of_a_layout_that_is_not_modelled() -> None:
     found = conversion("64x64xf32", "#rows", "#ttg.later_idea<{}>")
     assert (found.crosses_warps, found.through_shared, found.change) == (None, None, "blocked → later idea")
-
-
-def test_a_layout_has_each_element_once() -> None:
-    layout = read_layout(
-        TensorType(
-            (64, 64),
-            "f16",
-            16,
-            "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>",
-            False,
-        ),
-        32,
-    )
-    assert layout is not None
-    # 64 · 64 elements over 128 threads: 32 registers, 5 bits; nothing is held twice.
-    assert (len(layout.register), layout.is_one_to_one) == (5, True)
-
-
-def test_a_small_tensor_is_held_by_several_threads() -> None:
-    text = "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
-    layout = read_layout(TensorType((64,), "f32", 32, text, False), 32)
-    assert layout is not None
-    assert not layout.is_one_to_one
-
-
-@pytest.mark.parametrize(
-    ("layout", "name"),
-    [
-        ("#triton_gpu.amd_mfma<{}>", "mfma"),
-        ("#ttg.padded_shared<[8:+8] {}>", "padded shared"),
-        ("#ttg.slice<{dim = 0, parent = #ttg.blocked<{}>}>", "slice"),
-        ("", ""),
-    ],
-)
-def test_a_layout_has_a_short_name(layout: str, name: str) -> None:
-    assert short_name(layout) == name

@@ -16,7 +16,9 @@ def only(text: str) -> TensorType:
 def test_a_type_tells_shape_element_and_layout() -> None:
     layouts = {"#b": "#ttg.blocked<{sizePerThread = [1, 8]}>"}
     (found,) = parse_types("%x = arith.addf %a, %b : tensor<128x32xf16, #b>", layouts)
-    assert found == TensorType((128, 32), "f16", 16, "#ttg.blocked<{sizePerThread = [1, 8]}>", False)
+    assert found[:5] == ((128, 32), "f16", 16, "#ttg.blocked<{sizePerThread = [1, 8]}>", False)
+    assert found.encoding is not None
+    assert found.encoding.size_per_thread == (1, 8)
     assert (found.elements, found.size) == (4096, 8192)
 
 

@@ -7,7 +7,6 @@ it can be held against the `shared` of the metadata to the byte.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,24 +16,15 @@ from artifact_inspector.analysis.shared.allocator import Placed, Request, place
 from artifact_inspector.analysis.shared.memory_use import MemoryUse
 from artifact_inspector.analysis.shared.scratch import (
     Rules,
-    captured_bytes,
     find_rules,
     most_bytes,
-    partition_warps,
     scratch_bytes,
 )
 from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType
+from artifact_inspector.model.shared import SharedRole, SharedUse
 
 __all__ = ["Allocation", "Bill", "find_bill"]
 
-_PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
-_STEP = re.compile(r"(\d+):\+(\d+)")
-_CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
-_PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
-"""Blackwell's matrix operations, with what they read when no barrier is among it."""
-_ALLOCATIONS = ("local_alloc", "alloc_tensor", "alloc_mbarrier")
-_ALIGNMENT = re.compile(r"\balignment = (\d+)")
-_SWIZZLE = re.compile(r"nvmma_shared<.*swizzlingByteWidth = (\d+)")
 _SCRATCH_ALIGNMENT = 128
 
 
@@ -102,14 +92,14 @@ def find_bill(
     """
     if not codes:
         return None
-    rules = find_rules(module, triton)
+    rules = find_rules(module, language, triton)
     sizes: dict[str, int | None] = {}
     by_name = {code.function.name: code for code in codes}
     called = {
         name: [
-            found
-            for x in code.function.instructions
-            if x.opcode.endswith("call") and (found := _callee(x)) in by_name
+            use.callee
+            for index in code.of_kind.get(EventKind.BRANCH, ())
+            if (use := language.shared(code.function.instructions[index])).callee in by_name
         ]
         for name, code in by_name.items()
     }
@@ -129,17 +119,18 @@ def find_bill(
 
 
 def _callees_first(called: dict[str, list[str]]) -> list[str]:
+    """All functions, each behind those that it calls; a call around a circle is passed over."""
     order: dict[str, None] = {}
-
-    def visit(name: str, above: frozenset[str]) -> None:
-        for callee in called[name]:
-            if callee not in order and callee not in above:
-                visit(callee, above | {callee})
-        order[name] = None
-
-    for name in called:
-        if name not in order:
-            visit(name, frozenset({name}))
+    entered: set[str] = set()
+    pending = [(name, False) for name in reversed(called)]
+    while pending:
+        name, done = pending.pop()
+        if done:
+            order[name] = None
+        elif name not in entered:
+            entered.add(name)
+            pending.append((name, True))
+            pending += [(callee, False) for callee in reversed(called[name])]
     return list(order)
 
 
@@ -172,20 +163,21 @@ class _Reader:
         self.language = language
         self.rules = rules
         self.sizes = sizes
-        self.memory = MemoryUse(code)
+        self.memory = MemoryUse(code, language)
 
     def bill(self) -> tuple[list[Allocation], int | None]:
         """The entries, and the bytes that they need together."""
         explicit: list[_Found] = []
         scratch: list[_Found] = []
         for index, instruction in enumerate(self.code.function.instructions):
-            name = instruction.opcode.rpartition(".")[2]
-            if name in _ALLOCATIONS or name == "convert_layout":
+            use = self.language.shared(instruction)
+            if use.role in _ALLOCATING:
                 types = self.language.types(instruction, self.module)
-                if types and (name in _ALLOCATIONS or types[-1].is_memory):
-                    explicit.append(self._explicit(index, instruction, types[-1]))
+                if types and (use.role is SharedRole.ALLOCATION or types[-1].is_memory):
+                    explicit.append(self._explicit(index, instruction, use, types[-1]))
                     continue
-            scratch += self._scratch(index, instruction)
+            if use.role in _TAKING:
+                scratch += self._scratch(index, instruction, use)
         scratch += self._states()
         found = [*explicit, *scratch]
         placed = self._place([one.request for one in found])
@@ -216,18 +208,19 @@ class _Reader:
     def _place(self, requests: list[Request]) -> Placed:
         return place(requests, by_size=self.rules.since((3, 3)) is not False)
 
-    def _explicit(self, index: int, instruction: Instruction, memory: TensorType) -> _Found:
+    def _explicit(self, index: int, instruction: Instruction, use: SharedUse, memory: TensorType) -> _Found:
         aliases, users = self.memory.aliases(index)
         first, last = self.memory.live(index, aliases)
-        indexed = any(_indexes(self.code.function.instructions[u]) for u in users)
+        roles = {self.language.shared(self.code.function.instructions[user]).role for user in users}
+        indexed = SharedRole.BUFFER in roles
         size = None if self.rules.has_clusters else _allocated(memory)
         entry = Allocation(
             size,
             memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
             instruction.line,
             source_of(instruction.location),
-            self._purpose(memory, users, indexed),
-            _source_name(instruction),
+            self._purpose(memory, users, roles),
+            self.language.source_name(instruction),
             False,
             self.code.function.instructions[first].line,
             self.code.function.instructions[last].line,
@@ -236,7 +229,7 @@ class _Reader:
         request = self._request(
             index,
             size,
-            _alignment(instruction, memory, self.rules),
+            _alignment(use, memory, self.rules),
             self.memory.at(first),
             self.memory.at(last) + 1,
         )
@@ -246,33 +239,21 @@ class _Reader:
         group, partition = self.memory.partition.get(self.code.flow.block_of[index], (None, None))
         return Request(size or 0, alignment, first, stop, group, partition)
 
-    def _scratch(self, index: int, instruction: Instruction) -> list[_Found]:
-        name = instruction.opcode.rpartition(".")[2]
+    def _scratch(self, index: int, instruction: Instruction, use: SharedUse) -> list[_Found]:
+        """What an operation takes while it runs."""
         alignment = _SCRATCH_ALIGNMENT
-        if instruction.kind is EventKind.BRANCH:
-            if name == "call":
-                callee = _callee(instruction)
-                size = self.sizes.get(callee, None)
-                purpose = f"frame of {callee}"
-            elif name == "warp_specialize":
-                size, purpose, alignment = captured_bytes(instruction), "values handed to partitions", 8
-            else:
-                return []
-        elif name in _PLAIN_MMA:
-            if (
-                self.rules.release not in ((3, 3), (3, 4))
-                or len(instruction.operands.reads) != _PLAIN_MMA[name]
-            ):
-                return []
+        purpose = use.role.value
+        if use.role is SharedRole.CALL:
+            size, purpose = self.sizes.get(use.callee), f"frame of {use.callee}"
+        elif use.role is SharedRole.PARTITIONS:
+            size, alignment = use.captured, 8
+        elif use.role is SharedRole.MATRIX_BARRIER:
             # Its lowering, which comes behind the TTGIR until 3.4, waits for it at a barrier of its own.
-            size, purpose, alignment = 8, "mbarrier of the matrix operation", 16
-        elif name in _PURPOSES or name.startswith(("atomic_", "buffer_atomic")):
-            atomic = name not in _PURPOSES
-            used = atomic and any(self.memory.uses.get(v) for v in self.memory.values.results[index])
-            size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=used)
-            purpose = _PURPOSES.get(name, "result of an atomic")
+            size, alignment = (8 if self.rules.release in ((3, 3), (3, 4)) else 0), 16
         else:
-            return []
+            results = self.memory.values.results[index] if use.role is SharedRole.ATOMIC else ()
+            is_used = any(self.memory.uses.get(value) for value in results)
+            size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=is_used)
         if size == 0:
             return []
         line = instruction.line
@@ -285,7 +266,7 @@ class _Reader:
     def _states(self) -> list[_Found]:
         """The bytes through which the warps of partitions are told what to run, live all the time."""
         function = self.code.function
-        sizes = [partition_warps(function.instructions[operation]) for operation in self.memory.ends]
+        sizes = [self.language.shared(function.instructions[at]).warps for at in self.memory.ends]
         if not sizes:
             return []
         # The compiler fills the last group of four warps up with an idle partition.
@@ -304,19 +285,15 @@ class _Reader:
         )
         return [_Found(entry, Request(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
 
-    def _purpose(self, memory: TensorType, users: list[int], indexed: bool) -> str:
+    def _purpose(self, memory: TensorType, users: list[int], roles: set[SharedRole]) -> str:
         """Who uses an allocation, in words."""
-        instructions = self.code.function.instructions
-        names = {instructions[u].opcode.rpartition(".")[2] for u in users}
-        if memory.element == "i64" or "init_barrier" in names:
-            return "mbarriers" if indexed else "mbarrier"
+        if memory.element == BARRIER or SharedRole.BARRIER in roles:
+            return "mbarriers" if SharedRole.BUFFER in roles else "mbarrier"
         for user in users:
             found = self._operand(user)
             if found is not None:
                 return found
-        if any("local_to_global" in name or name == "async_tma_store" for name in names):
-            return "store staging"
-        return "tile"
+        return SharedRole.STAGED_STORE.value if SharedRole.STAGED_STORE in roles else "tile"
 
     def _operand(self, user: int) -> str | None:
         """`operand a of the dot at f.py:3`, for a user that is a matrix operation or feeds one."""
@@ -347,25 +324,16 @@ class _Reader:
 
 
 _PASSING = frozenset({EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})
-_PURPOSES = {
-    "reduce": "reduction across warps",
-    "scan": "scan across warps",
-    "histogram": "histogram",
-    "gather": "gather",
-    "convert_layout": "layout conversion",
-    "tensormap_create": "tensor map",
-}
-
-
-def _callee(instruction: Instruction) -> str:
-    found = _CALLEE.search(instruction.text)
-    return "" if found is None else found[1].strip('"')
-
-
-def _indexes(instruction: Instruction) -> bool:
-    return instruction.opcode.endswith(
-        ("memdesc_index", "memdesc_subview", "extract_slice", "insert_slice_async")
-    )
+_ALLOCATING = frozenset({SharedRole.ALLOCATION, SharedRole.CONVERSION})
+_TAKING = frozenset(
+    {
+        SharedRole.CONVERSION, SharedRole.REDUCTION, SharedRole.SCAN, SharedRole.HISTOGRAM, SharedRole.GATHER,
+        SharedRole.ATOMIC, SharedRole.TENSOR_MAP, SharedRole.MATRIX_BARRIER, SharedRole.CALL,
+        SharedRole.PARTITIONS,
+    }
+)  # fmt: skip
+BARRIER = "i64"
+"""Elements of an mbarrier."""
 
 
 def _allocated(memory: TensorType) -> int:
@@ -374,38 +342,30 @@ def _allocated(memory: TensorType) -> int:
     **Source**: getAllocationShapePerCTA in Triton's lib/Dialect/TritonGPU/IR/Dialect.cpp.
     """
     elements = memory.elements
-    if "fp4Padded = true" in memory.layout:
+    layout = memory.encoding
+    if layout is not None and layout.is_fp4_padded:
         elements *= 2  # eight bytes of nothing behind every eight of packed fp4, as TMA writes them
-    found = _PADDED.search(memory.layout)
-    if found is not None:
-        plain = elements
-        for interval, padding in _STEP.findall(found[1]):
-            elements += plain // int(interval) * int(padding)
-            if plain % int(interval) == 0:  # none behind the last element
-                elements -= int(padding)
+    plain = elements
+    for interval, padding in () if layout is None else layout.padding:
+        if not interval:
+            continue
+        elements += plain // interval * padding
+        if plain % interval == 0:  # none behind the last element
+            elements -= padding
     return elements * memory.bits // 8
 
 
-def _alignment(instruction: Instruction, memory: TensorType, rules: Rules) -> int:
+def _alignment(use: SharedUse, memory: TensorType, rules: Rules) -> int:
     """Bytes that an allocation is aligned to: what its swizzling or TMA asks for, else a small number.
 
     **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; held against the
     allocator of Triton 3.0, 3.3, 3.6 and 3.9.
     """
-    asked = _ALIGNMENT.search(instruction.text)
-    if asked is not None:
-        return int(asked[1])
-    swizzle = _SWIZZLE.search(memory.layout)
-    if swizzle is not None:
-        return 1024 if rules.release == (3, 3) else 128 * max(1, int(swizzle[1]) // 16)
-    if "hasLeadingOffset = true" in memory.layout:
+    if use.alignment is not None:
+        return use.alignment
+    layout = memory.encoding
+    if layout is not None and layout.swizzle is not None:
+        return 1024 if rules.release == (3, 3) else 128 * max(1, layout.swizzle // 16)
+    if layout is not None and layout.has_leading_offset:
         return 1024
     return 16 if rules.since((3, 3)) is not False else 8
-
-
-def _source_name(instruction: Instruction) -> str:
-    results = instruction.operands.results
-    name = results[0].lstrip("%").partition("#")[0] if results else ""
-    base, _, suffix = name.rpartition("_")
-    name = base if base and suffix.isdigit() else name
-    return "" if name.isdigit() or name.startswith("cst") else name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.reference import source_of
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.shared.layouts import read_layout, short_name
+from artifact_inspector.analysis.shared.layouts import read_layout
 from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, element_bits, find_rules
 from artifact_inspector.analysis.shared.swizzling import Reach, reach
 from artifact_inspector.model import EventKind, Language, Module, TensorType
@@ -42,7 +42,7 @@ def find_conversions(
     Args:
         triton: `triton_version` of the metadata.
     """
-    rules = find_rules(module, triton)
+    rules = find_rules(module, language, triton)
     found: list[Conversion] = []
     for index in code.find(_CONVERSIONS, region.blocks):
         instruction = code.function.instructions[index]
@@ -50,7 +50,7 @@ def find_conversions(
         if len(types) != 2:
             continue
         crosses, shared = _way(types[0], types[1], rules)
-        change = f"{short_name(types[0].layout)} → {short_name(types[1].layout)}"
+        change = " → ".join("" if t.encoding is None else t.encoding.words for t in types)
         place = source_of(instruction.location)
         size = (types[0].elements * element_bits(types[0]) + 7) // 8
         found.append(Conversion(instruction.line, place, size, change, crosses, shared))

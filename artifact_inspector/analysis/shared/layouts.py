@@ -10,38 +10,18 @@ Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.model import TensorType
+from artifact_inspector.model.encoding import Encoding, LayoutKind
 
-__all__ = ["Bases", "Layout", "extent_along", "read_layout", "short_name", "span"]
+__all__ = ["Bases", "Layout", "extent_along", "read_layout", "span"]
 
 Bases = tuple[int, ...]
-
-_LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
-_NUMBER = re.compile(r"(\w+) = (\d+|true|false)")
-_LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
-_VECTOR = re.compile(r"\[([\d, ]*)\]")
-_KIND = re.compile(r"#[a-z_]+\.(\w+)<")
-_PARENT = re.compile(r"parent = (#[^{]*\{)")
-
-_NAMES = {
-    "blocked": "blocked",
-    "linear": "linear",
-    "slice": "slice",
-    "dot_op": "dot operand",
-    "mma": "mma",
-    "nvidia_mma": "mma",
-    "amd_mfma": "mfma",
-    "amd_wmma": "wmma",
-    "shared": "shared",
-    "swizzled_shared": "shared",
-    "nvmma_shared": "shared",
-    "padded_shared": "padded shared",
-    "amd_rotating_shared": "shared",
-}
+Move = tuple[int, ...]
+"""How far a bit moves along each axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +38,7 @@ class Layout:
     """Axes, fastest first."""
     contiguous: tuple[int, ...]
     """Elements next to each other along each axis in one thread's registers."""
-    kind: str
-    """As `short_name` has it."""
+    kind: LayoutKind
 
     @property
     def is_one_to_one(self) -> bool:
@@ -76,23 +55,18 @@ class Layout:
         return next((a for a in reversed(range(len(self.shape))) if self.moves(basis, a)), 0)
 
 
-def short_name(layout: str) -> str:
-    """A layout's kind in a word or two: `blocked`, `dot operand`, `mma`; empty without layout."""
-    kind = _KIND.match(layout)
-    return "" if kind is None else _NAMES.get(kind[1], kind[1].replace("_", " "))
-
-
 def read_layout(tensor: TensorType, threads_per_warp: int) -> Layout | None:
     """The layout of a tensor in registers; None for one that is not modelled."""
-    if any(extent & (extent - 1) or extent == 0 for extent in tensor.shape):
+    encoding = tensor.encoding
+    if encoding is None or any(extent & (extent - 1) or extent == 0 for extent in tensor.shape):
         return None
     try:
-        pattern = _pattern(tensor.layout, tensor.shape, threads_per_warp)
+        pattern = _pattern(encoding, tensor.shape, threads_per_warp)
     except LookupError:  # a damaged text: a list is missing, or shorter than the others
         return None
     if pattern is None or len(pattern.tile) != len(tensor.shape) or len(pattern.order) != len(tensor.shape):
         return None
-    return _fit(pattern, tensor.shape, short_name(tensor.layout))
+    return _fit(pattern, tensor.shape, encoding.kind)
 
 
 def span(bases: Iterable[int]) -> list[int]:
@@ -114,70 +88,56 @@ def extent_along(bases: Bases, shape: tuple[int, ...], axis: int) -> int:
     return 1 << len(span(basis & mask for basis in bases))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    """A layout before it is cut or repeated to fill a tensor; a basis has a move along each axis."""
+class _Pattern(NamedTuple):
+    """A layout before it is cut or repeated to fill a tensor."""
 
-    register: list[tuple[int, ...]]
-    lane: list[tuple[int, ...]]
-    warp: list[tuple[int, ...]]
+    register: list[Move]
+    lane: list[Move]
+    warp: list[Move]
     order: tuple[int, ...]
     tile: tuple[int, ...]
 
 
-def _pattern(text: str, shape: tuple[int, ...], threads: int) -> _Pattern | None:
-    found = _KIND.match(text)
-    if found is None:
+def _pattern(encoding: Encoding, shape: tuple[int, ...], threads: int) -> _Pattern | None:
+    dims: list[int] = []
+    for whole in encoding.chain:
+        encoding = whole
+        if whole.kind is not LayoutKind.SLICE:
+            break
+        if whole.dim is None or whole.dim > len(shape):
+            return None
+        dims.append(whole.dim)
+        shape = (*shape[: whole.dim], 1, *shape[whole.dim :])
+    reader = _READERS.get(encoding.kind)
+    found = None if reader is None else reader(encoding, shape, threads)
+    for dim in reversed(dims):
+        if found is None:
+            return None
+        found = _sliced(found, dim)
+    return found
+
+
+def _operand(encoding: Encoding, shape: tuple[int, ...], threads: int) -> _Pattern | None:
+    """An operand of a dot that has another layout."""
+    parent, operand, width = encoding.parent, encoding.operand, encoding.width or 0
+    if parent is None or operand not in (0, 1) or len(shape) != 2:
         return None
-    kind = found[1]
-    if kind in ("slice", "dot_op"):
-        return _derived(kind, text, shape, threads)
-    if kind == "linear":
-        return _linear(text, shape)
-    lists = {name: _integers(values) for name, values in _LIST.findall(text)}
-    numbers = dict(_NUMBER.findall(text))
-    if kind == "blocked" and {"sizePerThread", "threadsPerWarp", "warpsPerCTA", "order"} <= lists.keys():
-        sizes = (lists["sizePerThread"], lists["threadsPerWarp"], lists["warpsPerCTA"])
-        return _nested(sizes, lists["order"])
-    if kind in ("nvidia_mma", "mma") and numbers.get("versionMajor") in ("2", "3"):
-        return _mma(lists["warpsPerCTA"], lists.get("instrShape", (16, 8)), int(numbers["versionMajor"]))
-    if kind == "amd_mfma" and threads == 64 and set(lists.get("tilesPerWarp", (1,))) == {1}:
-        m = lists["instrShape"][0]
-        return _mfma(lists["warpsPerCTA"], m, numbers.get("isTransposed") == "true")
-    if kind == "amd_wmma" and threads == 32:
-        return _wmma(text, lists, numbers)
+    warps = parent.warps or ()
+    if parent.kind is LayoutKind.BLOCKED:
+        return _blocked_operand(parent, 1 - operand, shape)
+    if len(warps) != 2 or not width:
+        return None
+    if parent.kind is LayoutKind.MMA and parent.version in (2, 3):
+        return _mma_operand(warps, operand, width, parent.version)
+    if parent.kind is LayoutKind.MFMA and _is_plain_mfma(parent, threads):
+        return _mfma_operand(warps, (parent.instruction or ())[0], operand, width)
+    if parent.kind is LayoutKind.WMMA and threads == 32:
+        return _wmma_operand(warps, operand, width, halves=1 if parent.version in (None, 1) else 2)
     return None
 
 
-def _derived(kind: str, text: str, shape: tuple[int, ...], threads: int) -> _Pattern | None:
-    """A layout made of another: a slice of it, or an operand of a dot that has it."""
-    found = _PARENT.search(text)
-    if found is None:
-        return None
-    stop = text.rfind("}>", 0, text.rfind("}>")) + 2
-    parent, own = text[found.start(1) : stop], text[: found.start()] + text[stop:]
-    numbers = dict(_NUMBER.findall(own))
-    if kind == "slice":
-        return _slice(parent, int(numbers["dim"]), shape, threads) if "dim" in numbers else None
-    if "opIdx" not in numbers or len(shape) != 2:
-        return None
-    operand, width = int(numbers["opIdx"]), int(numbers.get("kWidth", 0))
-    lists = {name: _integers(values) for name, values in _LIST.findall(parent)}
-    if short_name(parent) == "blocked" and "sizePerThread" in lists:
-        sizes = (lists["sizePerThread"], lists["threadsPerWarp"], lists["warpsPerCTA"])
-        return _blocked_operand(sizes, lists["order"], 1 - operand, shape)
-    if short_name(parent) == "wmma" and threads == 32 and "warpsPerCTA" in lists:
-        version = dict(_NUMBER.findall(parent)).get("version", "1")
-        return _wmma_operand(lists["warpsPerCTA"], operand, width, halves=2 if version != "1" else 1)
-    if short_name(parent) == "mma":
-        return _mma_operand(parent, operand, width)
-    if short_name(parent) == "mfma" and threads == 64 and set(lists.get("tilesPerWarp", (1,))) == {1}:
-        return _mfma_operand(lists["warpsPerCTA"], lists["instrShape"][0], operand, width)
-    return None
-
-
-def _integers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+def _is_plain_mfma(encoding: Encoding, threads: int) -> bool:
+    return threads == 64 and set(encoding.tiles_per_warp or (1,)) == {1}
 
 
 class _Builder:
@@ -186,7 +146,7 @@ class _Builder:
     def __init__(self, rank: int) -> None:
         self.reach = [1] * rank
 
-    def along(self, axis: int, extent: int) -> list[tuple[int, ...]]:
+    def along(self, axis: int, extent: int) -> list[Move]:
         """Bases for `extent` further places along an axis."""
         found = []
         while extent > 1:
@@ -195,21 +155,28 @@ class _Builder:
             extent //= 2
         return found
 
-    def nothing(self, extent: int) -> list[tuple[int, ...]]:
+    def nothing(self, extent: int) -> list[Move]:
         """Bases for `extent` threads that all hold the same."""
         return [(0,) * len(self.reach)] * (extent.bit_length() - 1)
 
 
-def _nested(sizes: tuple[tuple[int, ...], ...], order: tuple[int, ...]) -> _Pattern:
+def _blocked(encoding: Encoding, _: tuple[int, ...], __: int) -> _Pattern:
+    order = encoding.order or ()
     builder = _Builder(len(order))
-    levels = [[b for axis in order for b in builder.along(axis, size[axis])] for size in sizes]
+    levels = [[b for axis in order for b in builder.along(axis, size[axis])] for size in _sizes(encoding)]
     return _Pattern(levels[0], levels[1], levels[2], order, tuple(builder.reach))
 
 
-def _mma(warps: tuple[int, ...], shape: tuple[int, ...], version: int) -> _Pattern | None:
-    if len(warps) != 2:
+def _sizes(encoding: Encoding) -> tuple[tuple[int, ...], ...]:
+    """Extents of a thread, a warp and the block along each axis."""
+    return encoding.size_per_thread or (), encoding.threads_per_warp or (), encoding.warps or ()
+
+
+def _mma(encoding: Encoding, _: tuple[int, ...], __: int) -> _Pattern | None:
+    warps, version = encoding.warps or (), encoding.version
+    if len(warps) != 2 or version not in (2, 3):
         return None
-    m, n = (16, 8) if version == 2 else (16, shape[1])
+    m, n = (16, 8) if version == 2 else (16, (encoding.instruction or (16, 8))[1])
     builder = _Builder(2)
     register = builder.along(1, 2)
     lane = [*builder.along(1, 4), *builder.along(0, 8)]
@@ -219,12 +186,7 @@ def _mma(warps: tuple[int, ...], shape: tuple[int, ...], version: int) -> _Patte
     return _Pattern(register, lane, warp, (1, 0), tuple(builder.reach))
 
 
-def _mma_operand(parent: str, operand: int, width: int) -> _Pattern | None:
-    lists = {name: _integers(values) for name, values in _LIST.findall(parent)}
-    numbers = dict(_NUMBER.findall(parent))
-    warps = lists.get("warpsPerCTA", ())
-    if len(warps) != 2 or not width or numbers.get("versionMajor") not in ("2", "3"):
-        return None
+def _mma_operand(warps: tuple[int, ...], operand: int, width: int, version: int) -> _Pattern:
     k, outer = (1, 0) if operand == 0 else (0, 1)
     builder = _Builder(2)
     register = builder.along(k, width)
@@ -232,7 +194,7 @@ def _mma_operand(parent: str, operand: int, width: int) -> _Pattern | None:
     if operand == 0:
         register += builder.along(outer, 2)
     register += builder.along(k, 2)
-    order = (1, 0) if numbers["versionMajor"] == "2" else (0, 1)
+    order = (1, 0) if version == 2 else (0, 1)
     warp = [
         b
         for axis in order
@@ -241,10 +203,11 @@ def _mma_operand(parent: str, operand: int, width: int) -> _Pattern | None:
     return _Pattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
-def _mfma(warps: tuple[int, ...], m: int, transposed: bool) -> _Pattern | None:
-    if len(warps) != 2 or m not in (16, 32):
+def _mfma(encoding: Encoding, _: tuple[int, ...], threads: int) -> _Pattern | None:
+    warps, m = encoding.warps or (), (encoding.instruction or (0,))[0]
+    if len(warps) != 2 or m not in (16, 32) or not _is_plain_mfma(encoding, threads):
         return None
-    rows, columns = (1, 0) if transposed else (0, 1)
+    rows, columns = (1, 0) if encoding.is_transposed else (0, 1)
     builder = _Builder(2)
     register = builder.along(rows, 4)
     lane = [*builder.along(columns, m), *builder.along(rows, 64 // m)]
@@ -254,7 +217,7 @@ def _mfma(warps: tuple[int, ...], m: int, transposed: bool) -> _Pattern | None:
 
 
 def _mfma_operand(warps: tuple[int, ...], m: int, operand: int, width: int) -> _Pattern | None:
-    if len(warps) != 2 or m not in (16, 32) or not width:
+    if m not in (16, 32):
         return None
     k, outer = 1 - operand, operand
     builder = _Builder(2)
@@ -268,10 +231,9 @@ def _mfma_operand(warps: tuple[int, ...], m: int, operand: int, width: int) -> _
     return _Pattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
-def _blocked_operand(
-    sizes: tuple[tuple[int, ...], ...], order: tuple[int, ...], k: int, shape: tuple[int, ...]
-) -> _Pattern:
+def _blocked_operand(parent: Encoding, k: int, shape: tuple[int, ...]) -> _Pattern:
     """Every thread holds all of k: a dot of multiply-adds, without matrix instructions."""
+    sizes, order = _sizes(parent), parent.order or ()
     builder = _Builder(2)
     register = [b for a in order for b in builder.along(a, shape[a] if a == k else sizes[0][a])]
     lane, warp = (
@@ -281,43 +243,43 @@ def _blocked_operand(
     return _Pattern(register, lane, warp, order, tuple(builder.reach))
 
 
-def _wmma(text: str, lists: dict[str, tuple[int, ...]], numbers: dict[str, str]) -> _Pattern | None:
-    version = numbers.get("version", "1")
-    rows, columns = (1, 0) if numbers.get("isTranspose", numbers.get("isTransposed")) == "true" else (0, 1)
+def _wmma(encoding: Encoding, _: tuple[int, ...], threads: int) -> _Pattern | None:
+    if threads != WMMA_LANES:
+        return None
+    rows, columns = (1, 0) if encoding.is_transposed else (0, 1)
     builder = _Builder(2)
-    if version == "1":  # neighbouring rows lie in the two halves of a warp
+    if encoding.version in (None, 1):  # neighbouring rows lie in the two halves of a warp
         lane = [*builder.along(columns, 16), *builder.along(rows, 2)]
         register = builder.along(rows, 8)
     else:
         register = builder.along(rows, 8)
         lane = [*builder.along(columns, 16), *builder.along(rows, 2)]
     order = (rows, columns)
-    if "warpsPerCTA" in lists:
-        if len(lists["warpsPerCTA"]) != 2:
+    if encoding.warps is not None:
+        if len(encoding.warps) != 2:
             return None
-        warp = [b for axis in (1, 0) for b in builder.along(axis, lists["warpsPerCTA"][axis])]
+        warp = [b for axis in (1, 0) for b in builder.along(axis, encoding.warps[axis])]
         return _Pattern(register, lane, warp, order, tuple(builder.reach))
     # From 3.7 on the tiles of a block are a linear layout of their own.
-    levels = {
-        name: [_integers(vector) for vector in _VECTOR.findall(vectors)]
-        for name, vectors in _LINEAR.findall(text)
-    }
-    moves = {name: [tuple(16 * n for n in vector) for vector in vectors] for name, vectors in levels.items()}
-    if any(len(move) != 2 for vectors in moves.values() for move in vectors):
+    repeated, warp = (
+        [tuple(16 * n for n in vector) for vector in vectors or ()]
+        for vectors in (encoding.register, encoding.warp)
+    )
+    if any(len(move) != 2 for move in (*repeated, *warp)):
         return None
-    warp = moves.get("warp", [])
-    register += moves.get("register", [])
     reach = [16, 16]
-    for move in (*warp, *moves.get("register", [])):
+    for move in (*warp, *repeated):
         for axis in (0, 1):
             reach[axis] = max(reach[axis], 2 * move[axis])
-    return _Pattern(register, lane, warp, order, tuple(reach))
+    return _Pattern([*register, *repeated], lane, warp, order, tuple(reach))
 
 
-def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: int) -> _Pattern | None:
+WMMA_LANES = 32
+"""Lanes of a wave that Triton runs `wmma` with."""
+
+
+def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: int) -> _Pattern:
     """`halves`: 1 where both halves of a warp hold all of k (gfx11), 2 where each holds its own."""
-    if len(warps) != 2 or not width:
-        return None
     k, outer = 1 - operand, operand
     builder = _Builder(2)
     register = builder.along(k, width)
@@ -330,38 +292,43 @@ def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: i
     return _Pattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
-def _linear(text: str, shape: tuple[int, ...]) -> _Pattern | None:
-    levels = {
-        name: [_integers(vector) for vector in _VECTOR.findall(vectors)]
-        for name, vectors in _LINEAR.findall(text)
-    }
-    if levels.keys() != {"register", "lane", "warp"}:
+def _linear(encoding: Encoding, shape: tuple[int, ...], _: int) -> _Pattern | None:
+    levels = (encoding.register, encoding.lane, encoding.warp)
+    register, lane, warp = (None if vectors is None else list(vectors) for vectors in levels)
+    if register is None or lane is None or warp is None:
         return None
-    if any(len(vector) != len(shape) for vectors in levels.values() for vector in vectors):
+    if any(len(vector) != len(shape) for vector in (*register, *lane, *warp)):
         return None
-    first = [next((a for a, move in enumerate(v) if move), 0) for v in levels["register"]]
+    first = [next((a for a, move in enumerate(vector) if move), 0) for vector in register]
     order = tuple(dict.fromkeys([*first, *reversed(range(len(shape)))]))
-    return _Pattern(levels["register"], levels["lane"], levels["warp"], order, shape)
+    return _Pattern(register, lane, warp, order, shape)
 
 
-def _slice(parent: str, dim: int, shape: tuple[int, ...], threads: int) -> _Pattern | None:
-    whole = (*shape[:dim], 1, *shape[dim:])
-    found = _pattern(parent, whole, threads)
-    if found is None or dim > len(shape):
-        return None
+_READERS: dict[LayoutKind, Callable[[Encoding, tuple[int, ...], int], _Pattern | None]] = {
+    LayoutKind.BLOCKED: _blocked,
+    LayoutKind.LINEAR: _linear,
+    LayoutKind.DOT_OPERAND: _operand,
+    LayoutKind.MMA: _mma,
+    LayoutKind.MFMA: _mfma,
+    LayoutKind.WMMA: _wmma,
+}
+"""From a layout, the shape of its tensor and the lanes of a warp to its pattern."""
 
-    def cut(bases: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+
+def _sliced(whole: _Pattern, dim: int) -> _Pattern:
+    """The pattern without one axis."""
+
+    def cut(bases: list[Move]) -> list[Move]:
         return [(*b[:dim], *b[dim + 1 :]) for b in bases]
 
-    order = tuple(axis - (axis > dim) for axis in found.order if axis != dim)
+    order = tuple(axis - (axis > dim) for axis in whole.order if axis != dim)
     # Registers that differ along the lost axis alone hold the same and are one register here.
-    register = [b for b in cut(found.register) if any(b)]
-    return _Pattern(
-        register, cut(found.lane), cut(found.warp), order, (*found.tile[:dim], *found.tile[dim + 1 :])
-    )
+    register = [b for b in cut(whole.register) if any(b)]
+    tile = (*whole.tile[:dim], *whole.tile[dim + 1 :])
+    return _Pattern(register, cut(whole.lane), cut(whole.warp), order, tile)
 
 
-def _fit(pattern: _Pattern, shape: tuple[int, ...], kind: str) -> Layout:
+def _fit(pattern: _Pattern, shape: tuple[int, ...], kind: LayoutKind) -> Layout:
     """A pattern cut where the tensor ends, and repeated in registers where it goes on."""
     strides = [1] * len(shape)
     for axis in range(1, len(shape)):
@@ -388,7 +355,7 @@ def _fit(pattern: _Pattern, shape: tuple[int, ...], kind: str) -> Layout:
     )
 
 
-def _contiguous(register: list[tuple[int, ...]], axis: int, extent: int) -> int:
+def _contiguous(register: list[Move], axis: int, extent: int) -> int:
     found = 1
     for basis in register:
         if sum(basis) == basis[axis] == found < extent:

@@ -6,22 +6,24 @@ getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.values import Values
+from artifact_inspector.model import Language
+from artifact_inspector.model.shared import SharedRole
 
 __all__ = ["MemoryUse"]
 
-_VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|\.trans$|reinterpret|select$|poison")
+_NAMES_IT_ANEW = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
 
 
 class MemoryUse:
     """Who reads which value of a function, and when that is."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, language: Language) -> None:
         self.code = code
+        self._language = language
         self._find_partitions()
 
     @property
@@ -74,7 +76,7 @@ class MemoryUse:
             for user in self.uses.get(value, ()):
                 users.add(user)
                 instruction = self.code.function.instructions[user]
-                if _VIEWS.search(instruction.opcode):
+                if self._language.shared(instruction).role in _NAMES_IT_ANEW:
                     fresh = [v for v in self.values.results[user] if v not in seen]
                     seen.update(fresh)
                     pending += fresh
@@ -100,13 +102,14 @@ class MemoryUse:
         """Value → the instruction at which it begins to be."""
         born = {value: index for index, results in enumerate(self.values.results) for value in results}
         function = self.code.function
+        loops = {owner for handed in self.values.flows for _, _, owner, back in handed if back}
         for at, handed in enumerate(self.values.flows):
             for _, target, owner, back in handed:
                 if target in born:
                     continue
                 if owner < 0:
                     born[target] = function.blocks[-1 - owner].start
-                elif function.instructions[owner].opcode in ("scf.for", "scf.while"):
+                elif owner in loops:
                     born[target] = min(owner + 1, len(function.instructions) - 1)  # the header's argument
                 else:
                     born[target] = at if back else max(at, owner)

@@ -8,7 +8,6 @@ getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.shared.layouts import Layout, extent_along, read_layout
@@ -24,7 +23,8 @@ from artifact_inspector.analysis.shared.swizzling import (
     swizzled_elements,
 )
 from artifact_inspector.model import Instruction, Language, Module, TensorType
-from artifact_inspector.model.text import split_list
+from artifact_inspector.model.encoding import LayoutKind
+from artifact_inspector.model.shared import SharedRole, SharedUse
 
 __all__ = [
     "Release",
@@ -38,15 +38,8 @@ __all__ = [
 
 Release = tuple[int, int]
 
-_RELEASE = re.compile(r"(\d+)\.(\d+)")
-_AXIS = re.compile(r"axis = (\d+)")
-_SCALAR = re.compile(r"-> (?:b?f|i)(\d+)|, (?:b?f|i)(\d+)(?:, i1)?\)?$")
-_TYPES = re.compile(r" : \((.*)\) -> \(")
-_CAPTURED = re.compile(r"(?:b?f|i)(\d+)$")
-_EXTENT = re.compile(r"\d+x")
-_SLICED = re.compile(r"slice<\{dim = (\d+)")
-_FASTEST = re.compile(r"order = \[(\d+)")
-_WARPS = re.compile(r"\bpartition\d+ num_warps\((\d+)\)")
+POINTER = 64
+"""Bits of an address."""
 _TENSORMAP = 128
 """Bytes of a tensor map, which is put together in shared memory."""
 
@@ -77,31 +70,24 @@ class Rules:
         return None if self.release is None else self.release >= release
 
 
-def find_rules(module: Module, triton: str | None) -> Rules:
-    """The rules of a module, from its attributes and the version that its metadata names."""
-    attributes = module.attributes
-    new = any(key.startswith("ttg.") for key in attributes)
-    prefix = "ttg." if new else "triton_gpu."
-    target = attributes.get(f"{prefix}target", "")
-    release: Release | None = None
-    named = None if triton is None else _RELEASE.match(triton)
-    if named is not None:
-        major, minor = named.groups()
-        release = (int(major), int(minor))
-    elif not new:
-        # 3.2 is the first to name the memory space of a buffer.
-        spaces = "#triton_gpu.shared_memory" in module.layouts.values()
-        clusters = f"{prefix}num-ctas" in attributes  # from 2.2 on
-        release = (3, 2) if spaces else (3, 0) if target else (2, 2) if clusters else (2, 1)
-    threads = attributes.get(f"{prefix}threads-per-warp", "32")
-    arch = target.removeprefix("cuda:")
+def find_rules(module: Module, language: Language, triton: str | None) -> Rules:
+    """The rules of a module, from what it says of itself and the version that its metadata names."""
+    launch = language.launch(module)
     return Rules(
-        release,
-        target.startswith("hip"),
-        int(threads) if threads.isdigit() else 32,
-        attributes.get(f"{prefix}num-ctas", "1") != "1",
-        int(arch) if arch.isdigit() else None,
+        _release(triton) or launch.release,
+        launch.target.startswith("hip"),
+        launch.lanes or 32,
+        (launch.ctas or 1) != 1,
+        launch.capability,
     )
+
+
+def _release(triton: str | None) -> Release | None:
+    major, _, rest = (triton or "").partition(".")
+    minor = rest.partition(".")[0]
+    if not (major.isdecimal() and minor.isdecimal() and len(major) < 4 > len(minor)):
+        return None
+    return int(major), int(minor)
 
 
 def scratch_bytes(
@@ -112,24 +98,26 @@ def scratch_bytes(
     Args:
         is_used: something reads its result.
     """
-    name = instruction.opcode.rpartition(".")[2]
-    if rules.has_clusters and name != "tensormap_create":
+    use = language.shared(instruction)
+    if use.role is SharedRole.TENSOR_MAP:
+        return _TENSORMAP
+    if rules.has_clusters:
         return None
-    if name == "reduce":
-        return _reduction(instruction, module, language, rules)
-    if name == "convert_layout":
-        types = language.types(instruction, module)
+    types = language.types(instruction, module)
+    if use.role is SharedRole.CONVERSION:
         return _conversion(types, rules) if len(types) == 2 else None
-    if name == "scan":
-        return _scan(instruction, module, language, rules)
-    if name == "histogram":
-        types = language.types(instruction, module)
+    if use.role is SharedRole.HISTOGRAM:
         return max(types[-1].elements, rules.threads_per_warp) * types[-1].bits // 8 if types else None
-    if name == "gather":
-        return None
-    if name.startswith("atomic_"):
-        return _atomic(instruction, module, language, rules, is_used=is_used)
-    return _TENSORMAP if name == "tensormap_create" else 0
+    if use.role is SharedRole.ATOMIC:
+        return _atomic(use, types, rules, is_used=is_used)
+    if use.role in (SharedRole.REDUCTION, SharedRole.SCAN):
+        inputs = types[: len(instruction.operands.reads)]
+        layout = read_layout(inputs[0], rules.threads_per_warp) if inputs else None
+        if use.axis is None or layout is None or use.axis >= len(layout.shape):
+            return None
+        measure = _reduction if use.role is SharedRole.REDUCTION else _scan
+        return measure(inputs, layout, use.axis, rules)
+    return None if use.role is SharedRole.GATHER else 0
 
 
 def _conversion(types: tuple[TensorType, ...], rules: Rules) -> int | None:
@@ -165,16 +153,7 @@ def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: Rules) -
     return {padded, *(swizzled_elements(source, target, width, *how) * width // 8 for how in ways)}
 
 
-def _reduction(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
-    found = _AXIS.search(instruction.text)
-    types = language.types(instruction, module)
-    inputs = types[: len(instruction.operands.reads)]
-    if found is None or not inputs:
-        return None
-    axis = int(found[1])
-    layout = read_layout(inputs[0], rules.threads_per_warp)
-    if layout is None or axis >= len(layout.shape):
-        return None
+def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Rules) -> int | None:
     bits = [max(8, element_bits(tensor)) for tensor in inputs]
     if rules.since((2, 2)) is False:
         elements = _by_threads(inputs[0], layout, axis, rules)
@@ -196,7 +175,7 @@ def _by_threads(tensor: TensorType, layout: Layout, axis: int, rules: Rules) -> 
     the layout names them, however small the tensor is.
     """
     named = read_layout(tensor._replace(shape=layout.tile), rules.threads_per_warp)
-    is_slice = layout.kind == "slice"
+    is_slice = layout.kind is LayoutKind.SLICE
     if named is None or (is_slice and len(layout.shape) > 1):
         return None
     lanes, warps = (extent_along(bases, named.shape, axis) for bases in (named.lane, named.warp))
@@ -212,11 +191,13 @@ def _by_threads(tensor: TensorType, layout: Layout, axis: int, rules: Rules) -> 
 
 def _is_fastest(tensor: TensorType, layout: Layout, axis: int) -> bool:
     """Whether an axis is the fastest of the layout, or of the one that it is sliced from."""
-    sliced = _SLICED.findall(tensor.layout)
+    if tensor.encoding is None:
+        return False
+    sliced = [made.dim for made in tensor.encoding.chain if made.dim is not None]
     for dim in sliced:
-        axis += axis >= int(dim)
-    found = _FASTEST.search(tensor.layout)  # a matrix layout names none: rows are the last axis
-    return axis == (int(found[1]) if found is not None else len(layout.shape) + len(sliced) - 1)
+        axis += axis >= dim
+    order = tensor.encoding.root.order  # a matrix layout names none: rows are the last axis
+    return axis == (order[0] if order else len(layout.shape) + len(sliced) - 1)
 
 
 def _gathered(layout: Layout, axis: int) -> int:
@@ -272,17 +253,13 @@ def _reduced_in_warp(layout: Layout, axis: int) -> Layout:
     )
 
 
-def _atomic(
-    instruction: Instruction, module: Module, language: Language, rules: Rules, *, is_used: bool
-) -> int | None:
-    types = language.types(instruction, module)
+def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: Rules, *, is_used: bool) -> int | None:
     if not types:  # one element, for all threads to read
-        found = _SCALAR.search(instruction.text)
-        if found is None:
+        if use.scalar_bits is None:
             return None
         if not is_used and rules.since((3, 2)) is not False:
             return 0
-        return max(8, int(found[1] or found[2])) // 8
+        return max(8, use.scalar_bits) // 8
     if not is_used or rules.since((3, 4)) is False:
         return 0
     layout = read_layout(types[-1], rules.threads_per_warp)
@@ -294,16 +271,9 @@ def _atomic(
     return types[-1].elements * max(8, types[-1].bits) // 8 if rules.since((3, 6)) else None
 
 
-def _scan(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
+def _scan(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Rules) -> int | None:
     """Bytes of a scan: the last element of each run that one warp holds; known from 3.6 on."""
-    found = _AXIS.search(instruction.text)
-    types = language.types(instruction, module)
-    inputs = types[: len(instruction.operands.reads)]
-    layout = read_layout(inputs[0], rules.threads_per_warp) if inputs else None
-    if found is None or layout is None or int(found[1]) >= len(layout.shape):
-        return None
-    axis = int(found[1])
-    if layout.kind in ("mma", "mfma", "wmma"):
+    if layout.kind in (LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA):
         return None
     if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0
@@ -319,7 +289,7 @@ def most_bytes(instruction: Instruction, module: Module, language: Language, rul
     Without its layouts, that is a tile of the whole tensor, with padding for one access of a thread.
     """
     types = language.types(instruction, module)
-    if not instruction.opcode.endswith("convert_layout") or len(types) != 2:
+    if language.shared(instruction).role is not SharedRole.CONVERSION or len(types) != 2:
         return None
     bits = max(8, element_bits(types[0]))
     layouts = [read_layout(tensor, rules.threads_per_warp) for tensor in types]
@@ -333,33 +303,4 @@ def most_bytes(instruction: Instruction, module: Module, language: Language, rul
 
 def element_bits(tensor: TensorType) -> int:
     """Bits of an element in a register: an address is one itself."""
-    return 64 if tensor.element.startswith("!tt.ptr") else tensor.bits
-
-
-def captured_bytes(instruction: Instruction) -> int | None:
-    """Bytes of the values that partitions are handed, packed; None where their types are not in the text.
-
-    **Source**: WarpSpecializeOp::getCaptureSizeAlign, getSharedMemorySize in Triton's
-    lib/Dialect/TritonGPU/IR.
-    """
-    found = _TYPES.search(instruction.text)
-    if found is None:
-        return None
-    size = 0
-    for kind in split_list(found[1], "<>[](){}"):
-        scalar = _CAPTURED.match(kind)
-        if scalar is not None:
-            size += -(-int(scalar[1]) // 8)
-        elif "memdesc<" in kind and "tensor_memory" not in kind:
-            size += 8 + 4 * len(_EXTENT.findall(kind.partition("<")[2].partition(",")[0]))
-        elif kind.startswith("!"):
-            size += 8
-        else:
-            return None
-    return size
-
-
-def partition_warps(instruction: Instruction) -> int | None:
-    """Warps of all partitions but the default one; None where the text does not tell."""
-    found = _WARPS.findall(instruction.text)
-    return sum(int(warps) for warps in found) if found else None
+    return POINTER if tensor.is_pointer else tensor.bits

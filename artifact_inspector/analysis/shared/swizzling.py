@@ -16,6 +16,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.analysis.shared.layouts import Bases, Layout, span
+from artifact_inspector.model.encoding import LayoutKind
 
 __all__ = ["Reach", "padded_elements", "reach", "swapped_bits", "swizzled_elements"]
 
@@ -35,15 +36,15 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
     if release < (3, 2):  # the order of a matrix operation's result is that of the other side
         inner, outer = (
             (outer, outer)
-            if source.kind == "mma"
+            if source.kind is LayoutKind.MMA
             else (inner, inner)
-            if target.kind == "mma"
+            if target.kind is LayoutKind.MMA
             else (inner, outer)
         )
     fastest, last = outer[0], len(shape) - 1
     if len(shape) > 1 and math.prod(shape) != shape[fastest]:
         write = source.contiguous[last] if fastest == last == inner[0] else 1
-        odd = source.kind == "mma" or (target.kind == "mma" and release < (3, 2))
+        odd = source.kind is LayoutKind.MMA or (target.kind is LayoutKind.MMA and release < (3, 2))
         read = target.contiguous[_order(target, release)[0]] if fastest == last or odd else 1
         most = max(1, _VECTOR // bits) if release >= (3, 3) else max(write, read)
         shape[fastest] += min(most, max(write, read))
@@ -52,7 +53,7 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
 
 def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     """The tile; from 3.3 on that of a matrix operation's result ends with its farthest lane or warp."""
-    if layout.kind not in ("mma", "mfma") or release < (3, 3):
+    if layout.kind not in (LayoutKind.MMA, LayoutKind.MFMA) or release < (3, 3):
         return layout.tile
     axis = layout.order[0]
     moves = [layout.moves(basis, axis) for basis in (*layout.lane, *layout.warp)]
@@ -66,7 +67,7 @@ def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     Until 3.2 those of AMD's matrix operations are the wrong way round.
     """
     if release < (3, 3):
-        return layout.order[::-1] if layout.kind == "mfma" else layout.order
+        return layout.order[::-1] if layout.kind is LayoutKind.MFMA else layout.order
     axes = [layout.axis_of(basis) for basis in (*layout.register, *layout.lane, *layout.warp) if basis]
     return tuple(dict.fromkeys([*axes, *layout.order]))
 

@@ -1,0 +1,117 @@
+"""Layout attributes of Triton's dialects, parsed once for each text.
+
+Source: the printed forms in TritonGPUAttrDefs.td and TritonNvidiaGPUAttrDefs.td of Triton 2.1 to 3.9.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.model.encoding import Encoding, Extents, LayoutKind, Vectors
+
+__all__ = ["parse_encoding"]
+
+_KIND = re.compile(r"#[a-z_]+\.(\w+)<")
+_PARENT = re.compile(r"parent = (?=#[^{]*\{)")
+_LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
+_NUMBER = re.compile(r"(\w+) = (\d+|true|false)")
+_LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
+_VECTOR = re.compile(r"\[([\d, ]*)\]")
+_PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
+_STEP = re.compile(r"(\d+):\+(\d+)")
+_TOO_LONG = re.compile(r"\d{10}")
+"""No extent has so many digits: the text is damaged."""
+_DEEPEST = 16
+"""Layouts made of layouts; a tensor has no more axes to slice away."""
+
+_KINDS = {
+    "blocked": LayoutKind.BLOCKED,
+    "linear": LayoutKind.LINEAR,
+    "slice": LayoutKind.SLICE,
+    "dot_op": LayoutKind.DOT_OPERAND,
+    "mma": LayoutKind.MMA,
+    "nvidia_mma": LayoutKind.MMA,
+    "amd_mfma": LayoutKind.MFMA,
+    "amd_wmma": LayoutKind.WMMA,
+    "tensor_memory_encoding": LayoutKind.TENSOR_MEMORY,
+    "shared": LayoutKind.SHARED,
+    "swizzled_shared": LayoutKind.SHARED,
+    "nvmma_shared": LayoutKind.SHARED,
+    "padded_shared": LayoutKind.PADDED_SHARED,
+    "amd_rotating_shared": LayoutKind.SHARED,
+}
+_SPELLED = frozenset({LayoutKind.OTHER, LayoutKind.TENSOR_MEMORY})
+"""Kinds that people read as Triton spells them."""
+
+
+@lru_cache(maxsize=1024)
+def parse_encoding(text: str) -> Encoding | None:
+    """The layout attribute of a text whose aliases are resolved; None for no text or a damaged one.
+
+    Example:
+        >>> found = parse_encoding("#ttg.slice<{dim = 1, parent = #ttg.linear<{register = [[0, 1]]}>}>")
+        >>> found.dim, found.parent.register
+        (1, ((0, 1),))
+    """
+    if _TOO_LONG.search(text) is not None:
+        return None
+    parts: list[tuple[str, str]] = []  # (name, own text), from the outside in
+    while True:
+        found = _KIND.match(text)
+        if found is None or len(parts) == _DEEPEST:
+            break
+        inside = _PARENT.search(text) if found[1] in ("slice", "dot_op") else None
+        if inside is None:
+            parts.append((found[1], text))
+            break
+        stop = text.rfind("}>", 0, text.rfind("}>")) + 2
+        parts.append((found[1], text[: inside.start()] + text[stop:]))
+        text = text[inside.end() : stop]
+    encoding: Encoding | None = None
+    for name, own in reversed(parts):
+        encoding = _encoding(name, own, encoding)
+    return encoding
+
+
+def _encoding(name: str, text: str, parent: Encoding | None) -> Encoding:
+    kind = _KINDS.get(name, LayoutKind.OTHER)
+    lists = {key: _integers(values) for key, values in _LIST.findall(text)}
+    numbers = dict(_NUMBER.findall(text))
+    bases: dict[str, Vectors] = {
+        level: tuple(_integers(vector) for vector in _VECTOR.findall(vectors))
+        for level, vectors in _LINEAR.findall(text)
+    }
+
+    def number(*keys: str) -> int | None:
+        return next((int(numbers[key]) for key in keys if numbers.get(key, "").isdigit()), None)
+
+    padded = _PADDED.search(text)
+    return Encoding(
+        name,
+        kind,
+        name.replace("_", " ") if kind in _SPELLED else kind.value,
+        size_per_thread=lists.get("sizePerThread"),
+        threads_per_warp=lists.get("threadsPerWarp"),
+        warps=lists.get("warpsPerCTA"),
+        order=lists.get("order"),
+        instruction=lists.get("instrShape"),
+        tiles_per_warp=lists.get("tilesPerWarp"),
+        register=bases.get("register"),
+        lane=bases.get("lane"),
+        warp=bases.get("warp"),
+        version=number("versionMajor", "version"),
+        is_transposed=numbers.get("isTranspose", numbers.get("isTransposed")) == "true",
+        operand=number("opIdx"),
+        width=number("kWidth"),
+        dim=number("dim"),
+        parent=parent,
+        swizzle=number("swizzlingByteWidth"),
+        has_leading_offset=numbers.get("hasLeadingOffset") == "true",
+        is_fp4_padded=numbers.get("fp4Padded") == "true",
+        padding=() if padded is None else tuple((int(a), int(b)) for a, b in _STEP.findall(padded[1])),
+    )
+
+
+def _integers(text: str) -> Extents:
+    return tuple(int(part) for part in text.split(",") if part.strip())
