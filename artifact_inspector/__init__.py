@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     )
     from artifact_inspector.compiling.reference import Workload
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
-    from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache, read_module
+    from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
     from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, WaitFacts
+    from artifact_inspector.facts.modules import read_module
     from artifact_inspector.files.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
     from artifact_inspector.hardware.targets import Target, parse_target
     from artifact_inspector.model import EventKind, Instruction, Module, Stage
@@ -53,7 +54,8 @@ _PLACES = {
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts.kernel": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
-    "facts.inspection": ("inspect_artifact", "inspect_cache", "read_module"),
+    "facts.inspection": ("inspect_artifact", "inspect_cache"),
+    "facts.modules": ("read_module",),
     "model": ("EventKind", "Instruction", "Module", "Stage"),
     "hardware.targets": ("Target", "parse_target"),
 }

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console, ConsoleOptions, RenderResult
 
 from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.facts.inspection import read_module
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.model import EventKind, Stage

@@ -11,7 +11,8 @@ from artifact_inspector.compiling import CompileResult
 from artifact_inspector.compiling.captured import CapturedKernel
 from artifact_inspector.compiling.compiled import files_of
 from artifact_inspector.errors import CacheError, CompileError, UsageError
-from artifact_inspector.facts.inspection import Disassemble, inspect_artifact
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import choose, parse_targets
 from artifact_inspector.files.cache import hold_files, open_cache, open_file
 

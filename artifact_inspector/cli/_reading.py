@@ -12,8 +12,8 @@ from artifact_inspector.cli._exit import UNREADABLE
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.inspection import Disassemble
     from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Cache
 
 __all__ = ["disassembler", "inspect_kernels", "open_or_advise", "refuse_unreadable"]

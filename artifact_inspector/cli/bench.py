@@ -19,7 +19,7 @@ from artifact_inspector.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from artifact_inspector.facts.inspection import Disassemble
+    from artifact_inspector.facts.modules import Disassemble
 
 
 def _complete_kernel(incomplete: str) -> list[str]:

@@ -15,8 +15,8 @@ from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.inspection import Disassemble
     from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.modules import Disassemble
 
 __all__ = ["report"]
 
@@ -97,7 +97,7 @@ def report(
 
 
 def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:
-    from artifact_inspector.facts.inspection import read_module, read_source
+    from artifact_inspector.facts.modules import read_module, read_source
     from artifact_inspector.facts.selection import pick_stage
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.json import as_text, listing_document

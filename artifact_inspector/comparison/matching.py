@@ -18,7 +18,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.facts.inspection import read_module
+from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact, Problem, read_stage
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage

@@ -23,6 +23,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occu
 from artifact_inspector.analysis.resources.taken import Contradiction, Resources
 from artifact_inspector.analysis.shared.bill import Bill
 from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.facts.records import Record
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
@@ -54,7 +55,7 @@ class WaitFacts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RegionWork:
+class RegionWork(Record):
     """What the instructions of one region do, beside the order that they stand in."""
 
     in_flight: InFlight
@@ -73,7 +74,7 @@ class RegionWork:
 
 
 @dataclass(frozen=True, slots=True)
-class StageFacts:
+class StageFacts(Record):
     """What one file says."""
 
     stage: Stage
@@ -98,8 +99,10 @@ class StageFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelFacts:
+class KernelFacts(Record):
     """What a kernel's files say, stage by stage and together."""
+
+    CHANGING = frozenset({"problems"})
 
     artifact: Artifact
     stages: dict[Stage, StageFacts]
@@ -129,6 +132,7 @@ class KernelFacts:
     contradictions: tuple[Contradiction, ...]
     """Facts that two of its files tell differently."""
     problems: tuple[Problem, ...]
+    """What went wrong while the facts that were asked for so far were found."""
     remarks: tuple[CompilerRemark, ...] | None = None
     """What the compilers said; None where nobody kept it."""
 

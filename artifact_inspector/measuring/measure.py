@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, CompileError, DeviceError, InspectorError, UsageError
-from artifact_inspector.facts.inspection import Disassemble, inspect_artifact
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import _device

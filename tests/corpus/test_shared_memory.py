@@ -8,7 +8,7 @@ from saved import Saved, saved_kernels
 from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
-from artifact_inspector.facts.inspection import read_module
+from artifact_inspector.facts.modules import read_module
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.facts.inspection import MOST_PROBLEMS, inspect_cache
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.facts.modules import MOST_PROBLEMS
 from artifact_inspector.files.cache import open_cache
 
 BROKEN = {

@@ -1,0 +1,382 @@
+"""What is found of one stage: a pass for each fact, and the table of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from artifact_inspector.analysis.access.accesses import (
+    Accesses,
+    StageAccesses,
+    count_accesses,
+    find_accesses,
+)
+from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.program import Program, find_program
+from artifact_inspector.analysis.matrix.generation import count_packed_dots
+from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
+from artifact_inspector.analysis.order.placement import Memory
+from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.regions import Region, find_regions
+from artifact_inspector.analysis.order.verdict import RegionFacts, judge
+from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
+from artifact_inspector.analysis.overlap.issue import Issue, find_issue
+from artifact_inspector.analysis.overlap.partitions import Slot, find_slots
+from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
+from artifact_inspector.facts.kernel import COUNTED, WaitFacts
+from artifact_inspector.facts.modules import Disassemble, read_module
+from artifact_inspector.facts.table import Pass, at, earlier
+from artifact_inspector.files.cache import Artifact, Problem
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import EventKind, Function, Module, Stage
+
+__all__ = ["STAGE_PASSES", "Census", "Measure", "Ordered", "OrderedFunction"]
+
+_PLAIN = re.compile(r"[^\w$]")
+_TENSOR = (Stage.TTIR, Stage.TTGIR)
+
+References = Mapping[str, tuple[ReferenceRegion, ...]]
+"""The regions of the program, by function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a stage is measured by: the regions of the program, from the first stage that tells them."""
+
+    references: References
+    exact: bool
+    """True for the stage that they were read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedFunction:
+    """One function of a stage, with its regions where the stage has them."""
+
+    code: Code
+    name: str
+    """As the first stage has it, else its own."""
+    prefix: str
+    """Of the names of its regions; empty for a function that is alone."""
+    regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A stage whose regions are found and judged."""
+
+    functions: tuple[OrderedFunction, ...]
+    facts: tuple[RegionFacts, ...]
+    memories: Mapping[str, Memory]
+    """What this stage and those before say of each region, for the one after."""
+    left_over: frozenset[str]
+    """Loops of the program that the stage has no loop for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """How much of what a stage holds."""
+
+    instructions: int
+    unknown: Mapping[str, int]
+    counts: Mapping[str, int]
+
+
+# -- the stage as a whole --------------------------------------------------------------
+
+
+def _module(
+    artifact: Artifact, stage: Stage, disassemble: Disassemble | None, problems: list[Problem]
+) -> Module | None:
+    return read_module(artifact, stage, problems, disassemble)
+
+
+def _codes(module: Module) -> tuple[Code, ...]:
+    language = format_of(module.stage)
+    return tuple(
+        Code(function, find_control_flow(function), language, is_whole=module.is_whole)
+        for function in module.functions
+    )
+
+
+def _measure(module: Module, codes: Sequence[Code], before: Sequence[Measure]) -> Measure:
+    known: References = next((one.references for one in before if one.references), {})
+    access = format_of(module.stage).access
+    # A file that is cut off may lack the very loop that the kernel is about.
+    if known or access is None or not module.is_whole:
+        return Measure(known, exact=False)
+    found = {
+        code.function.name: find_reference(
+            code.function, code.flow, access, pipelined=module.stage is not Stage.TTIR, rounds=code.rounds
+        )
+        for code in codes
+    }
+    return Measure(found, exact=True)
+
+
+def _program(artifact: Artifact, module: Module, measure: Measure) -> Program | None:
+    return find_program(module, format_of(module.stage), artifact.name) if measure.exact else None
+
+
+def _order(module: Module, codes: Sequence[Code], measure: Measure, before: Sequence[Ordered]) -> Ordered:
+    references = measure.references
+    alone = len(references or module.functions) == 1
+    earlier_on: Mapping[str, Memory] = before[-1].memories if before else {}
+    memories = dict(earlier_on)
+    functions, judged, left_over = [], [], set()
+    for code in codes:
+        original = _original(code.function, module, references)
+        # Machine code may hold functions that the program does not have (traps, divisions).
+        known = original or not references
+        prefix = "" if alone and known else f"{original or code.function.name}/"
+        regions = find_regions(code, references.get(original, ()), exact=measure.exact)
+        for region in regions:
+            name = prefix + region.id
+            said = earlier_on.get(name)
+            if said is None and region.reference is not None:
+                said = earlier_on.get(prefix + region.reference.id)  # of a loop whose parts are apart now
+            facts, memories[name] = judge(code, region, said, exact=measure.exact)
+            judged.append(_prefixed(facts, prefix))
+            if region.remains is not None:
+                left_over.add(name)
+        functions.append(OrderedFunction(code, original or code.function.name, prefix, regions))
+    return Ordered(tuple(functions), tuple(judged), memories, frozenset(left_over))
+
+
+def _original(function: Function, module: Module, references: References) -> str:
+    """The name of a function in the first stage, empty when it was not there.
+
+    LLVM's NVPTX back end writes `_$_` for characters that PTX does not allow in a name.
+    """
+    if function.name in references:
+        return function.name
+    spelled = {_PLAIN.sub("_$_", name): name for name in references}
+    if function.name in spelled:
+        return spelled[function.name]
+    if len(references) == 1 and len(module.functions) == 1:
+        return next(iter(references))
+    return ""
+
+
+def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
+    if not prefix:
+        return facts
+    parent = None if facts.parent is None else prefix + facts.parent
+    return replace(facts, id=prefix + facts.id, parent=parent)
+
+
+def _census(codes: Sequence[Code]) -> Census:
+    counts: Counter[EventKind] = Counter()
+    unknown: Counter[str] = Counter()
+    for code in codes:
+        counts.update({kind: len(found) for kind, found in code.of_kind.items()})
+        instructions = code.function.instructions
+        unknown.update(instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ()))
+    return Census(
+        counts.total(),
+        dict(unknown.most_common()),
+        {kind.count_name: counts[kind] for kind in COUNTED},
+    )
+
+
+def _waits(module: Module, ordered: Ordered) -> tuple[WaitFacts, ...]:
+    language, waits = format_of(module.stage), []
+    for function in ordered.functions:
+        code = function.code
+        home = {block: function.prefix + region.id for region in function.regions for block in region.blocks}
+        for index in code.of_kind.get(EventKind.WAIT, ()):
+            instruction = code.function.instructions[index]
+            wait = language.wait(instruction, module)
+            if wait is not None:
+                region = home[code.flow.block_of[index]]
+                waits.append(WaitFacts(instruction.line, wait.op, wait.depth, wait.queue, region))
+    return tuple(waits)
+
+
+# -- its functions ---------------------------------------------------------------------
+
+
+def _accessed(module: Module, ordered: Ordered) -> dict[str, StageAccesses]:
+    language = format_of(module.stage)
+    return {
+        function.name: StageAccesses(
+            function.code, module, language, find_accesses(function.code, module, language)
+        )
+        for function in ordered.functions
+    }
+
+
+def _accesses(accessed: Mapping[str, StageAccesses]) -> Accesses:
+    return count_accesses(access for read in accessed.values() for access in read.accesses)
+
+
+def _buffers(module: Module, ordered: Ordered, measure: Measure) -> dict[str, LoopBuffers]:
+    language = format_of(module.stage)
+    return {
+        function.prefix + region: buffers
+        for function in ordered.functions
+        for region, buffers in find_loop_buffers(
+            function.code, function.regions, module, language, exact=measure.exact
+        ).items()
+    }
+
+
+def _threads(artifact: Artifact, stage: Stage, tensor: Sequence[Code] | None) -> int | None:
+    """Threads that share what moves for a whole block; in tensor-level IR, for a cluster of them.
+
+    None for a warp-specialised kernel: its partitions load for each other.
+    """
+    warps, target = artifact.num_warps, artifact.target
+    if warps is None or target is None:
+        return None
+    if stage is not Stage.TTIR and any(code.function.partitions for code in tensor or ()):
+        return None
+    blocks = artifact.metadata.get("num_ctas")
+    together = blocks if stage.order <= Stage.TTGIR.order and isinstance(blocks, int) else 1
+    return warps * target.warp_size * max(1, together)
+
+
+# -- its regions -----------------------------------------------------------------------
+
+
+def _in_flight(module: Module, ordered: Ordered, threads: int | None) -> dict[str, InFlight]:
+    language = format_of(module.stage)
+    return {
+        function.prefix + region: found
+        for function in ordered.functions
+        for region, found in find_in_flight(
+            function.code, function.regions, module, language, threads
+        ).items()
+    }
+
+
+Matrix = Mapping[str, tuple[MatrixWork, ...]]
+
+
+def _matrix(
+    artifact: Artifact, module: Module, ordered: Ordered, before: Sequence[Mapping[str, int | None]]
+) -> Matrix:
+    language, warps = format_of(module.stage), artifact.num_warps
+    issuers = {name: count for told in before for name, count in told.items()}
+    return {
+        (name := function.prefix + region.id): find_matrix_work(
+            function.code, region, module, language, issuers.get(name, issuers.get(function.prefix, warps))
+        )
+        for function in ordered.functions
+        for region in function.regions
+    }
+
+
+def _issuers(artifact: Artifact, module: Module, ordered: Ordered, matrix: Matrix) -> dict[str, int | None]:
+    """Warps that run the dots of each region; by prefix, those of a function, for regions yet to come."""
+    warps, found = artifact.num_warps, {}
+    for function in ordered.functions:
+        code = function.code
+        names = [function.prefix + region.id for region in function.regions]
+        for name in names:
+            found[name] = warps_of(code, matrix[name], module, warps)
+        if module.stage is Stage.TTGIR:
+            all_dots = [work for name in names for work in matrix[name]]
+            found[function.prefix] = warps_of(code, all_dots, module, warps)
+    return found
+
+
+def _by_region(ordered: Ordered, find: Callable[[Code, Region], Any]) -> dict[str, Any]:
+    return {
+        function.prefix + region.id: find(function.code, region)
+        for function in ordered.functions
+        for region in function.regions
+    }
+
+
+def _packed_dots(ordered: Ordered) -> dict[str, int]:
+    return _by_region(ordered, count_packed_dots)
+
+
+def _region_accesses(ordered: Ordered, accessed: Mapping[str, StageAccesses]) -> dict[str, Accesses]:
+    return {
+        function.prefix + region.id: count_accesses(
+            access for access in accessed[function.name].accesses if access.block in region.blocks
+        )
+        for function in ordered.functions
+        for region in function.regions
+    }
+
+
+def _checks(
+    module: Module, ordered: Ordered, accessed: Mapping[str, StageAccesses]
+) -> dict[str, dict[Check, int]]:
+    language, found = format_of(module.stage), {}
+    for function in ordered.functions:
+        checks = find_bounds_checks(function.code, accessed[function.name].accesses, language)
+        for region in function.regions:
+            counted = Counter(one.check for one in checks if one.block in region.blocks)
+            found[function.prefix + region.id] = dict(counted)
+    return found
+
+
+def _conversions(artifact: Artifact, module: Module, ordered: Ordered) -> dict[str, tuple[Conversion, ...]]:
+    language = format_of(module.stage)
+    return _by_region(
+        ordered,
+        lambda code, region: find_conversions(code, region, module, language, artifact.triton_version),
+    )
+
+
+def _slots(ordered: Ordered) -> dict[str, tuple[Slot, ...]]:
+    return _by_region(ordered, find_slots)
+
+
+def _issue(ordered: Ordered) -> dict[str, Issue | None]:
+    return _by_region(ordered, find_issue)
+
+
+def _is_last(stage: Stage, artifact: Artifact) -> bool:
+    return not any(later.value in artifact.files for later in Stage if later.order > stage.order)
+
+
+def _tells_bounds(stage: Stage, artifact: Artifact) -> bool:
+    """What staying in bounds costs is told by the first and the last stages; LLIR is on the way."""
+    return stage is not Stage.LLIR or _is_last(stage, artifact)
+
+
+def _is_tensor_level(stage: Stage, _artifact: Artifact) -> bool:
+    return stage in _TENSOR
+
+
+def _is_ttgir(stage: Stage, _artifact: Artifact) -> bool:
+    return stage is Stage.TTGIR
+
+
+def _none() -> None:
+    return None
+
+
+STAGE_PASSES = (
+    Pass("module", ("artifact", "stage", "disassemble", "problems"), _module, _none),
+    Pass("codes", ("module",), _codes, tuple),
+    Pass("measure", ("module", "codes", earlier("measure")), _measure, _none),
+    Pass("signature", ("artifact", "module", "measure"), _program, _none),
+    Pass("order", ("module", "codes", "measure", earlier("order")), _order, _none),
+    Pass("census", ("codes",), _census, _none),
+    Pass("waits", ("module", "order"), _waits, tuple),
+    Pass("accessed", ("module", "order"), _accessed, dict),
+    Pass("accesses", ("accessed",), _accesses, lambda: count_accesses(())),
+    Pass("buffers", ("module", "order", "measure"), _buffers, dict),
+    Pass("threads", ("artifact", "stage", at(Stage.TTGIR, "codes")), _threads, _none),
+    Pass("in_flight", ("module", "order", "threads"), _in_flight, dict),
+    Pass("matrix", ("artifact", "module", "order", earlier("issuers")), _matrix, dict),
+    Pass("issuers", ("artifact", "module", "order", "matrix"), _issuers, dict, applies=_is_tensor_level),
+    Pass("packed_dots", ("order",), _packed_dots, dict, applies=_is_last),
+    Pass("region_accesses", ("order", "accessed"), _region_accesses, dict),
+    Pass("checks", ("module", "order", "accessed"), _checks, dict, applies=_tells_bounds),
+    Pass("conversions", ("artifact", "module", "order"), _conversions, dict, applies=_is_ttgir),
+    Pass("slots", ("order",), _slots, dict),
+    Pass("issue", ("order",), _issue, dict),
+)
+"""The passes over one stage, each after those that it needs."""
