@@ -40,31 +40,31 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 for wait in facts.waits
                 if wait.region == region.id and wait.is_for_loads and wait.depth is not None
             ]
-            rows.append(
-                {
-                    **whole,
-                    "stage": stage.value,
-                    "region": region.id,
-                    "kind": region.kind,
-                    "depth": region.depth,
-                    "principal": region.id == kernel.principal,
-                    "in_program": region.in_program,
-                    "verdict": region.verdict,
-                    "phrase": region.phrase,
-                    "distance_min": low,
-                    "distance_max": high,
-                    "unrolled_by": region.unrolled_by,
-                    "first_line": region.lines[0],
-                    "last_line": region.lines[1],
-                    "rounds": len(region.rounds),
-                    "matrix": region.matrix,
-                    "fused": region.fused,
-                    "waits_for_loads": len(depths),
-                    "least_wait_depth": min(depths, default=None),
-                    "max_loads_in_flight": None if flight is None else flight.max_loads,
-                    "max_bytes_in_flight": None if flight is None else flight.max_bytes_per_thread,
-                    "compute_covered": None if flight is None else flight.compute_covered,
-                    "signature": region.signature,
-                }
-            )
+            row = {
+                **whole,
+                "stage": stage.value,
+                "region": region.id,
+                "kind": region.kind,
+                "depth": region.depth,
+                "principal": region.id == kernel.principal,
+                "in_program": region.in_program,
+                "verdict": region.verdict,
+                "phrase": region.phrase,
+                "distance_min": low,
+                "distance_max": high,
+                "unrolled_by": region.unrolled_by,
+                "first_line": region.lines[0],
+                "last_line": region.lines[1],
+                "rounds": len(region.rounds),
+                "matrix": region.matrix,
+                "fused": region.fused,
+                "waits_for_loads": len(depths),
+                "least_wait_depth": min(depths, default=None),
+                "max_loads_in_flight": None if flight is None else flight.max_loads,
+                "max_bytes_in_flight": None if flight is None else flight.max_bytes_per_thread,
+                "compute_covered": None if flight is None else flight.compute_covered,
+                "signature": region.signature,
+            }
+            # enumerations, versions and architectures are texts, and here nothing but texts
+            rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})
     return rows

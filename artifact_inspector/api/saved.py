@@ -11,6 +11,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.selection import choose, parse_targets
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
+from artifact_inspector.model import TritonVersion
 
 __all__ = ["OWN", "SavedIR"]
 
@@ -114,4 +115,4 @@ def _narrow(cache: Cache, kernel: str | None, target: str | None, triton: str | 
 def _is_of(artifact: Artifact, version: str) -> bool:
     """Whether the metadata names this version, or a directory is called after it."""
     said = (artifact.triton_version, *artifact.directory.split("/"))
-    return any(one is not None and (one == version or one.startswith(f"{version}.")) for one in said)
+    return any(one is not None and TritonVersion(one).is_of(version) for one in said)

@@ -61,7 +61,7 @@ def narrow_side(
     for word in selectors:
         if _VERSION.fullmatch(word):
             versions = {x.triton_version for x in chosen}
-            left = tuple(x for x in chosen if _is_version(x.triton_version, word))
+            left = tuple(x for x in chosen if x.triton_version is not None and x.triton_version.fits(word))
             there = ", ".join(sorted(str(v) for v in versions if v is not None)) or "none that is known"
             told = (f"No kernel here is of Triton {word}.", f"There are {there}.")
         else:
@@ -79,11 +79,3 @@ def narrow_side(
             raise UsageError(*told)
         chosen = left
     return chosen
-
-
-def _is_version(version: str | None, wanted: str) -> bool:
-    """Whether a version is the one meant: `3.2.0` and `3.2` are one, for older caches tell no more."""
-    if version is None:
-        return False
-    told = version.split("/")
-    return any(one == wanted or wanted.startswith(f"{one}.") or one.startswith(f"{wanted}.") for one in told)

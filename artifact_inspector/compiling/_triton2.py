@@ -118,7 +118,7 @@ def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
         },
         attrs=attributes,
     )
-    compiler.compile(kernel, target=("cuda", int(target.arch.removeprefix("sm_"))), options=dict(options))
+    compiler.compile(kernel, target=("cuda", target.arch.number), options=dict(options))
 
 
 def known_options() -> frozenset[str]:
@@ -138,7 +138,7 @@ def _keywords(source: _Source, target: Target, options: Mapping[str, Any]) -> di
         "signature": _by_index(source, source.arguments.types),
         "constants": {path[0]: v for path, v in constants.items() if path[0] not in source.ones},
         "configs": [compiler.instance_descriptor(**hints)],
-        "cc": int(target.arch.removeprefix("sm_")),
+        "cc": target.arch.number,
         "device_type": "cuda",
         **options,
     }

@@ -6,7 +6,6 @@ as there are multiprocessors, a library picks tuned configurations by the produc
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from artifact_inspector.hardware.targets import Target
@@ -77,7 +76,7 @@ def device_of(target: Target) -> Device:
     warps = 64 if multiprocessor is None else multiprocessor.warps
     return Device(
         name=name,
-        capability=_capability(target),
+        capability=target.arch.version,
         multiprocessors=multiprocessors,
         memory_bytes=memory * GIB,
         l2_bytes=l2 * MIB,
@@ -85,10 +84,3 @@ def device_of(target: Target) -> Device:
         warp_size=target.warp_size,
         threads_per_multiprocessor=warps * target.warp_size,
     )
-
-
-def _capability(target: Target) -> tuple[int, int]:
-    if match := re.fullmatch(r"sm_(\d+)(\d)", target.arch):
-        return int(match[1]), int(match[2])
-    match = re.fullmatch(r"gfx(\d+)(\d)([0-9a-f])", target.arch)
-    return (0, 0) if match is None else (int(match[1]), int(match[2]))

@@ -190,7 +190,7 @@ def gpu_target(target: Target) -> Any:
     """Triton's value for ours."""
     from triton.backends.compiler import GPUTarget
 
-    arch = int(target.arch.removeprefix("sm_")) if target.backend == "cuda" else target.arch
+    arch = target.arch.number if target.backend == "cuda" else target.arch
     return GPUTarget(target.backend, arch, target.warp_size)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from artifact_inspector.compiling.process import Interpreter, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.model import Release, TritonVersion
 
 __all__ = ["cache_directory", "find_interpreter", "parse_triton"]
 
@@ -54,6 +55,7 @@ _LATEST = {
     (3, 7): "3.7.1",
 }
 """The last release of each version that has several, or is old."""
+_NUMBERS = re.compile(r"\d+\.\d+(\.\d+)?")
 _LINKER = """#!{python}
 # AMD's kernels of Triton before 3.5 are linked by a program; newer Tritons hold the same linker.
 import sys
@@ -91,15 +93,15 @@ def parse_triton(text: str) -> tuple[str, Path | None]:
         UsageError: it is no version, or one too old.
     """
     version, equals, python = text.partition("=")
-    match = re.fullmatch(r"v?(\d+)\.(\d+)(\.\d+)?", version.strip())
-    if match is None or (equals and not python.strip()):
+    written = TritonVersion(version.strip().removeprefix("v"))
+    minor = written.release
+    if minor is None or not _NUMBERS.fullmatch(written) or (equals and not python.strip()):
         raise UsageError(f"{text!r} is no version of Triton.", "Write e.g. 3.2.0, or 3.2.0=/path/to/python.")
-    minor = (int(match[1]), int(match[2]))
     if minor < _OLDEST:
         raise UsageError(
             f"Triton {version} is older than what can be compiled with here.", "The oldest is 2.1."
         )
-    whole = version.strip().lstrip("v") if match[3] else _LATEST.get(minor, f"{minor[0]}.{minor[1]}.0")
+    whole = written if written.count(".") == 2 else _LATEST.get(minor, f"{minor[0]}.{minor[1]}.0")
     return whole, Path(python.strip()).expanduser() if equals else None
 
 
@@ -293,9 +295,10 @@ def _minor_of(python: Path) -> int | None:
     return int(answer.stdout) if answer.returncode == 0 else None
 
 
-def _minor(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
+def _minor(version: str) -> Release:
+    release = TritonVersion(version).release
+    assert release is not None, version  # `parse_triton` made it
+    return release
 
 
 @contextmanager

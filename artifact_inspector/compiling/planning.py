@@ -25,8 +25,9 @@ from artifact_inspector.compiling.signature import Arguments, Item, bind
 from artifact_inspector.compiling.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.model import TritonVersion
 
-if version("triton").startswith("2."):
+if TritonVersion(version("triton")).since((3, 0)) is False:
     stand_in_for_torch()  # which it asks for a device
     from artifact_inspector.compiling import _triton2 as _triton
 else:

@@ -38,7 +38,7 @@ def device_properties(target: Target) -> SimpleNamespace:
         clock_rate=1_500_000,
         memory_clock_rate=1_500_000,
         memory_bus_width=5120,
-        gcnArchName=f"{target.arch}:sramecc+:xnack-" if target.arch.startswith("gfx9") else target.arch,
+        gcnArchName=f"{target.arch}:sramecc+:xnack-" if target.arch.is_cdna else target.arch,
         uuid="GPU-00000000-0000-0000-0000-000000000000",
         pci_bus_id=0,
         pci_device_id=0,

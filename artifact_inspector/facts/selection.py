@@ -53,7 +53,7 @@ def choose(
     """
     left = cache.entries
     if targets:
-        wanted = {target.arch for target in targets}
+        wanted = {str(target.arch) for target in targets}
         left = tuple(x for x in left if x.target is not None and x.target.arch in wanted)
         if not left and cache.entries:
             here = Counter("unknown" if x.target is None else x.target.arch for x in cache.entries)

@@ -201,7 +201,7 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
     externs = said.get(_EXTERNS)
     barriers = said.get(_NUM_BARRIERS)
     target = _target("cubin", data)
-    capability = 0 if target is None else int(target.arch.removeprefix("sm_"))
+    capability = 0 if target is None else target.arch.number
     static = sections.get(f".nv.shared.{kernel}")
     system = _SYSTEM_SHARED if capability >= 90 else 0
     return Cubin(

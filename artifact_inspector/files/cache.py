@@ -26,6 +26,7 @@ from artifact_inspector.hardware.targets import (
     parse_metadata_target,
     parse_stage_target,
 )
+from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.text import SourceText
 
 __all__ = [
@@ -104,7 +105,7 @@ class Artifact:
     hash: str
     """The metadata's hash; where it has none, the directory's own name, in memory the files' SHA-256."""
     target: Target | None
-    triton_version: str | None
+    triton_version: TritonVersion | None
     """As written (3.3 and later), else told from the keys: `2.0` … `2.3`, `3.0/3.1`, `3.2`."""
     num_warps: int | None
     num_stages: int | None
@@ -453,7 +454,7 @@ def _artifact(
     # An IR file handed to the compiler gives the stem `@kernel`.
     name = symbol if isinstance(symbol, str) and symbol else stem.removeprefix("@")
     short = name
-    if version is not None and version.startswith("2.") and name.startswith(stem):
+    if version is not None and version.since((3, 0)) is False and name.startswith(stem):
         short = stem if re.fullmatch(r"_[0-9cde]*", name[len(stem) :]) else name
     digest = known.get("hash")
     if not isinstance(digest, str) or not digest:
@@ -511,21 +512,21 @@ def _whole(metadata: Mapping[str, object], key: str, least: int, complain: Compl
     return None
 
 
-def _triton_version(metadata: Mapping[str, object]) -> str | None:
+def _triton_version(metadata: Mapping[str, object]) -> TritonVersion | None:
     """The version as written, else by the keys that each release added or dropped."""
     version = metadata.get("triton_version")
     if isinstance(version, str) and version:
-        return _printable(version)
+        return TritonVersion(_printable(version))
     keys = metadata.keys()
     if "hash" in keys:
-        return "3.2" if "sanitize_overflow" in keys else "3.0/3.1"
+        return TritonVersion("3.2" if "sanitize_overflow" in keys else "3.0/3.1")
     if isinstance(metadata.get("target"), list):
-        return "2.3"
+        return TritonVersion("2.3")
     if "clusterDims" in keys:
-        return "2.2"
+        return TritonVersion("2.2")
     if {"arch", "device_type"} <= keys:
-        return "2.1"
-    return "2.0" if "ctime" in keys else None
+        return TritonVersion("2.1")
+    return TritonVersion("2.0") if "ctime" in keys else None
 
 
 def _stage_target(files: Mapping[str, File], complain: Complain) -> Target | None:

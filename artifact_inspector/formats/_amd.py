@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from artifact_inspector.formats._scan import Traits, integer
-from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
+from artifact_inspector.model import Arch, MatrixOp, Queue, Trait, Transfer, Wait
 
 __all__ = [
     "TRAITS",
@@ -29,7 +29,6 @@ TRAITS = Traits(
     }
 )
 
-_GENERATION = re.compile(r"gfx(\d+)(?=[0-9a-f]{2}$|-)")
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
 _WIDTH = re.compile(r"_(?:dword(?:x(\d))?|[us]?(byte|short)|(pk_\w+_)?(?:[biu]|b?f)(\d+))(?=_|$)")
@@ -83,8 +82,8 @@ def loads_in_flight(immediate: int, target: str) -> int | None:
 
 def generation(target: str) -> int:
     """The 9 of `gfx942`, the 11 of `gfx1100`; an unknown target is read as gfx9."""
-    found = _GENERATION.search(target)
-    return 9 if found is None else int(found[1])
+    arch = Arch.parse(target)
+    return 9 if arch is None else arch.generation
 
 
 @lru_cache(maxsize=1 << 12)

@@ -11,7 +11,17 @@ from typing import TypeVar
 
 from artifact_inspector.formats import _amd, _nvidia
 from artifact_inspector.formats._scan import TRANSFERS, Traits
-from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Trait, Transfer, Wait
+from artifact_inspector.model import (
+    Arch,
+    EventKind,
+    Instruction,
+    MatrixOp,
+    Module,
+    Queue,
+    Trait,
+    Transfer,
+    Wait,
+)
 
 __all__ = ["TRAITS", "commit", "matrix", "split", "transfer", "vector_loads_in_flight", "wait"]
 
@@ -284,7 +294,8 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
         return (f"cachepolicy={policy}",) if policy else ()
     if _amd.generation(target) >= 12:
         return _temporal_words(name, policy & 7, _SCOPES[policy >> 3 & 3])
-    is_cdna3 = target.startswith(("gfx94", "gfx95"))
+    arch = Arch.parse(target)
+    is_cdna3 = arch is not None and arch.version in ((9, 4), (9, 5))
     words = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
     return tuple(word for bit, word in enumerate(words) if word and policy >> bit & 1)
 

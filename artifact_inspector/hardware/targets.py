@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.model import Arch, Backend
 
 __all__ = [
     "KNOWN_TARGETS",
@@ -77,10 +78,8 @@ class Limits:
 class Target:
     """What a kernel was compiled for."""
 
-    backend: str
-    """`cuda` or `hip`."""
-    arch: str
-    """`sm_80`, `gfx942`: without the suffix (`sm_90a`) and features (`:xnack-`) of one compile."""
+    backend: Backend
+    arch: Arch
     warp_size: int
 
     @property
@@ -93,8 +92,24 @@ class Target:
         """What one of its SMs or compute units holds; all None for an unknown architecture."""
         return _LIMITS.get(self.arch, _UNKNOWN)
 
+    @property
+    def has_one_file(self) -> bool:
+        """AMD: whether vector registers and AccVGPRs share a register file.
+
+        Source: LLVM, AMDGPU.td, FeatureGFX90AInsts.
+        """
+        return self.arch.version == (9, 4) or self.arch.version == (9, 5) or self.arch == "gfx90a"
+
+    @property
+    def has_halves(self) -> bool:
+        """AMD: whether two of its compute units make a workgroup processor.
+
+        Source: LLVM, AMDGPUUsage, `.amdhsa_workgroup_processor_mode` (gfx10 to gfx12.0).
+        """
+        return self.backend is Backend.HIP and (10, 0) <= self.arch.version <= (12, 0)
+
     def __str__(self) -> str:
-        return self.arch
+        return str(self.arch)
 
 
 _CUDA = (
@@ -220,8 +235,6 @@ _MARKETING = {
     "gfx1250": ("MI450", "MI455X"),
 }
 
-_CUDA_ARCH = re.compile(r"(?:cuda:)?(?:sm_?)?(\d{2,3})[af]?")
-_HIP_ARCH = re.compile(r"(?:hip:)?(gfx(\d{1,2})\d[0-9a-f])(?::[a-z]+[+-])*")
 _VENDOR = re.compile(r"nvidia|geforce|tesla|amd|instinct|radeon(?! ?vii)|[\s_-]")
 
 
@@ -238,21 +251,19 @@ def parse_target(text: str) -> Target:
         UsageError: it names no GPU; the remedy holds near matches.
 
     Example:
-        >>> parse_target("t4"), parse_target("hip:gfx90a").warp_size
-        (Target(backend='cuda', arch='sm_75', warp_size=32), 64)
+        >>> parse_target("t4").arch, parse_target("hip:gfx90a").warp_size
+        ('sm_75', 64)
     """
     lowered = text.strip().lower()
-    if match := _CUDA_ARCH.fullmatch(lowered):
-        return Target("cuda", f"sm_{match[1]}", 32)
-    if match := _HIP_ARCH.fullmatch(lowered):
-        # GCN and CDNA are gfx9 and older; what came later runs kernels with 32 lanes in Triton.
-        return Target("hip", match[1], 32 if int(match[2]) >= 10 else 64)
+    if (arch := Arch.parse(lowered)) is not None:
+        # What came after GCN and CDNA runs kernels with 32 lanes in Triton.
+        return Target(arch.backend, arch, 64 if arch.is_cdna else 32)
     product = _VENDOR.sub("", lowered)
-    for arch, names in _MARKETING.items():
+    for known, names in _MARKETING.items():
         for name in names:
             series = r"\d0" if re.fullmatch(r"RTX \d0", name) else ""
             if re.fullmatch(re.escape(_VENDOR.sub("", name.lower())) + series + "[a-z]*", product):
-                return parse_target(arch)
+                return parse_target(known)
     raise UsageError(f"{reprlib.repr(text)} names no GPU target that is known here.", _near(lowered))
 
 

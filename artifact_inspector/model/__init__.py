@@ -3,6 +3,7 @@
 From here on nothing knows which language an instruction came from.
 """
 
+from artifact_inspector.model.arch import Arch
 from artifact_inspector.model.control import Control
 from artifact_inspector.model.instruction import Instruction, Operands
 from artifact_inspector.model.kind import EventKind
@@ -18,11 +19,13 @@ from artifact_inspector.model.target import Backend, MultiprocessorKind, Vendor
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
 from artifact_inspector.model.verdict import Basis, PairOrder, Standing, Verdict
+from artifact_inspector.model.version import Release, TritonVersion
 from artifact_inspector.model.word import Word
 
 __all__ = [
     "UNCLOSED",
     "Access",
+    "Arch",
     "Backend",
     "BasicBlock",
     "Basis",
@@ -45,6 +48,7 @@ __all__ = [
     "PipelineKind",
     "Queue",
     "RegionKind",
+    "Release",
     "RemarkKind",
     "Severity",
     "SlotKind",
@@ -54,6 +58,7 @@ __all__ = [
     "Tool",
     "Trait",
     "Transfer",
+    "TritonVersion",
     "Vendor",
     "Verdict",
     "Wait",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from artifact_inspector.model.arch import Arch
+from artifact_inspector.model.target import Vendor
 from artifact_inspector.model.word import Word
 
 __all__ = ["Launch", "SharedRole", "SharedUse"]
@@ -72,8 +74,5 @@ class Launch(NamedTuple):
     @property
     def capability(self) -> int | None:
         """NVIDIA's compute capability: 90 for sm_90; None for AMD, or where it is not named."""
-        arch = self.target.removeprefix("cuda:")
-        return int(arch) if arch.isdecimal() and len(arch) < MOST_DIGITS else None
-
-
-MOST_DIGITS = 6
+        arch = Arch.parse(self.target)
+        return arch.number if arch is not None and arch.vendor is Vendor.NVIDIA else None

@@ -13,7 +13,7 @@ from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
 triton = pytest.importorskip("triton")
@@ -57,7 +57,7 @@ def judged(text: str, name: str) -> Bill:
     assert taken is not None
     parsed = FORMAT.parse(SourceText(name, text), Stage.TTGIR)
     codes = [Code(f, find_control_flow(f), FORMAT) for f in parsed.functions]
-    bill = find_bill(codes, parsed, FORMAT, int(taken[1]), triton.__version__)
+    bill = find_bill(codes, parsed, FORMAT, int(taken[1]), TritonVersion(triton.__version__))
     assert bill is not None
     return bill
 

@@ -7,7 +7,7 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
 from artifact_inspector.formats.mlir import FORMAT
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
 LAYOUTS = """
@@ -31,7 +31,7 @@ def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0"
     function = module.functions[0]
     code = Code(function, find_control_flow(function), FORMAT)
     (region,) = find_regions(code, (), exact=False)
-    (found,) = find_conversions(code, region, module, FORMAT, triton)
+    (found,) = find_conversions(code, region, module, FORMAT, triton and TritonVersion(triton))
     return found
 
 

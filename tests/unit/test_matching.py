@@ -21,6 +21,7 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import Artifact, hold_files, open_cache
+from artifact_inspector.model import TritonVersion
 from artifact_inspector.report.corpus import describe_lonely, suggest_axes
 
 PROGRAM = """module {{
@@ -60,7 +61,7 @@ def kernel(
         program = text.format(name=name, constant=constant, load=load, store=store, number=number)
         contents["ttir"] = program.encode()
     (artifact,) = hold_files(name, contents).entries
-    return replace(artifact, triton_version=version)
+    return replace(artifact, triton_version=version and TritonVersion(version))
 
 
 def pairs(found: Matching) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from enum import Enum
 import pytest
 
 from artifact_inspector import model
-from artifact_inspector.model import Severity, Verdict, Word
+from artifact_inspector.model import Arch, Severity, TritonVersion, Verdict, Word
 
 WORDS = [value for value in vars(model).values() if isinstance(value, type) and issubclass(value, Word)]
 MEMBERS = [member for words in WORDS for member in words]
@@ -44,3 +44,50 @@ def test_only_verdicts_about_several_rounds_speak_of_their_order() -> None:
 def test_words_of_different_lists_stay_apart_by_their_type() -> None:
     assert not isinstance(Severity.WARNING, Verdict)
     assert issubclass(Verdict, Enum)
+
+
+@pytest.mark.parametrize(
+    ("written", "arch", "number", "version"),
+    [
+        ("sm_90a", "sm_90", 90, (9, 0)),
+        ("cuda:80", "sm_80", 80, (8, 0)),
+        ("103", "sm_103", 103, (10, 3)),
+        ("hip:gfx90a:sramecc+:xnack-", "gfx90a", 0x90A, (9, 0)),
+        ("GFX942", "gfx942", 0x942, (9, 4)),
+        ("gfx1100", "gfx1100", 0x1100, (11, 0)),
+        ("gfx9-4-generic", "gfx9-4-generic", 0x940, (9, 4)),
+    ],
+)
+def test_an_architecture_is_read_in_every_form_and_tells_its_numbers(
+    written: str, arch: str, number: int, version: tuple[int, int]
+) -> None:
+    found = Arch.parse(written)
+    assert found == arch
+    assert (found.number, found.version, found.generation) == (number, version, version[0])
+    assert (found.vendor, found.backend) == (("NVIDIA", "cuda") if arch.startswith("sm_") else ("AMD", "hip"))
+
+
+@pytest.mark.parametrize("text", ["", "sm_", "gfx", "gfx9-generic-x", "A100", "sm_80; rm", "²0"])
+def test_another_text_is_no_architecture(text: str) -> None:
+    assert Arch.parse(text) is None
+
+
+def test_a_version_is_compared_by_its_numbers_and_printed_as_written() -> None:
+    version = TritonVersion("3.10.0+git1")
+    assert (str(version), version.release, version.since((3, 2))) == ("3.10.0+git1", (3, 10), True)
+    assert TritonVersion("2.1.0").since((3, 0)) is False
+    assert TritonVersion("main").since((3, 0)) is None
+
+
+def test_a_version_that_two_releases_fit_tells_only_what_both_tell() -> None:
+    either = TritonVersion("3.0/3.1")
+    assert either.releases == ((3, 0), (3, 1))
+    assert (either.since((3, 0)), either.since((3, 1)), either.since((3, 2))) == (True, None, False)
+    assert either.fits("3.1.0")
+    assert not either.fits("3.10.0")
+
+
+def test_a_version_of_a_release_is_one_of_it_and_not_the_other_way_round() -> None:
+    assert TritonVersion("3.2.0").is_of("3.2")
+    assert not TritonVersion("3.2").is_of("3.2.0")
+    assert TritonVersion("3.2").fits("3.2.0")

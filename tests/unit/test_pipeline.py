@@ -17,7 +17,7 @@ from artifact_inspector.analysis.overlap.loop_form import LoopForm
 from artifact_inspector.analysis.overlap.pipeline import Evidence, Pipeline, explain_pipeline
 from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Queue, Stage
+from artifact_inspector.model import Queue, Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
 HEAD = """module {
@@ -109,7 +109,11 @@ def explained(
     loop: Loop, *, num_stages: int | None = 3, target: str = "sm_80", version: str | None = "3.6.0"
 ) -> Pipeline:
     found = explain_pipeline(
-        num_stages=num_stages, target=parse_target(target), version=version, facts=loop[0], buffers=loop[1]
+        num_stages=num_stages,
+        target=parse_target(target),
+        version=version and TritonVersion(version),
+        facts=loop[0],
+        buffers=loop[1],
     )
     assert found is not None
     return found

@@ -13,7 +13,7 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.allocator import Request, place
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
 LAYOUTS = """
@@ -43,7 +43,7 @@ def bill(
 def _bill(text: str, triton: str | None, declared: int | None) -> Bill:
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     codes = [Code(f, find_control_flow(f), FORMAT, is_whole=True) for f in module.functions]
-    found = find_bill(codes, module, FORMAT, declared, triton)
+    found = find_bill(codes, module, FORMAT, declared, triton and TritonVersion(triton))
     assert found is not None
     return found
 

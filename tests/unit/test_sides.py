@@ -13,6 +13,7 @@ from artifact_inspector.comparison.sides import Place, narrow_side, parse_place
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import choose
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
+from artifact_inspector.model import TritonVersion
 
 EVERY = open_cache(FIXTURES / "3.6.0")
 
@@ -106,7 +107,7 @@ def test_a_version_is_that_of_the_caches_kernels(word: str) -> None:
     ],
 )
 def test_an_older_cache_tells_no_more_than_its_minor_version(told: str | None, word: str, fits: bool) -> None:
-    cache = replace(EVERY, entries=(replace(EVERY.entries[0], triton_version=told),))
+    cache = replace(EVERY, entries=(replace(EVERY.entries[0], triton_version=told and TritonVersion(told)),))
     if fits:
         assert narrowed(word, cache=cache) == cache.entries
     else:

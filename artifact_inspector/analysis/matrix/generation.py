@@ -143,7 +143,7 @@ def _why_scalar(
     missing = [name for name in elements if not _multiplies(target, unit, name)]
     if missing:
         return f"{NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
-    if unit == "mma" and _number(target) < OLDEST_LAID_OUT:
+    if unit == "mma" and target.arch.number < OLDEST_LAID_OUT:
         return f"this version of Triton leaves the dots of {target.arch} to FMA"
     if unit == "mma" and any(_elements([dot]) == ["f32"] and not _is_tf32(dot) for dot in asked):
         return "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
@@ -174,14 +174,7 @@ def _multiplies(target: Target, unit: str, element: str) -> bool:
     if element not in _KNOWN:
         return True
     since = rows.get("tf32" if element == "f32" and unit == "mma" else element)
-    return since is not None and _number(target) >= since
-
-
-def _number(target: Target) -> int:
-    """Of `sm_80` 80, of `gfx942` 0x942: both grow with the generation."""
-    if target.backend == "cuda":
-        return int(target.arch.removeprefix("sm_"))
-    return int(target.arch.removeprefix("gfx"), 16)
+    return since is not None and target.arch.number >= since
 
 
 def _is_tf32(dot: MatrixWork) -> bool:

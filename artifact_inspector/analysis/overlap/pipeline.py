@@ -15,7 +15,7 @@ from artifact_inspector.analysis.overlap.unpipelined import (
     rounded,
 )
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Queue, Stage
+from artifact_inspector.model import Queue, Stage, TritonVersion
 
 __all__ = ["Evidence", "Pipeline", "explain_pipeline"]
 
@@ -64,7 +64,7 @@ def explain_pipeline(
     *,
     num_stages: int | None,
     target: Target | None,
-    version: str | None,
+    version: TritonVersion | None,
     facts: Mapping[Stage, RegionFacts],
     buffers: Mapping[Stage, LoopBuffers],
 ) -> Pipeline | None:
@@ -75,7 +75,7 @@ def explain_pipeline(
 
     Args:
         num_stages: of the compile (its metadata).
-        version: of Triton, where it is known (`3.6.0`).
+        version: of Triton, where it is known.
         facts: the region at each stage that has it.
         buffers: the loop at each stage that has it.
     """

@@ -11,7 +11,6 @@ third_party/nvidia/backend/compiler.py (no pipeliner before sm_80); third_party/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, RegionFact
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.loop_form import LoopForm, LoopLoad
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Queue, Stage
+from artifact_inspector.model import Queue, Stage, TritonVersion, Vendor
 
 __all__ = ["AskedLoop", "Cause", "Evidence", "find_cause", "find_loss", "rounded"]
 
@@ -55,7 +54,7 @@ class AskedLoop:
     num_stages: int | None
     """Of the compile."""
     target: Target | None
-    version: str | None
+    version: TritonVersion | None
     facts: Mapping[Stage, RegionFacts]
     buffers: Mapping[Stage, LoopBuffers]
     stage: Stage
@@ -161,8 +160,8 @@ def _cause_in_loop(loop: AskedLoop, form: LoopForm) -> Cause | None:
         if loop.own is None:
             return Cause(f"num_stages {loop.asked} asks for no pipelining")
         return Cause(f"the loop itself asks for none: tt.num_stages = {loop.own}", at_loop)
-    number = re.fullmatch(r"sm_(\d+)", "" if loop.target is None else loop.target.arch)
-    if number is not None and int(number[1]) < _FIRST_CP_ASYNC:
+    arch = None if loop.target is None else loop.target.arch
+    if arch is not None and arch.vendor is Vendor.NVIDIA and arch.number < _FIRST_CP_ASYNC:
         return Cause(f"{loop.target} has no asynchronous copy (cp.async comes with sm_80)")
     if not form.is_counted:
         return Cause("it is no counted loop: only `for` loops are pipelined", at_loop)
@@ -186,7 +185,7 @@ def _cause_in_loop(loop: AskedLoop, form: LoopForm) -> Cause | None:
 def _wants_zero(loop: AskedLoop) -> bool:
     """Triton 3.0 and 3.1 pipeline for AMD where num_stages is 0, and only there."""
     on_amd = loop.target is not None and loop.target.backend == "hip"
-    return on_amd and loop.version is not None and loop.version.startswith(("3.0", "3.1"))
+    return on_amd and loop.version is not None and loop.version.release in ((3, 0), (3, 1))
 
 
 def _late_loads(loop: AskedLoop, form: LoopForm) -> list[LoopLoad]:

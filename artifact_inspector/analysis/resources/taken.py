@@ -193,8 +193,6 @@ _COMPARED = (
     "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count", "wavefront_size",
     "private_segment_fixed_size", "group_segment_fixed_size", "max_flat_workgroup_size",
 )  # fmt: skip
-_UNIFIED = re.compile(r"gfx(?:90a|9[45])")
-_HALVES = re.compile(r"gfx1(?:0|1|20)")
 
 
 def _amd(
@@ -224,7 +222,7 @@ def _amd(
         found += _against_target(target, _parsed(texts["target"]), "amdgcn, .amdgcn_target")
     if hsaco is not None:
         found += _against_target(target, hsaco.target, "hsaco, ELF flags")
-    arch = target.arch if target is not None else texts.get("target", "")
+    own = _parsed(texts.get("target", "")) if target is None else target
     registers, accumulation = figure("vgpr_count"), figure("agpr_count")
     static, shared = figure("group_segment_fixed_size"), _metadata(metadata, "shared")
     spilled = figure("vgpr_spill_count")
@@ -239,7 +237,7 @@ def _amd(
     mode = figure("workgroup_processor_mode").value
     return Resources(
         registers=registers,
-        vector_registers=_vector(registers, accumulation, arch),
+        vector_registers=_vector(registers, accumulation, own),
         accumulation_registers=accumulation,
         scalar_registers=figure("sgpr_count"),
         spill_bytes=spilled if spilled.value is None else Figure(4 * spilled.value, f"4 × {spilled.source}"),
@@ -251,16 +249,16 @@ def _amd(
         warps_per_block=_first(warps),
         barriers=_NVIDIA_ONLY,
         tensor_columns=_NVIDIA_ONLY,
-        workgroup_processor=None if mode is None or not _HALVES.match(arch) else bool(mode),
+        workgroup_processor=None if mode is None or own is None or not own.has_halves else bool(mode),
         contradictions=tuple(found),
     )
 
 
-def _vector(registers: Figure, accumulation: Figure, arch: str) -> Figure:
+def _vector(registers: Figure, accumulation: Figure, target: Target | None) -> Figure:
     """VGPRs proper: LLVM's count is the sum of both where they share a file, else the larger one."""
     if registers.value is None or not accumulation.value:
         return registers
-    if _UNIFIED.match(arch):
+    if target is not None and target.has_one_file:
         return Figure(registers.value - accumulation.value, f"{registers.source} − {accumulation.source}")
     if registers.value > accumulation.value:
         return registers

@@ -20,7 +20,7 @@ from artifact_inspector.analysis.shared.scratch import (
     most_bytes,
     scratch_bytes,
 )
-from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType
+from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType, TritonVersion
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
 __all__ = ["Allocation", "Bill", "find_bill"]
@@ -81,7 +81,7 @@ def find_bill(
     module: Module,
     language: Language,
     declared: int | None,
-    triton: str | None = None,
+    triton: TritonVersion | None = None,
 ) -> Bill | None:
     """The bill of a TTGIR module; None for one without functions.
 

@@ -10,7 +10,7 @@ from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.shared.layouts import read_layout
 from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, element_bits, find_rules
 from artifact_inspector.analysis.shared.swizzling import Reach, reach
-from artifact_inspector.model import EventKind, Language, Module, TensorType
+from artifact_inspector.model import EventKind, Language, Module, TensorType, TritonVersion
 
 __all__ = ["Conversion", "find_conversions"]
 
@@ -35,7 +35,7 @@ class Conversion:
 
 
 def find_conversions(
-    code: Code, region: Region, module: Module, language: Language, triton: str | None = None
+    code: Code, region: Region, module: Module, language: Language, triton: TritonVersion | None = None
 ) -> tuple[Conversion, ...]:
     """The conversions that stand directly in a region, in execution order.
 

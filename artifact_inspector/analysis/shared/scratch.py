@@ -22,12 +22,11 @@ from artifact_inspector.analysis.shared.swizzling import (
     swapped_bits,
     swizzled_elements,
 )
-from artifact_inspector.model import Instruction, Language, Module, TensorType
+from artifact_inspector.model import Instruction, Language, Module, Release, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
 __all__ = [
-    "Release",
     "Rules",
     "conversion_bytes",
     "element_bits",
@@ -36,7 +35,6 @@ __all__ = [
     "scratch_bytes",
 ]
 
-Release = tuple[int, int]
 
 POINTER = 64
 """Bits of an address."""
@@ -70,24 +68,16 @@ class Rules:
         return None if self.release is None else self.release >= release
 
 
-def find_rules(module: Module, language: Language, triton: str | None) -> Rules:
+def find_rules(module: Module, language: Language, triton: TritonVersion | None) -> Rules:
     """The rules of a module, from what it says of itself and the version that its metadata names."""
     launch = language.launch(module)
     return Rules(
-        _release(triton) or launch.release,
+        (None if triton is None else triton.release) or launch.release,
         launch.target.startswith("hip"),
         launch.lanes or 32,
         (launch.ctas or 1) != 1,
         launch.capability,
     )
-
-
-def _release(triton: str | None) -> Release | None:
-    major, _, rest = (triton or "").partition(".")
-    minor = rest.partition(".")[0]
-    if not (major.isdecimal() and minor.isdecimal() and len(major) < 4 > len(minor)):
-        return None
-    return int(major), int(minor)
 
 
 def scratch_bytes(

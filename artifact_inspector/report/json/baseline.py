@@ -14,6 +14,7 @@ from artifact_inspector.comparison.corpus import Corpus, Degree
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import Arch, Backend, TritonVersion
 from artifact_inspector.report.json._types import SCHEMA_VERSION, SchemaVersion, Words
 from artifact_inspector.report.json.comparison import (
     AxisName,
@@ -232,7 +233,9 @@ def _recorded(kernel: Recorded) -> RecordedJson:
 
 def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
     on = found["target"]
-    gpu = None if on is None else Target(_text(on["backend"]), _text(on["arch"]), int(on["warp_size"]))
+    gpu = (
+        None if on is None else Target(Backend(on["backend"]), Arch(_text(on["arch"])), int(on["warp_size"]))
+    )
     signature, tiles = found["signature"], found["tiles"]
     artifact = Artifact(
         directory=".",
@@ -241,7 +244,9 @@ def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
         display_name=_text(found["name"]),
         hash=_text(found["hash"]),
         target=gpu,
-        triton_version=_known_text(found["triton_version"]),
+        triton_version=None
+        if found["triton_version"] is None
+        else TritonVersion(_text(found["triton_version"])),
         num_warps=_number(found["num_warps"]),
         num_stages=_number(found["num_stages"]),
         shared_bytes=_number(found["shared_bytes"]),

@@ -1,0 +1,76 @@
+"""The architecture of a GPU, by the name that compilers give it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.model.target import Backend, Vendor
+
+__all__ = ["Arch"]
+
+_CUDA = re.compile(r"(?:cuda:)?(?:sm_?)?(\d{2,3})[af]?")
+_HIP = re.compile(r"(?:hip:)?(gfx(?:\d{1,2}\d[0-9a-f]|\d{1,2}(?:-\d)*-generic))(?::[a-z]+[+-])*")
+_GENERIC = re.compile(r"gfx(\d+)(?:-(\d))?")
+
+
+class Arch(str):
+    """`sm_80`, `gfx942`: without the suffix (`sm_90a`) and the features (`:xnack-`) of one compile.
+
+    Example:
+        >>> Arch.parse("sm_90a"), Arch.parse("cuda:80"), Arch.parse("gfx90a:sramecc+:xnack-")
+        ('sm_90', 'sm_80', 'gfx90a')
+        >>> Arch("sm_103").generation, Arch("gfx942").generation, Arch("gfx1100").generation
+        (10, 9, 11)
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Arch | None:
+        """The architecture in any form that people, caches and stages write it in; None for another text."""
+        lowered = text.strip().lower()
+        if match := _CUDA.fullmatch(lowered):
+            return cls(f"sm_{match[1]}")
+        return cls(match[1]) if (match := _HIP.fullmatch(lowered)) else None
+
+    @property
+    def backend(self) -> Backend:
+        """What compiles for it."""
+        return Backend.CUDA if self.startswith("sm_") else Backend.HIP
+
+    @property
+    def vendor(self) -> Vendor:
+        """Who makes it."""
+        return Vendor.NVIDIA if self.startswith("sm_") else Vendor.AMD
+
+    @property
+    def number(self) -> int:
+        """Of `sm_80` 80, of `gfx942` 0x942: both grow with the generation."""
+        if self.startswith("sm_"):
+            return int(self[3:])
+        return int(self[3:], 16) if "-" not in self else self.version[0] << 8 | self.version[1] << 4
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Compute capability, (8, 0) of `sm_80`; AMD: what HIP makes of it, (9, 4) of `gfx942`."""
+        return _version(str(self))
+
+    @property
+    def generation(self) -> int:
+        """The major number: 8 of `sm_86`, 9 of `gfx90a` and `gfx942`, 11 of `gfx1100`."""
+        return self.version[0]
+
+    @property
+    def is_cdna(self) -> bool:
+        """AMD's gfx9 and older: 64 lanes, and no workgroup processors."""
+        return self.vendor is Vendor.AMD and self.generation <= 9
+
+
+@lru_cache(maxsize=256)
+def _version(text: str) -> tuple[int, int]:
+    if text.startswith("sm_"):
+        return divmod(int(text[3:]), 10)
+    if (match := _GENERIC.match(text)) is not None and "-" in text:
+        return int(match[1]), int(match[2] or 0)
+    return int(text[3:-2]), int(text[-2])
