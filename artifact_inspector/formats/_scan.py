@@ -20,6 +20,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
@@ -155,6 +156,8 @@ class Format:
     """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
     traits: Callable[[str], Trait]
     """What an opcode is beyond its kind."""
+    conditions: Conditions
+    """Which instructions decide whether an access takes place."""
     access: Callable[[Instruction], Access] | None = None
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
     shared: Callable[[Instruction], SharedUse] = lambda _: _NO_USE

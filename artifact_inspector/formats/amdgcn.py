@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd
+from artifact_inspector.formats._conditions import AMDGCN
 from artifact_inspector.formats._scan import (
     DECODED,
     TRANSFERS,
@@ -488,6 +489,7 @@ FORMAT = Format(
     matrix=_matrix,
     types=no_types,
     traits=_amd.TRAITS.of,
+    conditions=AMDGCN,
     cannot_read=(
         "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
         "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._conditions import LLVM
 from artifact_inspector.formats._llvm import (
     TRAITS,
     commit,
@@ -652,6 +653,7 @@ FORMAT = Format(
     matrix=matrix,
     types=no_types,
     traits=TRAITS.of,
+    conditions=LLVM,
     cannot_read=(
         "Loads and stores through a generic pointer count as global.",
         "Without a target in the file (Triton names one from 3.9 on), `s.waitcnt` is read as gfx9 codes it.",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._conditions import tensor_conditions
 from artifact_inspector.formats._dialects import (
     TRAITS,
     VALUE,
@@ -600,6 +601,7 @@ FORMAT = Format(
     matrix=matrix,
     types=types,
     traits=TRAITS.of,
+    conditions=tensor_conditions(access),
     access=access,
     shared=shared_use,
     launch=launch,

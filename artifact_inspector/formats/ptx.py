@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
+from artifact_inspector.formats._conditions import PTX
 from artifact_inspector.formats._scan import (
     DECODED,
     TRANSFERS,
@@ -510,6 +511,7 @@ FORMAT = Format(
     matrix=_matrix,
     types=no_types,
     traits=_nvidia.TRAITS.of,
+    conditions=PTX,
     cannot_read=(
         "A load or store without a state space is counted as global: a generic address tells no more.",
         "Branches and labels inside inline asm make no blocks and no edges.",

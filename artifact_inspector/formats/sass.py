@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _sass, _sass_json, _sass_operands
+from artifact_inspector.formats._conditions import SASS
 from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
@@ -367,6 +368,7 @@ FORMAT = Format(
     matrix=_matrix,
     types=no_types,
     traits=_sass.TRAITS.of,
+    conditions=SASS,
     listing=_sass_json.as_listing,
     cannot_read=(
         "Code for GPUs before Volta (sm_70), whose instructions have another length and form.",

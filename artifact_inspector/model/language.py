@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.matrix import MatrixOp
 from artifact_inspector.model.memory import Access, Queue, Transfer, Wait
@@ -58,3 +59,7 @@ class Language(Protocol):
     @property
     def source_name(self) -> Callable[[Instruction], str]:
         """What the program calls the result of an operation of tensor-level IR; empty where nothing tells."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """Which instructions decide whether an access takes place."""

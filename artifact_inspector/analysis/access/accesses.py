@@ -6,45 +6,27 @@ sums over what was read.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.reference import Chain
 from artifact_inspector.analysis.order.rounds import LOADS
-from artifact_inspector.model import Access, EventKind, Instruction, Language, Module, Transfer
+from artifact_inspector.model import EventKind, Language, Module, Transfer
+from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
 __all__ = [
     "Accesses",
     "MemoryAccess",
-    "MemoryLanguage",
     "StageAccesses",
     "count_accesses",
     "find_accesses",
 ]
 
 MOVES = LOADS | {EventKind.GLOBAL_STORE}
-
-_ASM_OPERAND = re.compile(r"\d+")
-_ASM_CALL = re.compile(r'", "([^"]*)"\((.*)\)')
-# cp.async [shared], [global], bytes, bytes to read (PTX ISA, "cp.async")
-_SOURCE_SIZE = re.compile(r"cp\.async\.c[ag]\.[^;]*\], *\w+, *[%$]")
-_NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
-_MAY_CHANGE_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b(?:32|64)$|v_cmpx")
-_CHANGES_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b\d\d exec|v_cmpx")
-_BUFFER = ("buffer_", "llvm.amdgcn.raw.", "llvm.amdgcn.struct.")
-
-
-class MemoryLanguage(Language, Protocol):
-    """A language as this module needs it."""
-
-    @property
-    def access(self) -> Callable[[Instruction], Access] | None:
-        """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +96,19 @@ class Accesses:
         return sum(sum(histogram.values()) for histogram in histograms)
 
 
-def find_accesses(code: Code, module: Module, language: MemoryLanguage) -> tuple[MemoryAccess, ...]:
+def find_accesses(code: Code, module: Module, language: Language) -> tuple[MemoryAccess, ...]:
     """Every load, store and asynchronous copy of global memory, in text order."""
     function, flow = code.function, code.flow
     found: list[MemoryAccess] = []
     moves = sorted(code.find(MOVES))
     if not moves:
         return ()
-    guards = _Guards(code, moves)
+    guards = _Guards(code, moves, language)
     for index in moves:
         instruction = function.instructions[index]
         decided_at = guards.decided_at(index)
+        masking = language.conditions.masking(instruction)
+        has_own = Masking.OWN in masking and instruction.guard not in guards.always
         found.append(
             MemoryAccess(
                 index,
@@ -132,10 +116,10 @@ def find_accesses(code: Code, module: Module, language: MemoryLanguage) -> tuple
                 instruction.line,
                 instruction.kind,
                 language.transfer(instruction, module),
-                decided_at is not None or guards.is_guarded(instruction) or _has_mask(instruction, language),
+                decided_at is not None or has_own,
                 decided_at,
-                _is_folded(instruction),
-                None if index in function.followers else _place(code, index),
+                Masking.FOLDED in masking,
+                None if index in function.followers else code.chain(index),
             )
         )
     return tuple(found)
@@ -181,7 +165,7 @@ class StageAccesses(NamedTuple):
 
     code: Code
     module: Module
-    language: MemoryLanguage
+    language: Language
     accesses: tuple[MemoryAccess, ...]
 
     def at(self, access: MemoryAccess) -> list[MemoryAccess]:
@@ -190,36 +174,21 @@ class StageAccesses(NamedTuple):
         return [other for other in self.accesses if other.chain == chain] if chain else []
 
 
-def _place(code: Code, index: int) -> Chain | None:
-    return code.chain(index)
-
-
-def _is_folded(instruction: Instruction) -> bool:
-    if instruction.opcode.startswith("cp.async.c"):
-        return _SOURCE_SIZE.search(instruction.text) is not None
-    return instruction.opcode.startswith(_BUFFER)
-
-
-def _has_mask(instruction: Instruction, language: MemoryLanguage) -> bool:
-    """True for a mask operand of its own: tensor-level IR, and LLVM's masked intrinsics."""
-    if language.access is not None:
-        return bool(language.access(instruction).mask)
-    return instruction.opcode.startswith("llvm.masked.")
-
-
 class _Guards:
     """Which instructions of a function a thread may skip."""
 
-    def __init__(self, code: Code, moves: Iterable[int]) -> None:
+    def __init__(self, code: Code, moves: Iterable[int], language: Language) -> None:
         self.code = code
+        conditions = language.conditions
         instructions, blocks = code.function.instructions, code.function.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
         self.always = {
             instruction.operands.results[0]
             for instruction in (instructions if guarded else ())
-            if instruction.opcode == "mov.pred" and instruction.text.endswith(", -1")
+            if conditions.takes_part(instruction.opcode)
+            and conditions.role(instruction) is ConditionRole.TRUE
         }
-        """PTX's predicates that are always true."""
+        """Predicates that are always true."""
         entries: dict[int, list[int]] = {}
         for block in blocks:
             for successor in block.successors:
@@ -234,23 +203,15 @@ class _Guards:
             and block.successors[0] in blocks[entries[block.index][0]].successors
         }
         """Blocks that may be gone around → the block whose branch does."""
-        # Only AMD's assembly has a mask of lanes, and names like `global_load_dword`.
-        lanes = any("_" in instructions[index].opcode.partition(".")[0] for index in moves)
-        opcodes = {instruction.opcode for instruction in instructions} if lanes else set[str]()
-        changing = {opcode for opcode in opcodes if _MAY_CHANGE_LANES.match(opcode) is not None}
-        self.changes = [
-            index
-            for index, instruction in enumerate(instructions if changing else ())
-            if instruction.opcode in changing and _CHANGES_LANES.match(instruction.text) is not None
-        ]
+        lanes = (
+            (conditions.lanes(instruction) for instruction in instructions) if conditions.has_lanes else ()
+        )
+        changes = {index: change for index, change in enumerate(lanes) if change is not None}
+        self.changes = list(changes)
         """Where AMD's mask of lanes (exec) is narrowed or restored."""
+        self.narrowing = {index for index, change in changes.items() if change is LaneChange.NARROWS}
         self.narrowed = self._narrowed_at_entry() if self.changes else {}
         """Block → what has narrowed the mask of lanes when it is entered; None where nothing has."""
-
-    def is_guarded(self, instruction: Instruction) -> bool:
-        """True for an instruction with a guard that is not always true."""
-        guard = instruction.guard
-        return guard is not None and guard not in self.always and not _is_always(guard, instruction.text)
 
     def decided_at(self, index: int) -> int | None:
         """What turns lanes off for an instruction, or the branch that may go around it; None for neither."""
@@ -265,7 +226,7 @@ class _Guards:
         return self.code.function.blocks[self.detours[block]].stop - 1 if block in self.detours else None
 
     def _narrowing(self, change: int) -> int | None:
-        return change if _NARROWS.match(self.code.function.instructions[change].text) is not None else None
+        return change if change in self.narrowing else None
 
     def _narrowed_at_entry(self) -> dict[int, int | None]:
         """LLVM leaves out branches around little code, so the mask tells more than the blocks do.
@@ -283,17 +244,3 @@ class _Guards:
             within = place >= 0 and self.changes[place] >= blocks[block].start
             leaving[block] = self._narrowing(self.changes[place]) if within else entry[block]
         return entry
-
-
-def _is_always(guard: str, text: str) -> bool:
-    """True where the guard `$5` of inline assembly stands for a constant true."""
-    number = _ASM_OPERAND.search(guard)
-    if "i1 true" not in text or number is None or "$" not in guard:
-        return False
-    call = _ASM_CALL.search(text)
-    if call is None:
-        return False
-    outputs = sum(part.startswith("=") for part in call[1].split(","))
-    operands = call[2].split(", ")
-    place = int(number[0]) - outputs
-    return "!" not in guard and 0 <= place < len(operands) and operands[place] == "i1 true"

@@ -1,0 +1,249 @@
+"""Compares, conditions and masks of every language: what decides whether an access takes place.
+
+Source: PTX ISA, "setp", "selp" and "cp.async"; AMD's ISA manuals, "Vector compares" and "EXEC mask";
+LLVM, `expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose
+factors just under 2³² and 2⁶⁴ scale the reciprocal of an integer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from functools import lru_cache
+
+from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
+from artifact_inspector.model.instruction import Instruction, Operands
+from artifact_inspector.model.memory import Access
+
+__all__ = ["AMDGCN", "LLVM", "PTX", "SASS", "ConditionTable", "tensor_conditions"]
+
+_SCALE, _WIDE_SCALE = "0x4f7ffffe", "0x5f7ffffc"
+_BIT = re.compile(r"i1(?!\d)")
+_OFF = re.compile(r"-2147483648|0x80000000|, (?:i32 )?0(?:, %p\d+)?$")
+"""An offset behind every buffer, or a size of nothing."""
+_TOP_BIT = re.compile(r"rev_b32\w* \w+, 1$|, 0x80000000$")
+_ASM_OPERAND = re.compile(r"\d{1,4}")
+_ASM_CALL = re.compile(r'", "([^"]*)"\((.*)\)')
+# cp.async [shared], [global], bytes, bytes to read
+_SOURCE_SIZE = re.compile(r"cp\.async\.c[ag]\.[^;]*\], *\w+, *[%$]")
+_COPY = "cp.async.c"
+_BUFFER = ("buffer_", "llvm.amdgcn.raw.", "llvm.amdgcn.struct.")
+_MASKED = "llvm.masked."
+_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b(?:32|64)$|v_cmpx")
+_CHANGES_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b\d\d exec|v_cmpx")
+_NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
+
+
+class _Family(Enum):
+    """What the opcode alone tells."""
+
+    NONE = auto()
+    COMPARE = auto()
+    LOGIC = auto()
+    TYPED_LOGIC = auto()
+    """Logic where the type says that it is about conditions."""
+    CHOICE = auto()
+    TOP_BIT = auto()
+    """May put the offset behind every buffer into a register."""
+    DIVISION = auto()
+    SCALING = auto()
+    """May scale the reciprocal of an integer."""
+
+    __hash__ = object.__hash__
+
+
+class ConditionTable:
+    """The opcodes of one language that have to do with conditions.
+
+    Args:
+        rows: family → a pattern that matches the start of its opcodes.
+        others: tables of languages whose opcodes may stand here too (inline assembly).
+        access: the format's, where it tells the mask of an access from its other operands.
+        has_lanes: the language's code changes a mask of lanes.
+
+    Example:
+        >>> PTX.takes_part("setp.lt.s32"), PTX.takes_part("add.s32")
+        (True, False)
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[_Family, str],
+        *others: ConditionTable,
+        access: Callable[[Instruction], Access] | None = None,
+        has_lanes: bool = False,
+    ) -> None:
+        self._rows = [(family, re.compile(pattern)) for family, pattern in rows.items()]
+        for other in others:
+            self._rows += other._rows
+        self._families: dict[str, _Family] = {}
+        self._access = access
+        self.has_lanes = has_lanes
+
+    def _family(self, opcode: str) -> _Family:
+        found = self._families.get(opcode)
+        if found is None:
+            found = next((f for f, pattern in self._rows if pattern.match(opcode) is not None), _Family.NONE)
+            self._families[opcode] = found
+        return found
+
+    def takes_part(self, opcode: str) -> bool:
+        """False for an opcode that is no condition's business, whatever its operands."""
+        return self._family(opcode) is not _Family.NONE
+
+    def role(self, instruction: Instruction) -> ConditionRole:
+        """What an instruction does with conditions."""
+        return _role(self._family(instruction.opcode), instruction)
+
+    def operands(self, instruction: Instruction) -> Operands:
+        """What an instruction defines and reads, with the condition code where it is implied."""
+        results, reads = instruction.operands
+        opcode = instruction.opcode
+        if not results and self._family(opcode) is _Family.COMPARE:
+            results = ("scc",)  # a scalar compare of AMD writes no register that is named
+        elif "cselect" in opcode or "scc" in opcode:
+            reads = (*reads, "scc")
+        elif opcode.startswith("v_dual_cndmask"):
+            reads = (*reads, "vcc_lo")  # implied
+        return Operands(results, reads)
+
+    def masking(self, instruction: Instruction) -> Masking:
+        """How an access may be turned off, but by a branch or a mask of lanes."""
+        found = Masking.NONE
+        if self._has_own(instruction):
+            found |= Masking.OWN
+        return found | Masking.FOLDED if _is_folded(instruction) else found
+
+    def _has_own(self, instruction: Instruction) -> bool:
+        if instruction.guard is not None and not _is_always(instruction.guard, instruction.text):
+            return True
+        if self._access is not None:
+            return bool(self._access(instruction).mask)
+        return instruction.opcode.startswith(_MASKED)
+
+    def mask(self, instruction: Instruction) -> tuple[str, ...]:
+        """The values that may hold the mask of an access."""
+        if self._access is not None:
+            return self._access(instruction).mask
+        reads = instruction.operands.reads
+        if not _is_folded(instruction):
+            is_own = instruction.guard is not None or instruction.opcode.startswith(_MASKED)
+            return reads if is_own else ()
+        if instruction.opcode.startswith(_COPY):
+            return reads[2:]  # behind both addresses
+        # The offset stands last, behind the data and, in LLVM IR, the descriptor (scalar in assembly).
+        return tuple(name for name in reads if name.startswith(("v", "%")))[-1:]
+
+    def lanes(self, instruction: Instruction) -> LaneChange | None:
+        """What an instruction does to the mask of lanes; None for nothing."""
+        if not _may_change_lanes(instruction.opcode) or _CHANGES_LANES.match(instruction.text) is None:
+            return None
+        narrows = _NARROWS.match(instruction.text) is not None
+        return LaneChange.NARROWS if narrows else LaneChange.RESTORES
+
+
+@lru_cache(maxsize=4096)
+def _may_change_lanes(opcode: str) -> bool:
+    return _LANES.match(opcode) is not None
+
+
+def _role(family: _Family, instruction: Instruction) -> ConditionRole:
+    """What an opcode of a family does, by its operands."""
+    text = instruction.text
+    if family is _Family.TYPED_LOGIC:
+        return ConditionRole.LOGIC if _BIT.search(text) is not None else ConditionRole.NONE
+    if family is _Family.LOGIC:
+        if _TOP_BIT.search(text) is not None:
+            return ConditionRole.NOWHERE
+        is_true = instruction.opcode == "mov.pred" and text.endswith(", -1")
+        return ConditionRole.TRUE if is_true else ConditionRole.LOGIC
+    if family is _Family.CHOICE:
+        return _choice(instruction)
+    if family is _Family.TOP_BIT:
+        return ConditionRole.NOWHERE if _TOP_BIT.search(text) is not None else ConditionRole.NONE
+    if family is _Family.SCALING:
+        if _WIDE_SCALE in text:
+            return ConditionRole.WIDE_RECIPROCAL
+        return ConditionRole.RECIPROCAL if _SCALE in text else ConditionRole.NONE
+    return _PLAIN.get(family, ConditionRole.NONE)
+
+
+_PLAIN = {_Family.COMPARE: ConditionRole.COMPARE, _Family.DIVISION: ConditionRole.DIVISION}
+
+
+def _choice(instruction: Instruction) -> ConditionRole:
+    if len(_BIT.findall(instruction.text)) > 1:
+        return ConditionRole.LOGIC  # between two conditions
+    if _OFF.search(instruction.text) is not None:
+        return ConditionRole.FOLD
+    # AMD's assembly may have the offset in a register, the others name it.
+    return ConditionRole.CHOICE if "cndmask" in instruction.opcode else ConditionRole.NONE
+
+
+def _is_folded(instruction: Instruction) -> bool:
+    if instruction.opcode.startswith(_COPY):
+        return _SOURCE_SIZE.search(instruction.text) is not None
+    return instruction.opcode.startswith(_BUFFER)
+
+
+def _is_always(guard: str, text: str) -> bool:
+    """True where the guard `$5` of inline assembly stands for a constant true."""
+    number = _ASM_OPERAND.search(guard)
+    if "i1 true" not in text or number is None or "$" not in guard:
+        return False
+    call = _ASM_CALL.search(text)
+    if call is None:
+        return False
+    outputs = sum(part.startswith("=") for part in call[1].split(","))
+    operands = call[2].split(", ")
+    place = int(number[0]) - outputs
+    return "!" not in guard and 0 <= place < len(operands) and operands[place] == "i1 true"
+
+
+PTX = ConditionTable(
+    {
+        _Family.COMPARE: r"setp\.\w+\.(?:\w+\.)?[subp]\d",
+        _Family.LOGIC: r"(?:and|or|xor|not|mov)\.pred$",
+        _Family.CHOICE: r"selp\.",
+        _Family.DIVISION: r"(?:rem|div)\.[su]\d",
+    }
+)
+AMDGCN = ConditionTable(
+    {
+        _Family.COMPARE: r"v_cmpx?_\w+_[iub]\d|s_cmpk?_\w+_[iub]\d",
+        _Family.LOGIC: (r"s_\w+_saveexec|s_(?:and|or|xor|andn2|and_not1|nor|orn2|cselect|mov)_b(?:32|64)$"),
+        _Family.CHOICE: r"v_(?:dual_)?cndmask",
+        _Family.TOP_BIT: r"[vs]_bfrev_b32|s_brev_b32|v_(?:dual_)?mov_b32",
+        _Family.DIVISION: r"v_rcp_iflag_f32",
+        _Family.SCALING: r"[vs]_(?:dual_)?mul_f32",
+    },
+    has_lanes=True,
+)
+LLVM = ConditionTable(
+    {
+        _Family.COMPARE: r"icmp$",
+        _Family.TYPED_LOGIC: r"(?:and|or|xor|freeze|insertelement|shufflevector)$",
+        _Family.CHOICE: r"select$",
+        _Family.DIVISION: r"[su](?:rem|div)$",
+    },
+    PTX,
+    AMDGCN,
+)
+SASS = ConditionTable({})
+"""What sets a predicate is not told apart here."""
+
+
+def tensor_conditions(access: Callable[[Instruction], Access]) -> ConditionTable:
+    """Those of tensor-level IR, whose format tells the operands of an access apart."""
+    return ConditionTable(
+        {
+            _Family.COMPARE: r"arith\.cmpi$",
+            _Family.TYPED_LOGIC: (
+                r"arith\.(?:andi|ori|xori|select)$|tt\.(?:broadcast|expand_dims|splat|reshape|view|trans)$"
+                r"|(?:ttg|triton_gpu)\.convert_layout$"
+            ),
+            _Family.DIVISION: r"arith\.(?:rem|div|ceildiv|floordiv)[su]?i$",
+        },
+        access=access,
+    )
