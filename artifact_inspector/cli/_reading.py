@@ -12,6 +12,7 @@ from artifact_inspector.cli._exit import UNREADABLE
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
+    from artifact_inspector.facts.inspection import View
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Cache
@@ -57,9 +58,12 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
 
 
 def inspect_kernels(
-    cache: Cache, chosen: tuple[Artifact, ...], disassemble: Disassemble | None
+    cache: Cache,
+    chosen: tuple[Artifact, ...],
+    disassemble: Disassemble | None,
+    view: View | None = None,
 ) -> list[KernelFacts]:
-    """The facts of the chosen kernels."""
+    """The facts of the chosen kernels: those that a view asks for, all by default."""
     from artifact_inspector.facts.inspection import inspect_cache
     from artifact_inspector.report.progress import progress_bar
 
@@ -70,6 +74,7 @@ def inspect_kernels(
                 chosen,
                 progress=lambda artifact: advance(artifact.display_name),
                 disassemble=disassemble,
+                view=view,
             )
         )
 

@@ -69,12 +69,15 @@ def report(
     """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
     from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets
     from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.text import CacheReport
 
     wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
     chosen = choose(cache, name, wanted, only)
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    kernels = inspect_kernels(cache, chosen, disassemble)
+    is_story = len(chosen) == 1 and (name is not None or region is not None)
+    is_list = not (ir or json or is_story)
+    kernels = inspect_kernels(cache, chosen, disassemble, CacheReport.view if is_list else None)
     if region is not None and len(kernels) != 1:
         raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
     kernels = [narrow(kernel, only, region) for kernel in kernels]
@@ -84,13 +87,11 @@ def report(
         from artifact_inspector.report.json import as_text, cache_document
 
         write(as_text(cache_document(cache, kernels, others=others), sys.stdout.encoding), sys.stdout)
-    elif len(kernels) == 1 and (name is not None or region is not None):
+    elif is_story:
         from artifact_inspector.report.story import KernelReport
 
         show(KernelReport(cache, kernels[0], others, one_region=region is not None), sys.stdout)
     else:
-        from artifact_inspector.report.text import CacheReport
-
         show(CacheReport(cache, kernels, narrowed=name is not None, others=others), sys.stdout)
     if kernels or cache.problems:
         refuse_unreadable(kernels)

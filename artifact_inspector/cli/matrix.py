@@ -39,11 +39,12 @@ def matrix(
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.comparison import matrix_document
         from artifact_inspector.report.matrix import MatrixReport
+        from artifact_inspector.vocabulary.rows import summarise
 
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels = inspect_kernels(found, chosen, disassemble)
+        kernels = inspect_kernels(found, chosen, disassemble, summarise)
         forms = find_matrix(kernels, split_words(sort or []))
         if json:
             write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)

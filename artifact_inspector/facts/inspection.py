@@ -91,9 +91,6 @@ def _ask(record: Any) -> None:
 
 def _of_kernel(table: Table, name: str) -> Any:
     if name == "problems":
-        for asked in ("said", "binary"):
-            table.ask(asked)
-        _ = table.stages
         return table.problems
     if name == "stages":
         return {stage: _stage(table, stage) for stage in table.stages}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
+from artifact_inspector.facts.records import with_fields
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Stage
@@ -88,9 +88,9 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
     """
     if stages:
         whole = kernel.last
-        kernel = replace(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
+        kernel = with_fields(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
         if kernel.last is not whole:  # what is said of the last stage is said of no other
-            kernel = replace(kernel, pipelines={}, identities={}, generations={}, widths=(), policies=())
+            kernel = with_fields(kernel, pipelines={}, identities={}, generations={}, widths=(), policies=())
     if region is None:
         return kernel
     ids = dict.fromkeys(found.id for facts in kernel.stages.values() for found in facts.regions)
@@ -100,7 +100,7 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
             f"It has {', '.join(ids)}." if ids else None,
         )
     kept = {stage: _one_region(facts, region) for stage, facts in kernel.stages.items()}
-    return replace(kernel, stages=kept, principal=region)
+    return with_fields(kernel, stages=kept, principal=region)
 
 
 def pick_stage(kernel: KernelFacts) -> StageFacts:
@@ -118,7 +118,7 @@ def pick_stage(kernel: KernelFacts) -> StageFacts:
 
 
 def _one_region(facts: StageFacts, region: str) -> StageFacts:
-    return replace(
+    return with_fields(
         facts,
         regions=tuple(found for found in facts.regions if found.id == region),
         waits=tuple(wait for wait in facts.waits if wait.region == region),

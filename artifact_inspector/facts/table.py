@@ -131,7 +131,7 @@ class Table:
 
         def place(key: tuple[str, Stage | None]) -> int:
             name, stage = key
-            return (len(stages) if name != "remarks" else -1) if stage is None else stages.index(stage)
+            return (len(stages) if name != "said" else -1) if stage is None else stages.index(stage)
 
         told = (problem for key in sorted(self._problems, key=place) for problem in self._problems[key])
         return tuple(dict.fromkeys(told))

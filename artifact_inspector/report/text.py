@@ -44,6 +44,11 @@ class CacheReport:
     others: Sequence[Target] = ()
     """Further targets to give the occupancy for."""
 
+    @staticmethod
+    def view(kernel: KernelFacts) -> None:
+        """Ask a kernel for what its row shows."""
+        _Row.of(kernel, "")
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not self.kernels:
             yield Text(f"No kernels in {self.cache.root}.")
