@@ -15,7 +15,6 @@ from artifact_inspector.analysis.access.accesses import (
     find_accesses,
 )
 from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.analysis.matrix.generation import count_packed_dots
@@ -98,10 +97,7 @@ def _module(
 
 def _codes(module: Module) -> tuple[Code, ...]:
     language = format_of(module.stage)
-    return tuple(
-        Code(function, find_control_flow(function), language, is_whole=module.is_whole)
-        for function in module.functions
-    )
+    return tuple(Code(function, language, is_whole=module.is_whole) for function in module.functions)
 
 
 def _measure(module: Module, codes: Sequence[Code], before: Sequence[Measure]) -> Measure:
@@ -111,10 +107,7 @@ def _measure(module: Module, codes: Sequence[Code], before: Sequence[Measure]) -
     if known or access is None or not module.is_whole:
         return Measure(known, exact=False)
     found = {
-        code.function.name: find_reference(
-            code.function, code.flow, access, pipelined=module.stage is not Stage.TTIR, rounds=code.rounds
-        )
-        for code in codes
+        code.function.name: find_reference(code, pipelined=module.stage is not Stage.TTIR) for code in codes
     }
     return Measure(found, exact=True)
 

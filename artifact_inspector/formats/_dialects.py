@@ -17,6 +17,7 @@ from artifact_inspector.model import (
     Instruction,
     MatrixOp,
     Module,
+    Pointing,
     Queue,
     TensorType,
     Trait,
@@ -24,9 +25,20 @@ from artifact_inspector.model import (
     Wait,
 )
 
-__all__ = ["TRAITS", "VALUE", "access", "commit", "matrix", "modern", "transfer", "types", "wait"]
+__all__ = ["TRAITS", "VALUE", "access", "commit", "matrix", "modern", "pointing", "transfer", "types", "wait"]
 
-TRAITS = Traits({Trait.FUSED: r"math\.fma"})
+TRAITS = Traits(
+    {
+        Trait.FUSED: r"math\.fma",
+        Trait.LOOP: r"scf\.(?:for|while)$",
+        Trait.COUNTED: r"scf\.for$",
+        Trait.SELECTION: r"arith\.select$",
+        Trait.COMBINATION: r".*\.(?:reduce|scan|histogram)$",
+        Trait.WITH_BODY: r".*\.(?:reduce|scan)$",
+        Trait.END_OF_BODY: r".*\.return$",
+        Trait.ON_FLOATS: r"arith\.\w+f$|math\.",
+    }
+)
 
 _DIALECTS = {"triton_gpu.": "ttg.", "triton_nvidia_gpu.": "ttng.", "amdgpu.": "amdg.", "triton.": "tt."}
 VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
@@ -98,6 +110,14 @@ def access(instruction: Instruction) -> Access:
 def _after(text: str, word: str) -> tuple[str, ...]:
     found = VALUE.match(text, text.find(word) + len(word))
     return () if found is None else (found[0],)
+
+
+def pointing(instruction: Instruction) -> Pointing:
+    """Whether an operation's text names the type of one pointer, of many, or of none."""
+    if ": !tt.ptr<" in instruction.text:
+        return Pointing.ONE
+    named = "!tt.ptr" in instruction.text or "tensordesc" in instruction.text
+    return Pointing.MANY if named else Pointing.NONE
 
 
 def wait(instruction: Instruction, _module: Module) -> Wait | None:

@@ -13,6 +13,7 @@ from artifact_inspector.model import (
     Instruction,
     MatrixOp,
     Module,
+    Pointing,
     Queue,
     Stage,
     TensorType,
@@ -166,6 +167,10 @@ class Format:
     """What a module of tensor-level IR says of its launch."""
     source_name: Callable[[Instruction], str] = lambda _: ""
     """What the program calls the result of an operation of tensor-level IR; empty where nothing tells."""
+    in_shared: Callable[[Instruction], bool] = lambda _: False
+    """True for an operation on an address in shared memory (below tensor-level IR)."""
+    pointing: Callable[[Instruction], Pointing] = lambda _: Pointing.NONE
+    """What an operation of tensor-level IR takes or makes of pointers."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
 

@@ -488,6 +488,7 @@ FORMAT = Format(
     commit=_commit,
     matrix=_matrix,
     types=no_types,
+    in_shared=lambda instruction: instruction.opcode.startswith("ds_"),
     traits=_amd.TRAITS.of,
     conditions=AMDGCN,
     cannot_read=(

@@ -642,6 +642,8 @@ def decode(text: str) -> Operands:
     return Operands((result,) if result else (), tuple(found))
 
 
+_IN_SHARED = re.compile(r"addrspace\(3\)|\.shared\b|\bds_")
+
 FORMAT = Format(
     name="llvm",
     stages=(Stage.LLIR,),
@@ -652,6 +654,7 @@ FORMAT = Format(
     commit=commit,
     matrix=matrix,
     types=no_types,
+    in_shared=lambda instruction: _IN_SHARED.search(instruction.text) is not None,
     traits=TRAITS.of,
     conditions=LLVM,
     cannot_read=(

@@ -510,6 +510,7 @@ FORMAT = Format(
     commit=_commit,
     matrix=_matrix,
     types=no_types,
+    in_shared=lambda instruction: ".shared" in instruction.opcode,
     traits=_nvidia.TRAITS.of,
     conditions=PTX,
     cannot_read=(

@@ -367,6 +367,7 @@ FORMAT = Format(
     commit=_sass.commit_queue,
     matrix=_matrix,
     types=no_types,
+    in_shared=lambda instruction: instruction.opcode.startswith("ATOMS"),
     traits=_sass.TRAITS.of,
     conditions=SASS,
     listing=_sass_json.as_listing,

@@ -6,11 +6,11 @@ From here on nothing knows which language an instruction came from.
 from artifact_inspector.model.arch import Arch
 from artifact_inspector.model.control import Control
 from artifact_inspector.model.instruction import Instruction, Operands
-from artifact_inspector.model.kind import EventKind
+from artifact_inspector.model.kind import COMPUTES, LOADS, SINKS, EventKind
 from artifact_inspector.model.language import Language
 from artifact_inspector.model.location import Frame, Location
 from artifact_inspector.model.matrix import Issuer, MatrixOp, MatrixUnit
-from artifact_inspector.model.memory import Access, Queue, Transfer, Wait
+from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait
 from artifact_inspector.model.module import UNCLOSED, BasicBlock, Flow, Function, Module, Partition
 from artifact_inspector.model.region import PipelineKind, RegionKind, SlotKind
 from artifact_inspector.model.remark import RemarkKind, Severity, Tool
@@ -23,6 +23,9 @@ from artifact_inspector.model.version import Release, TritonVersion
 from artifact_inspector.model.word import Word
 
 __all__ = [
+    "COMPUTES",
+    "LOADS",
+    "SINKS",
     "UNCLOSED",
     "Access",
     "Arch",
@@ -46,6 +49,7 @@ __all__ = [
     "PairOrder",
     "Partition",
     "PipelineKind",
+    "Pointing",
     "Queue",
     "RegionKind",
     "Release",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["EventKind"]
+__all__ = ["COMPUTES", "LOADS", "SINKS", "EventKind"]
 
 
 class EventKind(Enum):
@@ -49,3 +49,8 @@ class EventKind(Enum):
 
     # Members are singletons; Enum's own hash is a Python call, and kinds are looked up per instruction.
     __hash__ = object.__hash__
+
+
+LOADS = frozenset({EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY})
+COMPUTES = frozenset({EventKind.MATRIX, EventKind.FLOAT})
+SINKS = frozenset({EventKind.GLOBAL_STORE, EventKind.ATOMIC})

@@ -8,7 +8,7 @@ from typing import Protocol
 from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.matrix import MatrixOp
-from artifact_inspector.model.memory import Access, Queue, Transfer, Wait
+from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait
 from artifact_inspector.model.module import Module
 from artifact_inspector.model.shared import Launch, SharedUse
 from artifact_inspector.model.tensor import TensorType
@@ -63,3 +63,11 @@ class Language(Protocol):
     @property
     def conditions(self) -> Conditions:
         """Which instructions decide whether an access takes place."""
+
+    @property
+    def in_shared(self) -> Callable[[Instruction], bool]:
+        """True for an operation on an address in shared memory (below tensor-level IR)."""
+
+    @property
+    def pointing(self) -> Callable[[Instruction], Pointing]:
+        """What an operation of tensor-level IR takes or makes of pointers."""

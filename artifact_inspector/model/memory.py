@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Access", "Queue", "Transfer", "Wait"]
+__all__ = ["Access", "Pointing", "Queue", "Transfer", "Wait"]
 
 
 class Access(NamedTuple):
@@ -51,6 +51,18 @@ class Wait(NamedTuple):
     queue: Queue
     barrier: str | None = None
     """The value that names the barrier, for a wait for a phase."""
+
+
+class Pointing(Enum):
+    """What an operation of tensor-level IR takes or makes of pointers."""
+
+    NONE = "none"
+    ONE = "one"
+    """One pointer: an access through it moves one element for the whole block."""
+    MANY = "many"
+    """A tensor of pointers, or a descriptor."""
+
+    __hash__ = object.__hash__
 
 
 class Transfer(NamedTuple):

@@ -15,3 +15,17 @@ class Trait(Flag):
     """Multiplies and adds in one: it does two operations where others do one."""
     PACKED_PRODUCT = auto()
     """Adds up two or more products per lane (`v_dot2_f32_f16`, `dp4a`)."""
+    LOOP = auto()
+    """A structured loop, whose body stands behind it."""
+    COUNTED = auto()
+    """A structured loop whose first operand is the variable that it counts."""
+    SELECTION = auto()
+    """Takes one of two values, as its first operand says."""
+    COMBINATION = auto()
+    """Combines the elements along an axis: a reduction, a scan, a histogram."""
+    WITH_BODY = auto()
+    """The operations behind it say how two elements combine."""
+    END_OF_BODY = auto()
+    """Ends the operations that combine two elements."""
+    ON_FLOATS = auto()
+    """Computes on floating-point numbers."""

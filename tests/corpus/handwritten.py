@@ -5,7 +5,6 @@ from __future__ import annotations
 from textwrap import dedent
 
 from artifact_inspector.analysis.access.accesses import StageAccesses, find_accesses
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -28,7 +27,7 @@ def stage(which: Stage, text: str) -> StageAccesses:
     language = format_of(which)
     module = language.parse(SourceText(f"k.{which.value}", text), which)
     function = module.functions[0]
-    code = Code(function, find_control_flow(function), language)
+    code = Code(function, language)
     return StageAccesses(code, module, language, find_accesses(code, module, language))
 
 

@@ -19,7 +19,6 @@ from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_
 from artifact_inspector.analysis.access.cache_policies import find_policies
 from artifact_inspector.analysis.access.contiguity import Dataflow
 from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason, explain_widths
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.rounds import LOADS
 from artifact_inspector.formats import format_of
@@ -98,7 +97,7 @@ def stages(kernel: Saved, stage: Stage) -> list[StageAccesses]:
     language, module = format_of(stage), kernel.module(stage)
     found = []
     for function in module.functions:
-        code = Code(function, find_control_flow(function), language)
+        code = Code(function, language)
         found.append(StageAccesses(code, module, language, find_accesses(code, module, language)))
     return found
 

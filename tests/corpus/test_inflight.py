@@ -14,7 +14,6 @@ from typing import NamedTuple
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
@@ -34,7 +33,7 @@ def in_flight(kernel: Saved, stage: Stage) -> Iterator[tuple[Code, str, frozense
     """Every region of a file: its function, its name, the blocks it has, what is in flight there."""
     language, module = format_of(stage), kernel.module(stage)
     for function in module.functions:
-        code = Code(function, find_control_flow(function), language)
+        code = Code(function, language)
         regions = find_regions(code, (), exact=False)
         found = find_in_flight(code, regions, module, language, 128)
         for region in regions:

@@ -10,7 +10,6 @@ import grep
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.identity import Identity, Reason, check_identity
@@ -77,10 +76,8 @@ def check(path: str) -> list[Checked]:
 
 def locate(module: Module, function: Function, original: Function) -> dict[str, Located]:
     """The regions of a function at one stage, found by those of the program."""
-    ttir = format_of(Stage.TTIR)
-    assert ttir.access is not None
-    reference = find_reference(original, find_control_flow(original), ttir.access, pipelined=False)
-    code = Code(function, find_control_flow(function), format_of(module.stage))
+    reference = find_reference(Code(original, format_of(Stage.TTIR)))
+    code = Code(function, format_of(module.stage))
     regions = find_regions(code, reference, exact=module.stage is Stage.TTIR)
     return {region.id: Located(code, region, module) for region in regions}
 

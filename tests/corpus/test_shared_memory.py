@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.facts.modules import read_module
@@ -20,7 +19,7 @@ def bill(kernel: Saved) -> Bill:
     module = read_module(artifact, Stage.TTGIR, [])
     assert module is not None
     language = format_of(Stage.TTGIR)
-    codes = [Code(f, find_control_flow(f), language) for f in module.functions]
+    codes = [Code(f, language) for f in module.functions]
     found = find_bill(codes, module, language, artifact.shared_bytes, artifact.triton_version)
     assert found is not None
     return found

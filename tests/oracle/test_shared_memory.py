@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
@@ -56,7 +55,7 @@ def judged(text: str, name: str) -> Bill:
     taken = _TAKEN.search(text)
     assert taken is not None
     parsed = FORMAT.parse(SourceText(name, text), Stage.TTGIR)
-    codes = [Code(f, find_control_flow(f), FORMAT) for f in parsed.functions]
+    codes = [Code(f, FORMAT) for f in parsed.functions]
     bill = find_bill(codes, parsed, FORMAT, int(taken[1]), TritonVersion(triton.__version__))
     assert bill is not None
     return bill

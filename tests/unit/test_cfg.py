@@ -1,8 +1,10 @@
 """Execution order and natural loops."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import ControlFlow, control_flow, find_control_flow
+from artifact_inspector.analysis.flow.cfg import DEEPEST, ControlFlow, find_control_flow
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Operands
 
 
@@ -80,12 +82,38 @@ def test_irreducible_flow_is_ordered_without_a_natural_loop() -> None:
     assert found.loops == ()
 
 
-def test_the_graph_has_an_edge_for_every_successor() -> None:
-    graph = control_flow(function((1, 2), (3,), (3,), ()))
-    assert sorted(graph.edges) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+def test_loops_nested_too_deep_to_be_told_are_part_of_the_deepest_that_is() -> None:
+    # Header i leads to header i + 1; the innermost goes back to all of them in turn.
+    extra = 3
+    depth = DEEPEST + extra
+    heads = [(i + 1,) for i in range(depth)]
+    tails = [(depth - 1 - i, depth + 1 + i) for i in range(depth)]
+    found = flow(*heads, *tails, ())
+    assert (len(found.loops), found.folded) == (DEEPEST, extra)
+    assert [loop.depth for loop in found.loops] == list(range(1, DEEPEST + 1))
+    assert found.loop_of[depth] == DEEPEST - 1
+    assert found.loops[-1].blocks == set(range(DEEPEST - 1, depth + extra + 1))
 
 
 @pytest.mark.parametrize("length", [5000])
 def test_a_long_chain_of_blocks_is_no_matter_of_recursion(length: int) -> None:
     found = flow(*((i + 1,) for i in range(length - 1)), ())
     assert found.order == tuple(range(length))
+
+
+def test_a_ladder_of_loops_takes_steps_in_proportion_to_its_rungs() -> None:
+    def steps(rungs: int) -> int:
+        taken = 0
+
+        class Counted(tuple[int, ...]):
+            def __iter__(self) -> Iterator[int]:
+                nonlocal taken
+                taken += 1
+                return super().__iter__()
+
+        heads = [Counted((i + 1,)) for i in range(rungs)]
+        tails = [Counted((rungs - 1 - i, rungs + 1 + i)) for i in range(rungs)]
+        find_control_flow(function(*heads, *tails, ()))
+        return taken
+
+    assert steps(1200) < 2.2 * steps(600)

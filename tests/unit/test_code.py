@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.reference import chain_of
 from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS
@@ -20,7 +19,7 @@ def _codes(saved: Saved) -> list[Code]:
     for stage in saved.stages:
         language = format_of(stage)
         functions = saved.module(stage).functions
-        found += [Code(function, find_control_flow(function), language) for function in functions]
+        found += [Code(function, language) for function in functions]
     return found
 
 

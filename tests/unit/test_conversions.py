@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
@@ -29,7 +28,7 @@ def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0"
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     function = module.functions[0]
-    code = Code(function, find_control_flow(function), FORMAT)
+    code = Code(function, FORMAT)
     (region,) = find_regions(code, (), exact=False)
     (found,) = find_conversions(code, region, module, FORMAT, triton and TritonVersion(triton))
     return found

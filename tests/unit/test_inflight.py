@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
@@ -25,7 +24,7 @@ def in_flight(text: str, stage: Stage, threads: int | None = 128) -> dict[str, I
     language = format_of(stage)
     module = language.parse(SourceText("k", text), stage)
     (function,) = module.functions
-    code = Code(function, find_control_flow(function), language)
+    code = Code(function, language)
     return find_in_flight(code, find_regions(code, (), exact=False), module, language, threads)
 
 
@@ -455,7 +454,7 @@ def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
 
     body = tma(expect("%r11"), TMA + "[%r11]", TMA + "[%r11]", wait_for("%r11"))
     module = language.parse(SourceText("k", ptx(*body)), Stage.PTX)
-    code = Code(module.functions[0], find_control_flow(module.functions[0]), language)
+    code = Code(module.functions[0], language)
     regions = find_regions(code, (), exact=False)
     found = find_in_flight(code, regions, module, replace(language, transfer=transfer), 128)
     assert (loop_of(found).max_loads, loop_of(found).max_bytes_per_thread) == (2, 4096 / 128)

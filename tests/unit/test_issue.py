@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.issue import find_issue
@@ -22,7 +21,7 @@ def a_function(*controls: Control) -> Function:
 
 def an_issue(*controls: Control) -> object:
     function = a_function(*controls)
-    code = Code(function, find_control_flow(function), sass.FORMAT)
+    code = Code(function, sass.FORMAT)
     blocks = frozenset({0})
     return find_issue(code, Region("straight", "straight", None, None, 0, blocks, blocks, blocks, None))
 

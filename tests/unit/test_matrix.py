@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.identity import Identity, Reason, check_identity
@@ -57,7 +56,7 @@ module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 def read(text: str, stage: Stage) -> tuple[Code, Module]:
     module = format_of(stage).parse(SourceText("k", text), stage)
     (function,) = module.functions
-    return Code(function, find_control_flow(function), format_of(stage)), module
+    return Code(function, format_of(stage)), module
 
 
 def works_of(text: str, stage: Stage, warps: int | None) -> tuple[MatrixWork, ...]:
@@ -138,7 +137,7 @@ def test_the_module_says_how_many_warps_run_it_and_the_metadata_only_where_it_do
 def test_warps_of_a_partition_are_those_of_its_layouts_and_never_those_of_the_block() -> None:
     code, module = read(TTGIR, Stage.TTGIR)
     function = replace(code.function, partitions=(object(),))  # type: ignore[arg-type]
-    specialised = Code(function, code.flow, code.language)
+    specialised = Code(function, code.language)
     assert warps_of(specialised, (dot(64, 32, 16, tiling=tiled(8, 1)),), module, 12) == 8
     assert warps_of(specialised, (), module, 12) is None
     differing = (dot(64, 32, 16, tiling=tiled(8, 1)), dot(64, 32, 16, tiling=tiled(4, 1)))

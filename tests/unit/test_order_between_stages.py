@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.placement import Memory
 from artifact_inspector.analysis.order.reference import find_reference
@@ -49,14 +48,13 @@ def partitions(*bodies: tuple[str, ...]) -> tuple[str, ...]:
 
 def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dict[str, RegionFacts]:
     """Facts of every region at the later stage (at the first, when there is no later one)."""
-    assert FORMAT.access is not None
     first = module(program, Stage.TTIR)
-    reference = find_reference(first, find_control_flow(first), FORMAT.access)
+    reference = find_reference(Code(first, FORMAT))
     memories: dict[str, Memory] = {}
     found: dict[str, RegionFacts] = {}
     for function in (first,) if later is None else (first, module(later, Stage.TTGIR)):
         exact = function is first
-        code = Code(function, find_control_flow(function), FORMAT)
+        code = Code(function, FORMAT)
         found = {}
         for region in find_regions(code, reference, exact=exact):
             found[region.id], memories[region.id] = judge(code, region, memories.get(region.id), exact=exact)
@@ -235,16 +233,15 @@ ret;
 
 
 def test_a_histogram_made_by_atomics_in_shared_memory_is_not_gone() -> None:
-    assert FORMAT.access is not None
     program = (LOAD_A, f"%h = tt.histogram %a : {T} -> {T} @2", f"tt.store %q, %h : {P} @3")
     first = module(program, Stage.TTIR)
-    reference = find_reference(first, find_control_flow(first), FORMAT.access)
+    reference = find_reference(Code(first, FORMAT))
     for text, verdict in (
         (PTX_OF_A_HISTOGRAM, "single"),
         (PTX_OF_A_HISTOGRAM.replace("atom.shared", "atom.global"), "gone"),
     ):
         (later,) = format_of(Stage.PTX).parse(SourceText("k", text), Stage.PTX).functions
-        code = Code(later, find_control_flow(later), format_of(Stage.PTX))
+        code = Code(later, format_of(Stage.PTX))
         (region,) = find_regions(code, reference, exact=False)
         found, _ = judge(code, region, None, exact=False)
         assert found.verdict == verdict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.partitions import find_partitions, find_slots
@@ -54,7 +53,7 @@ PINGPONG = """module attributes {"ttg.num-warps" = 8 : i32} {
 def read(text: str) -> tuple[Module, Code]:
     module = mlir.FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     function = module.functions[0]
-    return module, Code(function, find_control_flow(function), mlir.FORMAT)
+    return module, Code(function, mlir.FORMAT)
 
 
 def setmaxnreg(*counts: int) -> Function:

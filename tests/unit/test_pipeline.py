@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.placement import Memory
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
@@ -89,12 +88,10 @@ def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
         language = format_of(stage)
         module = language.parse(SourceText("kernel", text), stage)
         (function,) = module.functions
-        assert language.access is not None
-        flow = find_control_flow(function)
         exact = stage is Stage.TTIR
+        code = Code(function, language)
         if exact:
-            reference = find_reference(function, flow, language.access)
-        code = Code(function, flow, language)
+            reference = find_reference(code)
         regions = find_regions(code, reference, exact=exact)
         for region in regions:
             facts, memory = judge(code, region, memories.get(region.id), exact=exact)

@@ -2,7 +2,7 @@
 
 from textwrap import dedent
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.rounds import RoundsOf, find_rounds
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage
@@ -18,8 +18,9 @@ def parse(body: str) -> Function:
 
 def rounds(body: str) -> tuple[Function, RoundsOf]:
     function = parse(body)
-    assert FORMAT.access is not None
-    return function, find_rounds(function, find_control_flow(function), FORMAT.access)
+    found = find_rounds(Code(function, FORMAT))
+    assert found is not None
+    return function, found
 
 
 def shape(body: str) -> list[tuple[list[str], list[str]]]:

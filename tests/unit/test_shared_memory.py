@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.allocator import Request, place
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
@@ -42,7 +41,7 @@ def bill(
 
 def _bill(text: str, triton: str | None, declared: int | None) -> Bill:
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    codes = [Code(f, find_control_flow(f), FORMAT, is_whole=True) for f in module.functions]
+    codes = [Code(f, FORMAT, is_whole=True) for f in module.functions]
     found = find_bill(codes, module, FORMAT, declared, triton and TritonVersion(triton))
     assert found is not None
     return found

@@ -13,7 +13,7 @@ TILE = "!ttg.memdesc<8x8xf16, #shared, #smem, mutable>"
 def read(body: str) -> tuple[Function, Values]:
     text = f"module {{\n  tt.func public @k(%x: i32, %n: i32) {{\n{body}\n    tt.return\n  }}\n}}\n"
     (function,) = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR).functions
-    return function, number_values(function)
+    return function, number_values(function, FORMAT.traits)
 
 
 def users(function: Function, values: Values, value: int) -> list[str]:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import Chain
-from artifact_inspector.analysis.order.rounds import LOADS
-from artifact_inspector.model import EventKind, Language, Module, Transfer
+from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.model import LOADS, EventKind, Language, Module, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
-from artifact_inspector.analysis.order.reference import source_of
+from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.model import EventKind
 
 __all__ = ["Policy", "find_policies"]

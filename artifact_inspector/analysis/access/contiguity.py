@@ -55,20 +55,9 @@ class Dataflow:
 
     @cached_property
     def _values(self) -> Values:
-        return number_values(self.function) if self._numbered is None else self._numbered
-
-    @cached_property
-    def _definitions(self) -> dict[int, int]:
-        return {value: i for i, results in enumerate(self._values.results) for value in results}
-
-    @cached_property
-    def _sources(self) -> dict[int, list[int]]:
-        """Value → the values that control flow hands over to it."""
-        found: dict[int, list[int]] = {}
-        for handed in self._values.flows:
-            for source, target, _, _ in handed:
-                found.setdefault(target, []).append(source)
-        return found
+        return (
+            number_values(self.function, self._language.traits) if self._numbered is None else self._numbered
+        )
 
     # -- the graph -----------------------------------------------------------------
 
@@ -98,12 +87,12 @@ class Dataflow:
 
     def definition(self, value: int) -> Instruction | None:
         """The operation whose result a value is; None for arguments, loop variables and hand-overs."""
-        at = self._definitions.get(value)
+        at = self._values.definitions.get(value)
         return None if at is None else self.function.instructions[at]
 
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is made of, or handed over from."""
-        at = self._definitions.get(value)
+        at = self._values.definitions.get(value)
         if at is not None:
             return self.operands(at)
         if value < 0:
@@ -111,7 +100,7 @@ class Dataflow:
             names = self.function.instructions[-1 - value].operands.reads[1:4:2]
             found = (self.value(-1 - value, name) for name in names)
             return tuple(value for value in found if value is not None)
-        return tuple(self._sources.get(value, ()))
+        return tuple(self._values.handed_from.get(value, ()))
 
     def argument(self, value: int) -> str | None:
         """The name of an argument of the function."""
@@ -126,7 +115,7 @@ class Dataflow:
         name = "" if instruction is None else instruction.opcode.rpartition(".")[2]
         if instruction is None or name not in PASSED_ON | REARRANGING | {"splat", "broadcast"}:
             return None
-        inputs = self.operands(self._definitions[value])[:1]
+        inputs = self.operands(self._values.definitions[value])[:1]
         shapes = self._shapes(instruction)
         before = axis
         if axis is not None and name in REARRANGING:

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
 from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
-from artifact_inspector.analysis.order.reference import source_of
-from artifact_inspector.analysis.order.rounds import LOADS
-from artifact_inspector.model import Instruction, TensorType
+from artifact_inspector.analysis.flow.places import source_of
+from artifact_inspector.model import LOADS, Instruction, TensorType
 
 __all__ = ["Cause", "LoadWidth", "Reason", "explain_widths", "name_of"]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import networkx as nx
-
+from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
 
-__all__ = ["ControlFlow", "Loop", "control_flow", "find_control_flow"]
+__all__ = ["DEEPEST", "ControlFlow", "Loop", "find_control_flow"]
+
+DEEPEST = 64
+"""Loops inside so many others are read as part of the innermost of these; written code has up to a dozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class ControlFlow:
     """Innermost loop of every block."""
     block_of: tuple[int, ...]
     """Block of every instruction."""
+    folded: int = 0
+    """Loops that were nested too deep to be told from the one around them."""
 
     def loop_at(self, instruction: int) -> int | None:
         """Innermost loop that holds an instruction, by its index."""
@@ -51,25 +55,22 @@ class ControlFlow:
         return inner == outer
 
 
-def control_flow(function: Function) -> nx.DiGraph[int]:
-    """The graph over block indices; made anew at each call."""
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(range(len(function.blocks)))
-    graph.add_edges_from(
-        (block.index, successor) for block in function.blocks for successor in block.successors
-    )
-    return graph
-
-
 def find_control_flow(function: Function) -> ControlFlow:
     """Natural loops (back edges to a dominator, Aho et al. §9.6) and execution order."""
     count = len(function.blocks)
-    loops = _find_loops(function) if any(s <= b.index for b in function.blocks for s in b.successors) else ()
+    flat = _reverse_postorder(function)
+    loops: tuple[Loop, ...] = ()
+    found = 0
+    if any(target <= block.index for block in function.blocks for target in block.successors):
+        loops, found = _find_loops(function, flat)
     loop_of: list[int | None] = [None] * count
     for index, loop in enumerate(loops):  # outer before inner: the innermost is written last
         for block in loop.blocks:
             loop_of[block] = index
-    order = _order(function, loops, loop_of)
+    order = _keep_loops_together(flat, loops, loop_of) if loops else flat
+    if len(order) < count:
+        reached = set(order)
+        order += [block for block in range(count) if block not in reached]
     position = [0] * len(function.instructions)
     block_of = [0] * len(function.instructions)
     place = 0
@@ -78,64 +79,83 @@ def find_control_flow(function: Function) -> ControlFlow:
         position[start:stop] = range(place, place + stop - start)
         block_of[start:stop] = [index] * (stop - start)
         place += stop - start
-    return ControlFlow(tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of))
-
-
-def _find_loops(function: Function) -> tuple[Loop, ...]:
-    graph = control_flow(function)
-    dominator = {b: d for b, d in nx.immediate_dominators(graph, 0).items() if d is not None and d != b}
-    reachable = {0, *dominator}
-    depth = {0: 0}
-    for start in reachable:
-        chain, upper = [], start
-        while upper not in depth:
-            chain.append(upper)
-            upper = dominator[upper]
-        for below in reversed(chain):
-            depth[below] = depth[upper] + 1
-            upper = below
-    latches: dict[int, list[int]] = {}
-    for block in function.blocks:
-        for target in block.successors:
-            if block.index in reachable and _dominates(dominator, depth, target, block.index):
-                latches.setdefault(target, []).append(block.index)
-    bodies = {header: _body(graph, header, ends, reachable) for header, ends in latches.items()}
-    headers = sorted(bodies, key=lambda header: (-len(bodies[header]), header))
-    chosen: list[tuple[int, frozenset[int], int | None, int]] = []
-    for header in headers:  # larger first, so a parent is there before its children
-        parent = None
-        for index, (other, blocks, _, level) in enumerate(chosen):
-            if header in blocks and other != header and (parent is None or level > chosen[parent][3]):
-                parent = index
-        level = 1 if parent is None else chosen[parent][3] + 1
-        chosen.append((header, bodies[header], parent, level))
-    ranks = _reverse_postorder(function)
-    rank = {block: place for place, block in enumerate(ranks)}
-    by_place = sorted(range(len(chosen)), key=lambda index: (rank[chosen[index][0]], chosen[index][3]))
-    renamed = {old: new for new, old in enumerate(by_place)}
-    return tuple(
-        Loop(header, blocks, tuple(latches[header]), None if parent is None else renamed[parent], level)
-        for header, blocks, parent, level in (chosen[index] for index in by_place)
+    return ControlFlow(
+        tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of), found - len(loops)
     )
 
 
-def _dominates(dominator: dict[int, int], depth: dict[int, int], upper: int, lower: int) -> bool:
-    if upper not in depth or lower not in depth:
-        return False
-    while depth[lower] > depth[upper]:
-        lower = dominator[lower]
-    return lower == upper
+def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], int]:
+    """The loops in execution order of their headers, and how many there are with those too deep to tell."""
+    dominators = Dominators([block.successors for block in function.blocks])
+    predecessors: list[list[int]] = [[] for _ in function.blocks]
+    latches: dict[int, list[int]] = {}
+    for block in function.blocks:
+        if block.index in dominators:
+            for target in block.successors:
+                predecessors[target].append(block.index)
+                if dominators.dominates(target, block.index):
+                    latches.setdefault(target, []).append(block.index)
+    headers = [block for block in flat if block in latches]
+    header_of = _innermost_headers(headers, latches, predecessors)
+    depth: dict[int, int] = {}
+    told: dict[int, int] = {}
+    """Header → the header of the loop that it is told as: its own, or one around it."""
+    blocks: dict[int, set[int]] = {}
+    for header in headers:
+        around = header_of.get(header)
+        depth[header] = 1 if around is None else depth[around] + 1
+        told[header] = header
+        if depth[header] <= DEEPEST:
+            blocks[header] = {header}
+        elif around is not None:
+            told[header] = told[around]
+    for inner, header in header_of.items():
+        above: int | None = told[header]
+        while above is not None:
+            blocks[above].add(inner)
+            above = header_of.get(above)
+    index = {header: place for place, header in enumerate(blocks)}
+    loops = tuple(
+        Loop(
+            header,
+            frozenset(inside),
+            tuple(latches[header]),
+            index[header_of[header]] if header in header_of else None,
+            depth[header],
+        )
+        for header, inside in blocks.items()
+    )
+    return loops, len(headers)
 
 
-def _body(graph: nx.DiGraph[int], header: int, latches: list[int], reachable: set[int]) -> frozenset[int]:
-    body = {header}
-    pending = [latch for latch in latches if latch != header]
-    while pending:
-        block = pending.pop()
-        if block not in body:
-            body.add(block)
-            pending += [b for b in graph.pred[block] if b in reachable]
-    return frozenset(body)
+def _innermost_headers(
+    headers: list[int], latches: dict[int, list[int]], predecessors: list[list[int]]
+) -> dict[int, int]:
+    """For every block in a loop the header of the innermost loop around it; for a header, of the next one.
+
+    Inner loops first, each then stands for all its blocks: every edge is gone over once.
+    """
+    header_of: dict[int, int] = {}
+    outermost: dict[int, int] = {}
+    """Towards the header of the outermost loop that a block is known to be in."""
+
+    def representative(block: int) -> int:
+        way = []
+        while block in outermost:
+            way.append(block)
+            block = outermost[block]
+        for passed in way:
+            outermost[passed] = block
+        return block
+
+    for header in reversed(headers):
+        pending = [latch for latch in latches[header] if latch != header]
+        while pending:
+            block = representative(pending.pop())
+            if block != header:
+                header_of[block] = outermost[block] = header
+                pending += predecessors[block]
+    return header_of
 
 
 def _reverse_postorder(function: Function) -> list[int]:
@@ -155,17 +175,6 @@ def _reverse_postorder(function: Function) -> list[int]:
             finished.append(block)
             stack.pop()
     return finished[::-1]
-
-
-def _order(function: Function, loops: tuple[Loop, ...], loop_of: list[int | None]) -> list[int]:
-    count = len(function.blocks)
-    if count == 1:
-        return [0]
-    flat = _reverse_postorder(function)
-    if loops:
-        flat = _keep_loops_together(flat, loops, loop_of)
-    reached = set(flat)
-    return flat + [block for block in range(count) if block not in reached]
 
 
 def _keep_loops_together(flat: list[int], loops: tuple[Loop, ...], loop_of: list[int | None]) -> list[int]:

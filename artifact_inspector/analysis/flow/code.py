@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
-from artifact_inspector.analysis.flow.cfg import ControlFlow
+from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.places import Chain, chain_of
 from artifact_inspector.analysis.flow.values import Values, number_values
-from artifact_inspector.analysis.order.reference import Chain, chain_of
-from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS, RoundsOf, find_rounds
-from artifact_inspector.model import EventKind, Function, Language, Operands
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, Language, Operands, Trait
 
 __all__ = ["PLACED", "Code"]
+
+Made = TypeVar("Made")
 
 PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
 """Kinds whose places tell what a region is; integer operations are asked for their places seldom."""
@@ -30,18 +33,17 @@ class Code:
     def __init__(
         self,
         function: Function,
-        flow: ControlFlow,
         language: Language,
         *,
         is_whole: bool = True,
     ) -> None:
-        """`language` is that of the file.
+        """`language` is that of the function's module.
 
         `is_whole` is False for a file that is cut off: what is not there may have been.
         """
         self.is_whole = is_whole
         self.function = function
-        self.flow = flow
+        self.flow = flow = find_control_flow(function)
         self.language = language
         self.rank = {block: place for place, block in enumerate(flow.order)}
         """Place of every block in execution order."""
@@ -52,6 +54,7 @@ class Code:
             by_kind[instruction.kind].append(index)
         self.of_kind = dict(by_kind)
         """Instructions by kind, in text order."""
+        self._found: dict[Callable[[Code], Any], Any] = {}
         self._operands: dict[int, Operands] = {}
         self._chains: dict[int, Chain | None] = {}
         """By the identity of a location, which the instructions of a line share."""
@@ -68,6 +71,17 @@ class Code:
         if known is None:
             known = self._operands[index] = self.function.instructions[index].operands
         return known
+
+    def has(self, index: int, trait: Trait) -> bool:
+        """Whether an instruction is something beyond its kind, by the format."""
+        return trait in self.language.traits(self.function.instructions[index].opcode)
+
+    def once(self, find: Callable[[Code], Made]) -> Made:
+        """What an analysis finds in this code, found once for all who ask."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: Made = self._found[find]
+        return found
 
     # -- what stands where -------------------------------------------------------------
 
@@ -121,16 +135,9 @@ class Code:
         return sorted(index for index in self.find(LOADS) if self.flow.loop_at(index) is None)
 
     @cached_property
-    def rounds(self) -> RoundsOf | None:
-        """Rounds read off this stage itself, where it is in tensor-level SSA form."""
-        if self.language.access is None:
-            return None
-        return find_rounds(self.function, self.flow, self.language.access, self.values)
-
-    @cached_property
     def values(self) -> Values:
         """The values of a function in SSA form by number."""
-        return number_values(self.function)
+        return number_values(self.function, self.language.traits)
 
     # -- places in the source ----------------------------------------------------------
 

@@ -9,25 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS
-from artifact_inspector.model import EventKind
+from artifact_inspector.model import COMPUTES, LOADS, EventKind
 
-__all__ = ["find_computes_taking", "find_first_computes"]
+__all__ = ["find_first_computes"]
 
 
 _CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BARRIER}
 """Kinds that may bring data in or move it through shared memory when no register holds any."""
-
-
-def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[int]]) -> dict[int, int]:
-    """The computes of a region that take the loads of its rounds first, each with the rounds as a bit set.
-
-    Args:
-        rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
-    """
-    groups = {load: number for number, loads in enumerate(rounds) for load in loads}
-    return find_first_computes(code, code.indices(region.whole), groups, 1 if region.loop is None else 2)
 
 
 def find_first_computes(

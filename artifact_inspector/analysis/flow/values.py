@@ -1,17 +1,32 @@
-"""Values of a function by number, so that a name reused in a sibling region is another value."""
+"""Who defines and who uses which value of a function in SSA form.
+
+Values have numbers, so that a name reused in a sibling region is another value.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from artifact_inspector.model import Function
+from artifact_inspector.model import EventKind, Flow, Function, Instruction, Trait
 
-__all__ = ["Values", "number_values"]
-
-_LOOPS = frozenset({"scf.for", "scf.while"})
+__all__ = ["Handed", "Values", "number_values"]
 
 
-@dataclass(frozen=True, slots=True)
+class Handed(NamedTuple):
+    """A value handed over by control flow: into a loop or a partition, around a loop, out of a region."""
+
+    source: int
+    target: int
+    owner: int
+    """As `Flow.owner`."""
+    back: bool
+    """True along a loop's back edge."""
+
+
+@dataclass(frozen=True)
 class Values:
     """Static single assignment, spelled in numbers; every list is by instruction index."""
 
@@ -19,80 +34,130 @@ class Values:
     reads: list[dict[str, int]]
     """Name → value, as each instruction reads it."""
     results: list[tuple[int, ...]]
-    flows: list[list[tuple[int, int, int, bool]]]
-    """Hand-overs at each instruction: (source value, target value, owner, back edge)."""
+    flows: list[list[Handed]]
+    """Hand-overs at each instruction."""
+
+    @cached_property
+    def definitions(self) -> dict[int, int]:
+        """Value → the instruction whose result it is; arguments and what is handed over have none."""
+        return {value: index for index, results in enumerate(self.results) for value in results}
+
+    @cached_property
+    def uses(self) -> dict[int, list[int]]:
+        """Value → the instructions that read it, in text order."""
+        uses: dict[int, list[int]] = {}
+        for index, reads in enumerate(self.reads):
+            for value in reads.values():
+                uses.setdefault(value, []).append(index)
+        return uses
+
+    @cached_property
+    def handed_to(self) -> dict[int, list[tuple[int, Handed]]]:
+        """Value → where it is handed over (the instruction), and how."""
+        found: dict[int, list[tuple[int, Handed]]] = {}
+        for index, flows in enumerate(self.flows):
+            for handed in flows:
+                found.setdefault(handed.source, []).append((index, handed))
+        return found
+
+    @cached_property
+    def handed_from(self) -> dict[int, list[int]]:
+        """Value → the values that control flow hands over to it."""
+        found: dict[int, list[int]] = {}
+        for flows in self.flows:
+            for handed in flows:
+                found.setdefault(handed.target, []).append(handed.source)
+        return found
 
 
-def number_values(function: Function) -> Values:
+def number_values(function: Function, traits: Callable[[str], Trait]) -> Values:
     """Numbers for the values of an SSA function, read in text order (definitions come first)."""
-    current: dict[str, int] = {}
-    owned: dict[tuple[int, str], int] = {}
-    count = 0
-    for name in function.arguments:
-        current[name] = count
-        count += 1
-    flows_at: dict[int, list[int]] = {}
-    for place, flow in enumerate(function.flows):
-        flows_at.setdefault(flow.at, []).append(place)
-        # Arguments of blocks may be read before the jump that hands them over is met.
-        if flow.owner < 0 and (flow.owner, flow.target) not in owned:
-            owned[flow.owner, flow.target] = current[flow.target] = count
-            count += 1
-    entered = _find_partitions(function)
-    entries: dict[int, dict[str, int | None]] = {}
-    """First instruction of a partition → the values of its arguments."""
-    reads: list[dict[str, int]] = []
-    results: list[tuple[int, ...]] = []
-    flows: list[list[tuple[int, int, int, bool]]] = []
-    for index, instruction in enumerate(function.instructions):
-        if index in entries:  # the region in front may have used the names of its arguments again
-            _bind(current, entries[index])
-        operands = instruction.operands
-        names = operands.reads
-        if instruction.opcode in _LOOPS:  # it spells `%argument = %value` for the arguments of its body
-            own = {function.flows[place].target for place in flows_at.get(index, ())}
-            if instruction.opcode == "scf.for":
-                current.pop(names[0], None)  # the variable that it counts
-            names = tuple(name for name in names if name not in own)
-        reads.append({name: current[name] for name in names if name in current})
-        numbers = []
-        for name in operands.results:
-            current[name] = count
-            numbers.append(count)
-            count += 1
-        results.append(tuple(numbers))
-        handed: list[tuple[int, int, int, bool]] = []
+    return _Numbering(function, traits).run()
+
+
+class _Numbering:
+    """A walk through a function that knows which value each name stands for."""
+
+    def __init__(self, function: Function, traits: Callable[[str], Trait]) -> None:
+        self._function, self._traits = function, traits
+        self._count = 0
+        self._current = {name: self._new() for name in function.arguments}
+        self._owned: dict[tuple[int, str], int] = {}
+        """(owner, name) → the value of an argument or a result of a region, or an argument of a block."""
+        self._at: dict[int, list[Flow]] = {}
+        for flow in function.flows:
+            self._at.setdefault(flow.at, []).append(flow)
+            # Arguments of blocks may be read before the jump that hands them over is met.
+            if flow.owner < 0 and (flow.owner, flow.target) not in self._owned:
+                self._owned[flow.owner, flow.target] = self._current[flow.target] = self._new()
+
+    def run(self) -> Values:
+        entered = _find_partitions(self._function)
+        entries: dict[int, dict[str, int | None]] = {}
+        """First instruction of a partition → the values of its arguments."""
+        reads: list[dict[str, int]] = []
+        results: list[tuple[int, ...]] = []
+        flows: list[list[Handed]] = []
+        for index, instruction in enumerate(self._function.instructions):
+            if index in entries:  # the region in front may have used the names of its arguments again
+                self._bind(entries[index])
+            operands = instruction.operands
+            names = operands.reads
+            if instruction.kind is EventKind.BRANCH:
+                names = self._read_by_branch(index, instruction, names)
+            reads.append({name: self._current[name] for name in names if name in self._current})
+            results.append(tuple([self._new() for _ in operands.results]))
+            self._current.update(zip(operands.results, results[-1], strict=True))
+            handed, arguments = self._hand_over(index)
+            flows.append(handed)
+            if index in entered:
+                entries.update(dict.fromkeys(entered[index], arguments))
+        return Values(self._count, reads, results, flows)
+
+    def _new(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _read_by_branch(
+        self, index: int, instruction: Instruction, names: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """What a loop reads: it spells `%argument = %value` for the arguments of its body."""
+        traits = self._traits(instruction.opcode)
+        if Trait.LOOP not in traits:
+            return names
+        own = {flow.target for flow in self._at.get(index, ())}
+        if Trait.COUNTED in traits:
+            self._current.pop(names[0], None)  # the variable that it counts
+        return tuple(name for name in names if name not in own)
+
+    def _hand_over(self, index: int) -> tuple[list[Handed], dict[str, int | None]]:
+        """The hand-overs at an instruction, and what the names of the targets stand for behind it."""
+        handed: list[Handed] = []
         arguments: dict[str, int | None] = {}
-        for place in flows_at.get(index, ()):
-            source, target, _, owner, back = function.flows[place]
-            if source not in current:
+        for source, target, _, owner, back in self._at.get(index, ()):
+            if source not in self._current:
                 if owner >= 0:
                     arguments[target] = None
                 continue
-            origin = current[source]
+            origin = self._current[source]
             key = (owner, target)
-            if key not in owned:
-                owned[key] = count
-                count += 1
+            if key not in self._owned:
+                self._owned[key] = self._new()
             if owner >= 0:
                 # Behind its back edge nothing sees a loop's argument, and the body of a reduction may have
                 # one of that name, which no flow hands over.
-                arguments[target] = None if back else owned[key]
-            handed.append((origin, owned[key], owner, back))
-        _bind(current, arguments)
-        if index in entered:
-            entries.update(dict.fromkeys(entered[index], arguments))
-        flows.append(handed)
-    return Values(count, reads, results, flows)
+                arguments[target] = None if back else self._owned[key]
+            handed.append(Handed(origin, self._owned[key], owner, back))
+        self._bind(arguments)
+        return handed, arguments
 
-
-def _bind(current: dict[str, int], arguments: dict[str, int | None]) -> None:
-    """Lets names stand for other values from here on, or for none that is known."""
-    for name, value in arguments.items():
-        if value is None:
-            current.pop(name, None)
-        else:
-            current[name] = value
+    def _bind(self, arguments: dict[str, int | None]) -> None:
+        """Lets names stand for other values from here on, or for none that is known."""
+        for name, value in arguments.items():
+            if value is None:
+                self._current.pop(name, None)
+            else:
+                self._current[name] = value
 
 
 def _find_partitions(function: Function) -> dict[int, list[int]]:

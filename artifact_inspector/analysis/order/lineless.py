@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.taint import find_computes_taking, find_first_computes
+from artifact_inspector.analysis.flow.taint import find_first_computes
 from artifact_inspector.analysis.order.placement import (
     LocatedRound,
     LocatedStatement,
@@ -19,10 +19,10 @@ from artifact_inspector.analysis.order.placement import (
 )
 from artifact_inspector.analysis.order.reference import LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import LOADS
-from artifact_inspector.model import EventKind
+from artifact_inspector.analysis.order.rounds import find_rounds
+from artifact_inspector.model import LOADS, EventKind
 
-__all__ = ["locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
+__all__ = ["find_computes_taking", "locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
 
 _MATRIX = frozenset({EventKind.MATRIX})
 
@@ -32,10 +32,11 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
 
     None when there are not as many as in the program.
     """
-    if code.rounds is None:
+    read = code.once(find_rounds)
+    if read is None:
         return None
-    loop_at = [code.flow.loop_at(item.anchor) for item in code.rounds.rounds]
-    here = [item for item, at in zip(code.rounds.rounds, loop_at, strict=True) if item.loop == region.loop]
+    loop_at = [code.flow.loop_at(item.anchor) for item in read.rounds]
+    here = [item for item, at in zip(read.rounds, loop_at, strict=True) if item.loop == region.loop]
     if region.loop is None:
         # Loads whose data goes into a loop are its prologue unless the program has such loads.
         inner = [item for item in reference.rounds if item.anchored_in != "straight"]
@@ -60,7 +61,7 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
         if region.loop is not None:
             ahead = [
                 statement.index
-                for other, at in zip(code.rounds.rounds, loop_at, strict=True)
+                for other, at in zip(read.rounds, loop_at, strict=True)
                 if at == region.loop and other.loop != region.loop and other.anchor == item.anchor
                 for statement in other.statements
             ]
@@ -71,6 +72,16 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
                 found.front = share
         rounds.append(located)
     return Placement(rounds, sources_of(reference.other), "dataflow")
+
+
+def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[int]]) -> dict[int, int]:
+    """The computes of a region that take the loads of its rounds first, each with the rounds as a bit set.
+
+    Args:
+        rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
+    """
+    groups = {load: number for number, loads in enumerate(rounds) for load in loads}
+    return find_first_computes(code, code.indices(region.whole), groups, 1 if region.loop is None else 2)
 
 
 def locate_by_dataflow(

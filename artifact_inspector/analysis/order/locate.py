@@ -7,11 +7,14 @@ noted, because a verdict that rests on it must say so.
 
 from __future__ import annotations
 
-import re
-
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.taint import find_computes_taking
-from artifact_inspector.analysis.order.lineless import locate_by_dataflow, locate_by_runs, locate_by_structure
+from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.order.lineless import (
+    find_computes_taking,
+    locate_by_dataflow,
+    locate_by_runs,
+    locate_by_structure,
+)
 from artifact_inspector.analysis.order.placement import (
     LocatedRound,
     LocatedStatement,
@@ -19,15 +22,14 @@ from artifact_inspector.analysis.order.placement import (
     Placement,
     sources_of,
 )
-from artifact_inspector.analysis.order.reference import Chain, ReferenceRegion, ReferenceRound, equal_runs
+from artifact_inspector.analysis.order.reference import ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import LOADS, bits_of
-from artifact_inspector.model import EventKind
+from artifact_inspector.analysis.order.rounds import bits_of
+from artifact_inspector.model import LOADS, EventKind
 
 __all__ = ["locate"]
 
 _ATOMICS = frozenset({EventKind.ATOMIC})
-_IN_SHARED = re.compile(r"addrspace\(3\)|\.shared\b|^ds_|^ATOMS\b")
 
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
@@ -294,12 +296,9 @@ class _Locator:
 
         Source: Triton, HistogramOpToLLVM.cpp. A program's own atomics go to global memory.
         """
-        instructions = self.code.function.instructions
-        return [
-            index
-            for index in self.code.find(_ATOMICS, self.region.whole)
-            if _IN_SHARED.search(f"{instructions[index].opcode} {instructions[index].text}") is not None
-        ]
+        atomics = self.code.find(_ATOMICS, self.region.whole)
+        instructions, in_shared = self.code.function.instructions, self.code.language.in_shared
+        return [index for index in atomics if in_shared(instructions[index])]
 
     def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
         """Add computes that were contracted into a consumer, or that bear another operation's line."""

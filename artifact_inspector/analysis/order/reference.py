@@ -7,30 +7,24 @@ first stage itself uses.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from artifact_inspector.analysis.flow.cfg import ControlFlow
-from artifact_inspector.analysis.order.rounds import SINKS, Round, RoundsOf, Statement, find_rounds
-from artifact_inspector.model import Access, EventKind, Function, Instruction, Location
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
+from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
+from artifact_inspector.model import SINKS, EventKind, Function, Trait
 
 __all__ = [
-    "Chain",
     "LoadStatement",
     "ReferenceCompute",
     "ReferenceRegion",
     "ReferenceRound",
-    "chain_of",
     "equal_runs",
     "find_reference",
     "loop_chain",
     "loop_names",
-    "source_of",
 ]
-
-Chain = tuple[tuple[str, int, int], ...]
-"""An inline chain as (file name without directories, line, column), innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,44 +98,25 @@ class ReferenceRegion:
         return tuple(statement for found in self.rounds for statement in found.statements)
 
 
-def chain_of(location: Location | None) -> Chain | None:
-    """A location with bare file names, comparable between stages."""
-    if location is None:
-        return None
-    return tuple((_base_name(frame.file), frame.line, frame.column) for frame in location)
-
-
-def source_of(location: Location | None) -> str | None:
-    """`file.py:line` of the outermost frame: the line in the user's kernel."""
-    if location is None:
-        return None
-    return f"{_base_name(location[-1].file)}:{location[-1].line}"
-
-
-def find_reference(
-    function: Function,
-    flow: ControlFlow,
-    access: Callable[[Instruction], Access],
-    *,
-    pipelined: bool = False,
-    rounds: RoundsOf | None = None,
-) -> tuple[ReferenceRegion, ...]:
+def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceRegion, ...]:
     """Straight-line code first, then the loops in execution order.
 
     Args:
         pipelined: the stage comes after the pipeliner; loads in front of a loop that meet its loads
             in one anchor are their prologue, not loads of the program.
-        rounds: the function's, where they are found already.
     """
-    found = find_rounds(function, flow, access) if rounds is None else rounds
-    prologues = _prologues(function, flow, found) if pipelined else {}
+    found = code.once(find_rounds)
+    if found is None:
+        return ()
+    function, flow = code.function, code.flow
+    prologues = _prologues(code, found) if pipelined else {}
     folded = {index for copies in prologues.values() for index in copies}
     written = []
     for item in found.rounds:
         kept = tuple(statement for statement in item.statements if statement.index not in folded)
         if kept:
             written.append(replace(item, statements=kept))
-    names = loop_names(function, flow)
+    names = loop_names(code)
     regions = []
     for loop in (None, *range(len(flow.loops))):
         blocks = [b for b in flow.order if flow.loop_of[b] == loop]
@@ -157,9 +132,9 @@ def find_reference(
                 loop=loop,
                 parent=None if loop is None else ("straight" if parent is None else names[parent]),
                 depth=0 if loop is None else flow.loops[loop].depth,
-                chain=None if loop is None else loop_chain(function, flow, loop),
+                chain=None if loop is None else loop_chain(code, loop),
                 chains=frozenset(chain for chain in chains if chain is not None),
-                rounds=tuple(_round(function, flow, names, found, item, prologues) for item in own),
+                rounds=tuple(_round(code, names, found, item, prologues) for item in own),
                 other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
                 sinks=frozenset(
                     chain
@@ -174,12 +149,12 @@ def find_reference(
     return tuple(regions)
 
 
-def loop_names(function: Function, flow: ControlFlow) -> list[str]:
+def loop_names(code: Code) -> list[str]:
     """`loop@line` for every loop, with `#2` … where a line has several, `loop#n` without lines."""
     names: list[str] = []
     used: dict[str, int] = {}
-    for loop in range(len(flow.loops)):
-        chain = loop_chain(function, flow, loop)
+    for loop in range(len(code.flow.loops)):
+        chain = loop_chain(code, loop)
         name = f"loop@{chain[-1][1]}" if chain is not None else "loop"
         used[name] = used.get(name, 0) + 1
         numbered = chain is None or used[name] > 1
@@ -187,10 +162,11 @@ def loop_names(function: Function, flow: ControlFlow) -> list[str]:
     return names
 
 
-def loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None:
+def loop_chain(code: Code, loop: int) -> Chain | None:
     """Place of a loop statement: of the structured operation, else of the branch that closes it."""
+    function, flow = code.function, code.flow
     before = function.blocks[flow.loops[loop].header].start - 1
-    if before >= 0 and function.instructions[before].opcode.startswith("scf."):
+    if before >= 0 and code.has(before, Trait.LOOP):
         return chain_of(function.instructions[before].location)
     for latch in flow.loops[loop].latches:
         block = function.blocks[latch]
@@ -203,11 +179,12 @@ def loop_chain(function: Function, flow: ControlFlow, loop: int) -> Chain | None
     return None
 
 
-def _prologues(function: Function, flow: ControlFlow, found: RoundsOf) -> dict[int, list[int]]:
+def _prologues(code: Code, found: RoundsOf) -> dict[int, list[int]]:
     """Loads in front of a loop that are copies of one inside: load in the loop → its copies.
 
     They meet in one anchor, and bear one line; without lines, they are asynchronous copies both.
     """
+    function, flow = code.function, code.flow
     copies: dict[int, list[int]] = {}
     for item in found.rounds:
         own = [s for s in item.statements if item.loop is not None and s.distance == 0]
@@ -240,19 +217,19 @@ def equal_runs(indices: list[int], count: int) -> list[list[int]]:
 
 
 def _round(
-    function: Function,
-    flow: ControlFlow,
+    code: Code,
     names: list[str],
     found: RoundsOf,
     item: Round,
     prologues: dict[int, list[int]],
 ) -> ReferenceRound:
-    anchored = flow.loop_at(item.anchor)
+    function = code.function
+    anchored = code.flow.loop_at(item.anchor)
     statements = [_statement(function, statement) for statement in item.statements]
     statements = [replace(s, prologue=tuple(prologues.get(s.index, ()))) for s in statements]
     return ReferenceRound(
         tuple(statements),
-        tuple(_compute(function, found, index, item.anchor) for index in item.computes),
+        tuple(_compute(code, found, index, item.anchor) for index in item.computes),
         "straight" if anchored is None else names[anchored],
     )
 
@@ -276,7 +253,7 @@ def _statement(function: Function, statement: Statement) -> LoadStatement:
     )
 
 
-def _compute(function: Function, found: RoundsOf, index: int, anchor: int) -> ReferenceCompute:
+def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceCompute:
     levels: list[frozenset[Chain]] = []
     level: Iterable[int] = (index,)
     seen: set[int] = set()
@@ -285,7 +262,7 @@ def _compute(function: Function, found: RoundsOf, index: int, anchor: int) -> Re
         if not fresh:
             break
         seen.update(fresh)
-        levels.append(frozenset(chain for i in fresh for chain in _chains_at(function, i)))
+        levels.append(frozenset(chain for i in fresh for chain in _chains_at(code, i)))
         level = [
             after
             for i in fresh
@@ -293,30 +270,25 @@ def _compute(function: Function, found: RoundsOf, index: int, anchor: int) -> Re
             for after in found.consumers.get(i, ())
             if anchor in found.serves.get(after, ())
         ]
-    body = _body(function, index)
-    is_integer = bool(body) and not any(_FLOAT.search(instruction.opcode) for instruction in body)
+    body = _body(code, index)
+    is_integer = bool(body) and not any(code.has(i, Trait.ON_FLOATS) for i in body)
     return ReferenceCompute(index, tuple(levels), is_integer)
 
 
-def _chains_at(function: Function, index: int) -> list[Chain]:
+def _chains_at(code: Code, index: int) -> list[Chain]:
     """Places of an operation: its own and, for a reduction, those of its body."""
-    found = [chain_of(x.location) for x in (function.instructions[index], *_body(function, index))]
+    found = (code.chain(i) for i in (index, *_body(code, index)))
     return [chain for chain in found if chain is not None]
 
 
-_FLOAT = re.compile(r"arith\.\w+f$|^math\.")
-
-
-def _body(function: Function, index: int) -> list[Instruction]:
+def _body(code: Code, index: int) -> list[int]:
     """What combines two elements in a reduction or scan; empty for other operations."""
-    body: list[Instruction] = []
-    if function.instructions[index].opcode.endswith((".reduce", ".scan")):
-        for instruction in function.instructions[index + 1 :]:
-            if instruction.opcode.endswith(".return") or instruction.kind is not EventKind.OTHER:
+    body: list[int] = []
+    if code.has(index, Trait.WITH_BODY):
+        for inside in range(index + 1, len(code.function.instructions)):
+            if code.function.instructions[inside].kind is not EventKind.OTHER:
                 break
-            body.append(instruction)
+            if code.has(inside, Trait.END_OF_BODY):
+                break
+            body.append(inside)
     return body
-
-
-def _base_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from math import inf
 
 from artifact_inspector.analysis.flow.code import PLACED, Code
-from artifact_inspector.analysis.order.reference import (
-    Chain,
-    ReferenceRegion,
-    chain_of,
-    loop_chain,
-    loop_names,
-)
-from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS, SINKS
-from artifact_inspector.model import EventKind, Trait
+from artifact_inspector.analysis.flow.places import Chain, chain_of
+from artifact_inspector.analysis.order.reference import ReferenceRegion, loop_chain, loop_names
+from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Trait
 
 __all__ = ["Region", "count_with_trait", "find_in_region", "find_regions"]
 
@@ -57,10 +50,8 @@ def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> l
 
 
 def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) -> int:
-    """How many instructions of a kind in a region have an opcode with a trait."""
-    instructions = code.function.instructions
-    opcodes = Counter([instructions[i].opcode for i in find_in_region(code, region, frozenset((kind,)))])
-    return sum(count for opcode, count in opcodes.items() if trait in code.language.traits(opcode))
+    """How many instructions of a kind in a region have a trait."""
+    return sum(code.has(index, trait) for index in find_in_region(code, region, frozenset((kind,))))
 
 
 def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
@@ -144,7 +135,7 @@ def _name_loops(
     numbered in the order of the program's lines that they compute on.
     """
     flow = code.flow
-    spare = loop_names(code.function, flow)
+    spare = loop_names(code)
     bases: dict[str, list[int]] = {}
     for loop in range(len(flow.loops)):
         region = matched.get(loop)
@@ -209,7 +200,7 @@ def _match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int
         if _spins(code, natural):
             continue
         events, anywhere = _places(code, blocks)
-        closing = code.visible(loop_chain(code.function, code.flow, natural))
+        closing = code.visible(loop_chain(code, natural))
         for place, (closes, strong, weak) in enumerate(wanted):
             score = float(len(strong & events))
             if closing is not None and closes == closing:

@@ -7,19 +7,15 @@ loads and computes ended up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.flow.cfg import ControlFlow
-from artifact_inspector.analysis.flow.values import Values, number_values
-from artifact_inspector.model import Access, EventKind, Function, Instruction
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Instruction, Pointing, Trait
+from artifact_inspector.model.shared import SharedRole
 
-__all__ = ["COMPUTES", "LOADS", "SINKS", "Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
+__all__ = ["Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
 
-LOADS = frozenset({EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY})
-COMPUTES = frozenset({EventKind.MATRIX, EventKind.FLOAT})
-SINKS = frozenset({EventKind.GLOBAL_STORE, EventKind.ATOMIC})
-COMBINING = frozenset({"reduce", "scan", "histogram"})
+_NAMING = frozenset({SharedRole.ALLOCATION, SharedRole.BUFFER, SharedRole.VIEW})
 FARTHEST = 8
 """Iterations that data is followed across back edges; deeper prefetch than this is not written."""
 
@@ -89,31 +85,16 @@ class _Tags:
         return bool(self.reach | self.fresh | self.through | self.last)
 
 
-def find_rounds(
-    function: Function,
-    flow: ControlFlow,
-    access: Callable[[Instruction], Access],
-    values: Values | None = None,
-) -> RoundsOf:
-    """The rounds of every region of a function in tensor-level SSA form.
-
-    Args:
-        values: the function's, where they are numbered already.
-    """
-    return _Search(function, flow, access, number_values(function) if values is None else values).run()
+def find_rounds(code: Code) -> RoundsOf | None:
+    """The rounds of every region of a function; None where it is not in tensor-level SSA form."""
+    return None if code.language.access is None else _Search(code).run()
 
 
 class _Search:
-    def __init__(
-        self,
-        function: Function,
-        flow: ControlFlow,
-        access: Callable[[Instruction], Access],
-        values: Values,
-    ) -> None:
-        self.function = function
-        self.flow = flow
-        self.values = values
+    def __init__(self, code: Code) -> None:
+        function, access = code.function, code.language.access
+        assert access is not None
+        self.code, self.function, self.flow, self.values = code, function, code.flow, code.values
         self.loads = [i for i, x in enumerate(function.instructions) if x.kind in LOADS]
         self.number = {index: n for n, index in enumerate(self.loads)}
         self.roles = {
@@ -122,11 +103,11 @@ class _Search:
         self.scalars = 0
         """Bits of the loads of one element each."""
         for number, index in enumerate(self.loads):
-            if ": !tt.ptr<" in function.instructions[index].text:
+            if code.language.pointing(function.instructions[index]) is Pointing.ONE:
                 self.scalars |= ((1 << FARTHEST) - 1) << (number * FARTHEST)
-        self.carried = _carried_floats(function, self.values)
-        self.root = _buffers(function, self.values)
-        self.base = _pointer_bases(function, self.values)
+        self.carried = _carried_floats(code)
+        self.root = _buffers(code)
+        self.base = _pointer_bases(code)
         self.tags: list[_Tags | None] = [None] * self.values.count
         self.memory: dict[int, _Tags] = {}
         self.anchors: dict[int, set[tuple[int, int]]] = {}
@@ -140,10 +121,10 @@ class _Search:
         """Compute → anchors and sinks that its result reaches."""
         self.consumers: dict[int, set[int]] = {}
         self.owner_loop = {
-            block.start - 1: flow.loop_of[block.index]
+            block.start - 1: self.flow.loop_of[block.index]
             for block in function.blocks
-            if flow.loop_of[block.index] is not None
-            and flow.loops[flow.loop_of[block.index] or 0].header == block.index
+            if self.flow.loop_of[block.index] is not None
+            and self.flow.loops[self.flow.loop_of[block.index] or 0].header == block.index
         }
 
     def run(self) -> RoundsOf:
@@ -200,7 +181,7 @@ class _Search:
                     self.memory.setdefault(self.root[value], _Tags()).join(stored)
         elif kind is not EventKind.BRANCH or results:
             moved = self._joined(list(reads.values()))
-            if instruction.opcode == "arith.select":
+            if kind is EventKind.MOVE and self.code.has(index, Trait.SELECTION):
                 self._drop_bounds(moved, instruction, reads)
             self._define(results, moved)
         for source, target, owner, back in self.values.flows[index]:
@@ -256,11 +237,10 @@ class _Search:
             self._define(results, _Tags(data.reach, 0, data.through | own, own))
 
     def _is_anchor(self, index: int) -> bool:
-        instruction = self.function.instructions[index]
         return (
-            instruction.kind is EventKind.MATRIX
-            or instruction.opcode.rpartition(".")[2] in COMBINING
+            self.function.instructions[index].kind is EventKind.MATRIX
             or index in self.carried
+            or self.code.has(index, Trait.COMBINATION)
         )
 
     def _reached(self, data: _Tags, where: dict[int, set[tuple[int, int]]], index: int) -> None:
@@ -365,15 +345,16 @@ def bits_of(mask: int) -> list[int]:
     return found
 
 
-def _carried_floats(function: Function, values: Values) -> set[int]:
+def _carried_floats(code: Code) -> set[int]:
     """Float operations whose result a loop carries to its next iteration, moves in between or not."""
-    carried = {source for handed in values.flows for source, _, _, back in handed if back}
+    function, values = code.function, code.values
+    carried = {handed.source for flows in values.flows for handed in flows if handed.back}
     found: set[int] = set()
     for index in range(len(function.instructions) - 1, -1, -1):
         kind = function.instructions[index].kind
-        for source, target, _, back in values.flows[index]:
-            if not back and target in carried:
-                carried.add(source)  # out of an `scf.if` on the way to the back edge
+        for handed in values.flows[index]:
+            if not handed.back and handed.target in carried:
+                carried.add(handed.source)  # out of an `scf.if` on the way to the back edge
         if not carried.isdisjoint(values.results[index]):
             if kind is EventKind.FLOAT:
                 found.add(index)
@@ -382,35 +363,38 @@ def _carried_floats(function: Function, values: Values) -> set[int]:
     return found
 
 
-def _pointer_bases(function: Function, values: Values) -> dict[int, str]:
+def _pointer_bases(code: Code) -> dict[int, str]:
     """The argument behind every value made from a pointer or a descriptor."""
+    function, values = code.function, code.values
     base = dict(enumerate(function.arguments))
     for index, instruction in enumerate(function.instructions):
-        if "!tt.ptr" in instruction.text or "tensordesc" in instruction.text:
+        if instruction.kind not in LOADS and values.results[index]:
             origin = next((base[v] for v in values.reads[index].values() if v in base), None)
-            if origin is not None and instruction.kind not in LOADS:
+            if origin is not None and code.language.pointing(instruction) is not Pointing.NONE:
                 base.update(dict.fromkeys(values.results[index], origin))
-        for source, target, _, _ in values.flows[index]:
-            if source in base:
-                base.setdefault(target, base[source])
+        for handed in values.flows[index]:
+            if handed.source in base:
+                base.setdefault(handed.target, base[handed.source])
     return base
 
 
-def _buffers(function: Function, values: Values) -> dict[int, int]:
+def _buffers(code: Code) -> dict[int, int]:
     """The allocation behind every value that is a view of shared memory, as value → root value."""
+    function, values = code.function, code.values
     root: dict[int, int] = {}
     for index, instruction in enumerate(function.instructions):
         results = values.results[index]
-        if not results or ("memdesc" not in instruction.text and "alloc_tensor" not in instruction.opcode):
+        role = code.language.shared(instruction).role if results else SharedRole.NONE
+        if role not in _NAMING:
             continue
-        if instruction.opcode.endswith(("local_alloc", "alloc_tensor")):
+        if role is SharedRole.ALLOCATION:
             root[results[0]] = results[0]
         elif instruction.kind is EventKind.MOVE:
             for value in values.reads[index].values():
                 if value in root:
                     root[results[0]] = root[value]
                     break
-        for source, target, _, _ in values.flows[index]:
-            if source in root:
-                root[target] = root[source]
+        for handed in values.flows[index]:
+            if handed.source in root:
+                root[handed.target] = root[handed.source]
     return root

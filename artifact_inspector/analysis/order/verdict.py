@@ -13,8 +13,7 @@ from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory, Placement
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
-from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS
-from artifact_inspector.model import EventKind, Instruction, Trait
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, Instruction, Trait
 
 __all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import Chain
+from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.loop_form import LoopForm, find_loop_form
 from artifact_inspector.model import (

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import Chain, LoadStatement
+from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import LOADS
-from artifact_inspector.model import EventKind
+from artifact_inspector.model import LOADS, EventKind
 
 __all__ = ["LoopForm", "LoopLoad", "find_loop_form"]
 

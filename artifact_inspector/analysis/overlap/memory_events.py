@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.rounds import LOADS
 from artifact_inspector.analysis.overlap.barriers import BarrierArray, find_arrays
-from artifact_inspector.model import EventKind, Language, Module, Queue, Stage, Transfer, Wait
+from artifact_inspector.model import LOADS, EventKind, Language, Module, Queue, Stage, Transfer, Wait
 
 __all__ = ["Clears", "Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
 

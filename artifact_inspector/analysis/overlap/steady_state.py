@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import COMPUTES
 from artifact_inspector.analysis.overlap.memory_events import (
     Clears,
     Commit,
@@ -24,7 +23,7 @@ from artifact_inspector.analysis.overlap.memory_events import (
     WaitFor,
 )
 from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
-from artifact_inspector.model import Queue
+from artifact_inspector.model import COMPUTES, Queue
 
 __all__ = ["Measure", "Walk"]
 

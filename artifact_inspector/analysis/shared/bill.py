@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import source_of
+from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.analysis.shared.allocator import Placed, Request, place
 from artifact_inspector.analysis.shared.memory_use import MemoryUse
 from artifact_inspector.analysis.shared.scratch import (

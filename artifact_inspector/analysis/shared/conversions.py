@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import source_of
+from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.shared.layouts import read_layout
 from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, element_bits, find_rules
