@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from artifact_inspector.model import (
     Access,
     EventKind,
-    Frame,
     Instruction,
     MatrixOp,
     Module,
@@ -31,15 +30,12 @@ __all__ = [
     "Format",
     "OpcodeTable",
     "Traits",
-    "frames_of_callers",
     "integer",
     "no_types",
 ]
 
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move something between global memory and the block."""
-
-_CALLER = re.compile(r"(.*?):(\d+)(?::(\d+))?\s*[\]\s]*$")
 
 DECODED = 1 << 14
 """Statements whose operands are remembered: several analyses ask for those of one file."""
@@ -173,19 +169,6 @@ class Format:
     """What an operation of tensor-level IR takes or makes of pointers."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
-
-
-def frames_of_callers(comment: str, files: Mapping[int, str]) -> Iterator[Frame]:
-    """Frames of LLVM's line comment `a.py:1:2 @[ b.py:3:4 @[ c.py:5:6 ] ]` after the first.
-
-    The comment has names without directories; a name stands for the path that only one file can be.
-    """
-    for part in comment.split("@[")[1:]:
-        found = _CALLER.match(part.strip())
-        if found is not None and int(found[2]):
-            name = found[1]
-            paths = {path for path in files.values() if path == name or path.endswith(f"/{name}")}
-            yield Frame(paths.pop() if len(paths) == 1 else name, int(found[2]), int(found[3] or 0))
 
 
 def integer(written: str) -> int:

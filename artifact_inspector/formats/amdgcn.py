@@ -11,26 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import PurePosixPath
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd
+from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import AMDGCN
-from artifact_inspector.formats._scan import (
-    DECODED,
-    TRANSFERS,
-    Format,
-    OpcodeTable,
-    frames_of_callers,
-    integer,
-    no_types,
-)
+from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, OpcodeTable, integer, no_types
 from artifact_inspector.model import (
     UNCLOSED,
-    BasicBlock,
     EventKind,
-    Frame,
     Function,
     Instruction,
     Location,
@@ -149,7 +139,8 @@ _SCRATCH = (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec", ".Lpost_")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc", "s_add_pc")
 _ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
-_DISTANCE = re.compile(r"([\w.$]+)-\.Lpost_(?:getpc|addpc)\d*\b|\.Lpost_getpc\d*-([\w.$]+)")
+_CODE_SECTION = re.compile(r"\n\t\.(?:section\t\.)?text")
+_DISTANCE = re.compile(r"(?<![\w.$])([\w.$]+)-\.Lpost_(?:getpc|addpc)\d*\b|\.Lpost_getpc\d*-([\w.$]+)")
 _FAR = 6
 """Instructions of a long branch in front of its `s_setpc`, at most: LLVM keeps them together."""
 _NO_RESULT = re.compile(
@@ -190,9 +181,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     # The bigger part of the file is data: cut it out before looking at single lines.
     code = _without_data(text)
     files = {int(number): str(PurePosixPath(a, b)) for number, a, b in _FILE.findall(code)}
-    functions, problems = _read(
-        code.split("\n"), files, set(_FUNCTION.findall(code)), target.get("target", "")
-    )
+    reader = _Reader(files, set(_FUNCTION.findall(code)), target.get("target", ""))
+    _read(code.split("\n"), reader)
+    functions = reader.functions
     if not functions:
         raise ParseError(
             "no AMDGCN function",
@@ -202,7 +193,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     numbers: dict[str, str] = {}
     for key, value in _NUMBERS.findall(text):
         numbers.setdefault(key.removeprefix("amdhsa_"), value)
-    return Module(stage, source.name, tuple(functions), target | numbers, tuple(problems))
+    return Module(stage, source.name, tuple(functions), target | numbers, tuple(reader.problems))
 
 
 def _without_data(text: str) -> str:
@@ -213,26 +204,18 @@ def _without_data(text: str) -> str:
             parts.append(text[start : at + 2])
             start = at + 2
             continue
-        ends = [end for mark in ("\n\t.text", "\n\t.section\t.text") if (end := text.find(mark, at + 2)) >= 0]
-        end = min(ends, default=len(text))
+        found = _CODE_SECTION.search(text, at + 2)
+        end = len(text) if found is None else found.start()
         parts += (text[start:at], "\n" * text.count("\n", at, end))
         start = end
     return "".join([*parts, text[start:]]).rstrip()
 
 
-def _read(
-    lines: list[str], files: Mapping[int, str], names: set[str], target: str
-) -> tuple[list[Function], list[str]]:
-    functions: list[Function] = []
-    problems: list[str] = []
-    known: dict[str, tuple[str, EventKind]] = {}  # first word of a line, its indent included
-    where: dict[str, Location | None] = {}  # by the whole `.loc` line
-    body: _Body | None = None
+def _read(lines: list[str], reader: _Reader) -> None:
+    """Every line in turn: those that are like an earlier one here, all others in the reader."""
+    known, where, append = reader.known, reader.where, reader.append
     location: Location | None = None
-    in_asm = False
     new, unset = tuple.__new__, ()
-    append = list[Instruction]().append
-
     for number, line in enumerate(lines, 1):
         entry = known.get(line.partition(" ")[0])
         if entry is not None:
@@ -241,76 +224,120 @@ def _read(
             continue
         moved = where.get(line, unset)
         if moved is not unset:
-            location = moved
+            reader.location = location = moved
             continue
         first = line[:1]
         if first == "\t" or first == " ":
-            code = line.strip()
-            if not code:
-                continue
-            if code[0] == ";":
-                if code.startswith((";#ASM", ";;#ASM")):
-                    in_asm = "START" in code
-                continue
-            if code[0] == ".":
-                if code.startswith(".loc") and code[4:5].isspace():
-                    location = where[line] = _location(line, files)
-                    if body is not None and body.location is None:
-                        body.location = location
-                continue
-            if body is None:
-                continue
-            comment = code.partition(";")[2]
-            code = code.partition(";")[0].rstrip()
-            opcode = code.split(None, 1)[0]
-            if opcode.endswith(":"):
-                continue  # a label of inline asm
-            if _OPCODE.match(opcode) is None:
-                problems.append(f"line {number}: not an instruction: {code[:60]!r}")
-            elif opcode.startswith(_ASKS_OPERANDS):
-                body.ask(number, code, comment, location, target, not in_asm)
-            else:
-                kind = _kind(opcode)
-                append(Instruction(number, opcode, kind, location, None, code, _decode))
-                word = line.partition(" ")[0]
-                if word.strip() == opcode:
-                    known[word] = (opcode, kind)
+            reader.indented(number, line)
+        elif first:
+            reader.unindented(number, line)
+        append, location = reader.append, reader.location
+    reader.finish()
+
+
+class _Reader:
+    """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
+
+    def __init__(self, files: Mapping[int, str], names: set[str], target: str) -> None:
+        """`names` are those that the file declares to be functions."""
+        self.functions: list[Function] = []
+        self.problems: list[str] = []
+        self.known: dict[str, tuple[str, EventKind]] = {}
+        """First word of a line, its indent included → its opcode and kind."""
+        self.where: dict[str, Location | None] = {}
+        """By the whole `.loc` line."""
+        self.location: Location | None = None
+        self.append = list[Instruction]().append
+        self._paths = Paths(files)
+        self._names = names
+        self._target = target
+        self._in_asm = False
+        self._body: _Body | None = None
+
+    def indented(self, number: int, line: str) -> None:
+        """Take in a statement, a directive or a comment."""
+        code = line.strip()
+        first = code[:1]
+        if first == ";":
+            self._mark_asm(code)
         elif first == ".":
-            if line.startswith(".Lfunc_end") and body is not None:
-                functions.append(body.close(problems))
-                body = None
-                known.clear()
-            elif body is not None and not in_asm and not line.startswith(_LINE_MARKS):
+            if code.startswith(".loc") and code[4:5].isspace():
+                self._locate(line)
+        elif first and self._body is not None:
+            self._statement(number, line, code, self._body)
+
+    def _mark_asm(self, code: str) -> None:
+        if code.startswith((";#ASM", ";;#ASM")):
+            self._in_asm = "START" in code
+
+    def _locate(self, line: str) -> None:
+        """Take in `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; line 0 means no line."""
+        found = _LOC.match(line)
+        if found is None or int(found[2]) == 0:
+            self.location = None
+        else:
+            inner = self._paths.frame(found[1], found[2], found[3] or "0")
+            self.location = (inner, *self._paths.callers(line.partition(";")[2]))
+        self.where[line] = self.location
+        if self._body is not None and self._body.location is None:
+            self._body.location = self.location
+
+    def _statement(self, number: int, line: str, code: str, body: _Body) -> None:
+        code, _, comment = code.partition(";")
+        code = code.rstrip()
+        opcode = code.split(None, 1)[0]
+        if opcode.endswith(":"):
+            return  # a label of inline asm
+        if _OPCODE.match(opcode) is None:
+            self.problems.append(f"line {number}: not an instruction: {code[:60]!r}")
+        elif opcode.startswith(_ASKS_OPERANDS):
+            body.ask(number, code, comment, self.location, self._target, cuts=not self._in_asm)
+        else:
+            kind = _kind(opcode)
+            self.append(Instruction(number, opcode, kind, self.location, None, code, _decode))
+            word = line.partition(" ")[0]
+            if word.strip() == opcode:
+                self.known[word] = (opcode, kind)
+
+    def unindented(self, number: int, line: str) -> None:
+        """Take in a label, the start or end of a function, or a comment."""
+        body = self._body
+        if line[0] == ";":
+            if line.startswith("; %bb.") and body is not None:
+                body.mark(line[2:].partition(":")[0])
+            else:
+                self._mark_asm(line)
+        elif line[0] != ".":
+            self._begin(number, line)
+        elif body is not None:
+            if line.startswith(".Lfunc_end"):
+                self._end(body)
+            elif not self._in_asm and not line.startswith(_LINE_MARKS):
                 name, colon, _ = line.partition(":")
                 if colon:
                     body.mark(name)
-        elif first == ";":
-            if line.startswith("; %bb.") and body is not None:
-                body.mark(line[2:].partition(":")[0])
-            elif line.startswith((";;#ASM", ";#ASM")):
-                in_asm = "START" in line
-        elif first:
-            # The name of a function that is not inlined holds its signature, between quotes.
-            name, colon, _ = line[1:].partition('":') if first == '"' else line.partition(":")
-            if colon and (name in names or (body is None and not names)):
-                if body is not None:
-                    functions.append(body.close(problems))
-                body = _Body(name, number)
-                append, location, in_asm = body.instructions.append, None, False
-                known.clear()
-    if body is not None:
-        problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
-        functions.append(body.close(problems))
-    return functions, problems
 
+    def _begin(self, number: int, line: str) -> None:
+        # The name of a function that is not inlined holds its signature, between quotes.
+        name, colon, _ = line[1:].partition('":') if line[0] == '"' else line.partition(":")
+        if colon and (name in self._names or (self._body is None and not self._names)):
+            if self._body is not None:
+                self._end(self._body)
+            self._body = _Body(name, number)
+            self.append, self.location, self._in_asm = self._body.instructions.append, None, False
+            self.known.clear()
 
-def _location(line: str, files: Mapping[int, str]) -> Location | None:
-    """The chain of `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; None for line 0, which means no line."""
-    found = _LOC.match(line)
-    if found is None or int(found[2]) == 0:
-        return None
-    inner = Frame(files.get(int(found[1]), f"file {found[1]}"), int(found[2]), int(found[3] or 0))
-    return (inner, *frames_of_callers(line.partition(";")[2], files))
+    def _end(self, body: _Body) -> None:
+        self.functions.append(body.close(self.problems))
+        self._body = None
+        self.known.clear()
+
+    def finish(self) -> None:
+        """Close a function that the file ends inside."""
+        body = self._body
+        if body is not None:
+            self.problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
+            self.functions.append(body.close(self.problems))
 
 
 class _Body:
@@ -321,8 +348,7 @@ class _Body:
         self.location: Location | None = None
         self.instructions: list[Instruction] = []
         self.marks: list[tuple[int, str]] = []
-        self.ends: dict[int, tuple[str | None, bool]] = {}
-        """Instructions that end a block: the label they go to, and whether they may fall through."""
+        self.exits: dict[int, Exit] = {}
         self.followers: set[int] = set()
 
     def mark(self, name: str) -> None:
@@ -330,14 +356,16 @@ class _Body:
         self.marks.append((len(self.instructions), name))
 
     def ask(
-        self, line: int, code: str, comment: str, location: Location | None, target: str, cuts: bool
+        self, line: int, code: str, comment: str, location: Location | None, target: str, *, cuts: bool
     ) -> None:
         """Add a statement whose kind, or whose end of a block, stands in its operands."""
         for text in code.split(" :: "):
             opcode = text.split(None, 1)[0]
             if opcode.startswith(_ENDS) and cuts:
                 goes = text.split()[-1] if "branch" in opcode else self._goes_far(text)
-                self.ends[len(self.instructions)] = (goes, opcode.startswith("s_cbranch"))
+                self.exits[len(self.instructions)] = Exit(
+                    () if goes is None else (goes,), opcode.startswith("s_cbranch")
+                )
             if opcode == "s_clause":
                 # The operand is one less than the length; only the first load gets a `.loc`.
                 first = len(self.instructions) + 2
@@ -364,28 +392,18 @@ class _Body:
 
     def close(self, problems: list[str]) -> Function:
         """The function, cut into blocks."""
-        stop = len(self.instructions)
-        order = sorted({0, *(at + 1 for at in self.ends if at + 1 < stop), *(at for at, _ in self.marks)})
-        index = {at: place for place, at in enumerate(order)}
-        named = {name: index[at] for at, name in self.marks}
         # `.LBB0_3` is what branches name; `%bb.3` only says that a block starts.
         titles = dict(sorted(self.marks, key=lambda mark: mark[1].startswith(".")))
-        for name in sorted({goes for goes, _ in self.ends.values() if goes is not None} - named.keys()):
+        blocks, missing = cut_blocks(len(self.instructions), self.marks, self.exits, titles)
+        for name in sorted({name for _, name in missing}):
             problems.append(f"line {self.line}: no label {name} in function {self.name}")
-        blocks = []
-        for place, (start, end) in enumerate(pairwise([*order, stop])):
-            target, falls = self.ends.get(end - 1, (None, True)) if end > start else (None, True)
-            goes = [named[target]] if target in named else []
-            if falls and place + 1 < len(order):
-                goes.append(place + 1)
-            blocks.append(BasicBlock(place, titles.get(start, ""), start, end, tuple(dict.fromkeys(goes))))
         return Function(
             self.name,
             self.line,
             self.location,
             (),
             tuple(self.instructions),
-            tuple(blocks),
+            blocks,
             followers=frozenset(self.followers),
         )
 

@@ -9,24 +9,17 @@ Not read: see `FORMAT.cannot_read`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
+from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import PTX
-from artifact_inspector.formats._scan import (
-    DECODED,
-    TRANSFERS,
-    Format,
-    OpcodeTable,
-    frames_of_callers,
-    no_types,
-)
+from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
-    BasicBlock,
     EventKind,
     Frame,
     Function,
@@ -119,6 +112,10 @@ _MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
 _DECIMAL = re.compile(r"-?\d+")
 _MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")
 
+_ASM_BEGINS, _ASM_ENDS = "\t// begin inline asm", "\t// end inline asm"
+_IN_ASM: Location = (Frame("begin inline asm", 0, 0),)
+_BEHIND_ASM: Location = (Frame("end inline asm", 0, 0),)
+"""What these lines, of which there are many, stand for among those that move the location."""
 _LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
 _CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
 _NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
@@ -139,8 +136,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     # A carriage return ends no line here, so line numbers stay those of the file.
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
     text = _SECTION.sub(lambda found: "\n" * found.group().count("\n"), f"\n{text}")[1:].rstrip()
-    files = {int(number): path for number, path in _FILE.findall(text)}
-    functions, attributes, problems = _read(text.split("\n"), files)
+    reader = _Reader({int(number): path for number, path in _FILE.findall(text)})
+    _read(text.split("\n"), reader)
+    functions, attributes = reader.functions, reader.attributes
     if not functions:
         raise ParseError(
             "no PTX function with a body",
@@ -154,7 +152,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     local = _local_bytes(text, functions)
     if local is not None:
         attributes["local"] = str(local)
-    return Module(stage, source.name, tuple(functions), attributes, tuple(problems))
+    return Module(stage, source.name, tuple(functions), attributes, tuple(reader.problems))
 
 
 def _local_bytes(text: str, functions: Sequence[Function]) -> int | None:
@@ -164,138 +162,212 @@ def _local_bytes(text: str, functions: Sequence[Function]) -> int | None:
     """
     own: list[int] = []
     kernels = set(_ENTRY.findall(text))
+    starts = [function.line for function in functions]
+    used: set[str] | None = None
+    line, at = 1, 0
     for found in _LOCAL.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        owner = next((function for function in reversed(functions) if function.line <= line), None)
-        if owner is None or (owner.name not in kernels and _is_used(owner.name, functions)):
-            return None
-        if owner.name in kernels:
+        line, at = line + text.count("\n", at, found.start()), found.start()
+        place = bisect_right(starts, line) - 1
+        owner = functions[place].name if place >= 0 else None
+        if owner in kernels:
             own.append(int(found[1]))
+        else:
+            used = _used_names(functions) if used is None else used
+            if owner is None or owner in used:
+                return None
     return None if len(own) > 1 else sum(own)
 
 
-def _is_used(name: str, functions: Sequence[Function]) -> bool:
-    """Whether a function may be called: it is named in a call, or its address is taken."""
-    return any(
-        name in instruction.text
+def _used_names(functions: Sequence[Function]) -> set[str]:
+    """Names of what may be called: it is named in a call, or its address is taken."""
+    return {
+        name
         for function in functions
         for instruction in function.instructions
         if instruction.opcode.startswith(("call", "mov"))
-    )
+        for name in _NAME.findall(instruction.text)
+    }
 
 
-def _read(lines: list[str], files: Mapping[int, str]) -> tuple[list[Function], dict[str, str], list[str]]:
-    functions: list[Function] = []
-    attributes: dict[str, str] = {}
-    problems: list[str] = []
-    known: dict[str, tuple[str, EventKind]] = {}  # first word of a plain line, its indent included
-    where: dict[str, Location | None] = {}  # a `.loc` line that means the same wherever it stands
-    locator = _Locator(files)
-    body: _Body | None = None
-    header = pending = ""
-    header_line = pending_line = depth = 0
-    in_asm = False
+def _read(lines: list[str], reader: _Reader) -> None:
+    """Every line in turn: those that are like an earlier one here, all others in the reader."""
+    known, where, append, pending = reader.known, reader.where, reader.append, reader.pending
     location: Location | None = None
     new, unset = tuple.__new__, ()
-    append = list[Instruction]().append
-
+    in_asm, behind_asm = where[_ASM_BEGINS], where[_ASM_ENDS] = _IN_ASM, _BEHIND_ASM
     for number, line in enumerate(lines, 1):
         entry = known.get(line.partition(" ")[0])
         if entry is not None and line.find(";") + 1 == len(line):
             if pending:
-                problems.append(f"line {pending_line}: statement without an end")
-                pending = ""
+                reader.unfinished()
             statement = line[:-1].strip().replace("\t", "")
             append(new(Instruction, (number, *entry, location, None, statement, _decode)))
             continue
         moved = where.get(line, unset)
-        if moved is not unset:
+        if moved is unset:
+            if not line.startswith(_LINE_MARKS):
+                reader.take(number, line)
+                append, location = reader.append, reader.location
+        elif moved is in_asm or moved is behind_asm:
+            reader.in_asm = moved is in_asm
+        elif not reader.in_asm:
             # LLVM 23 and later count the lines of an inline asm on from the line of its call: the
             # location of the call is the one before the asm, and holds on after it.
-            if not in_asm:
-                location = moved
-            continue
+            reader.location = location = moved
+    reader.finish()
+
+
+class _Reader:
+    """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
+
+    def __init__(self, files: Mapping[int, str]) -> None:
+        self.functions: list[Function] = []
+        self.attributes: dict[str, str] = {}
+        self.problems: list[str] = []
+        self.known: dict[str, tuple[str, EventKind]] = {}
+        """First word of a plain line, its indent included → its opcode and kind."""
+        self.where: dict[str, Location | None] = {}
+        """A `.loc` line that means the same wherever it stands."""
+        self.location: Location | None = None
+        self.in_asm = False
+        self.append = list[Instruction]().append
+        self.pending: list[str] = []
+        """Parts of a statement that goes over several lines."""
+        self._pending_line = 0
+        self._open = 0
+        """Braces that are open in these parts."""
+        self._header: list[str] = []
+        self._header_line = 0
+        self._depth = 0
+        self._body: _Body | None = None
+        self._locator = _Locator(files)
+
+    def take(self, number: int, line: str) -> None:
+        """Take in a line."""
         code = line.strip()
         if not code or code.startswith(_LINE_MARKS):
-            continue
+            return
         if code.startswith("//"):
-            if code.endswith("inline asm"):
-                in_asm = code.startswith("// begin")
-            elif body is not None and code.startswith("// %bb."):
-                body.block_name = code[3:].partition(":")[0]
-            continue
-        if code.startswith(".loc") and body is not None:
-            if not in_asm:
-                location, fixed = locator.read(line)
-                if fixed:
-                    where[line] = location
-                if body.location is None:
-                    body.location = location
-            continue
+            self._comment(code)
+            return
+        if self._body is not None and code.startswith(".loc"):
+            self._locate(line, self._body)
+            return
         code = code.partition("//")[0].rstrip()
-        if body is None:
-            if not header and ".entry" not in code and ".func" not in code:
-                continue
-            header_line = header_line if header else number
-            header = f"{header} {code}"
-            if "{" in code:
-                header, _, code = header.partition("{")
-                found = _HEADER.search(header)
-                for key, value in _LIMITS.findall(header):
-                    attributes.setdefault(key, value)
-                body = _Body(found[1] if found else "?", header_line, _parameters(found))
-                append = body.instructions.append
-                header, depth, location = "", 1, None
-            elif ";" in code:
-                header = ""  # a declaration
-                continue
+        at = 0
+        if self._body is None:
+            at = self._begin(number, code)
+        if self._body is not None:
+            self._statements(number, code, at, line.partition(" ")[0], self._body)
+
+    def _comment(self, code: str) -> None:
+        if code.endswith("inline asm"):
+            self.in_asm = code.startswith("// begin")
+        elif self._body is not None and code.startswith("// %bb."):
+            self._body.name_block(code[3:].partition(":")[0])
+
+    def _locate(self, line: str, body: _Body) -> None:
+        if not self.in_asm:
+            self.location, fixed = self._locator.read(line)
+            if fixed:
+                self.where[line] = self.location
+            if body.location is None:
+                body.location = self.location
+
+    def _begin(self, number: int, code: str) -> int:
+        """Take in a part of a function's header; where in the code its body begins."""
+        if not self._header:
+            if ".entry" not in code and ".func" not in code:
+                return 0
+            self._header_line = number
+        brace = code.find("{")
+        if brace < 0:
+            if ";" in code:
+                self._header = []  # a declaration
             else:
-                continue
-        while code:
-            if code[0] in "{}" and pending.count("{") == pending.count("}"):
-                if code[0] == "}" and pending:
-                    problems.append(f"line {pending_line}: statement without an end")
-                    pending = ""
-                if not pending:
-                    depth += 1 if code[0] == "{" else -1
-                    code = code[1:].lstrip()
-                    if depth:
+                self._header.append(code)
+            return 0
+        header = " ".join(["", *self._header, code[:brace]])
+        found = _HEADER.search(header)
+        for key, value in _LIMITS.findall(header):
+            self.attributes.setdefault(key, value)
+        self._body = _Body(found[1] if found else "?", self._header_line, _parameters(found))
+        self.append = self._body.instructions.append
+        self._header, self._depth, self.location = [], 1, None
+        return brace + 1
+
+    def _statements(self, number: int, code: str, at: int, word: str, body: _Body) -> None:
+        """Take in the statements of a line; `word` is its first, its indent included."""
+        stop = len(code)
+        while (at := _skip_spaces(code, at)) < stop:
+            if code[at] in "{}" and self._open == 0:
+                if code[at] == "}" and self.pending:
+                    self.unfinished()
+                if not self.pending:
+                    self._depth += 1 if code[at] == "{" else -1
+                    at += 1
+                    if self._depth:
                         continue
-                    functions.append(body.close(problems))
-                    body, in_asm = None, False
-                    known.clear()
-                    break
-            label = _LABEL.match(code) if not pending else None
+                    self._end(body)
+                    return
+            label = None if self.pending else _LABEL.match(code, at)
             if label is not None:
-                if not in_asm and depth == 1:
-                    body.labels.append((len(body.instructions), label[1]))
-                body.last_label = label[1]
-                code = code[label.end() :].lstrip()
+                body.label(label[1], cuts=not self.in_asm and self._depth == 1)
+                at = label.end()
                 continue
-            head, semicolon, code = code.partition(";")
-            pending_line = pending_line if pending else number
-            pending = f"{pending} {head}" if pending else head
-            code = code.lstrip()
-            if not semicolon:
-                break
-            plain = body.statement(pending, pending_line, location, not in_asm and depth == 1, problems)
-            word = line.partition(" ")[0]
-            if plain is not None and word.strip() == plain[0]:
-                known[word] = plain
-            pending = ""
-    if body is not None:
-        if pending:
-            problems.append(f"line {pending_line}: statement without an end")
-        problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
-        functions.append(body.close(problems))
-    return functions, attributes, problems
+            end = code.find(";", at)
+            self._pend(number, code[at : end if end >= 0 else stop])
+            if end < 0:
+                return
+            self._statement(word, body)
+            at = end + 1
+
+    def _pend(self, number: int, part: str) -> None:
+        if not self.pending:
+            self._pending_line = number
+        self.pending.append(part)
+        self._open += part.count("{") - part.count("}")
+
+    def _statement(self, word: str, body: _Body) -> None:
+        """Take in the statement that is pending, and remember its first word where that tells all of it."""
+        text = " ".join(" ".join(self.pending).split())
+        self.pending.clear()
+        self._open = 0
+        line, cuts = self._pending_line, not self.in_asm and self._depth == 1
+        if not text or body.is_directive(text):
+            return
+        found = _STATEMENT.match(text)
+        if found is None:
+            self.problems.append(f"line {line}: not a statement: {text[:60]!r}")
+        elif body.add(line, text, found, self.location, cuts=cuts) and word.strip() == found[2]:
+            self.known[word] = (found[2], _kind(found[2]))
+
+    def unfinished(self) -> None:
+        """Pass over the statement that is pending: another begins before its end."""
+        self.problems.append(f"line {self._pending_line}: statement without an end")
+        self.pending.clear()
+        self._open = 0
+
+    def _end(self, body: _Body) -> None:
+        self.functions.append(body.close(self.problems))
+        self._body, self.in_asm = None, False
+        self.known.clear()
+
+    def finish(self) -> None:
+        """Close a function that the file ends inside."""
+        body = self._body
+        if body is not None:
+            if self.pending:
+                self.unfinished()
+            self.problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
+            self.functions.append(body.close(self.problems))
 
 
 class _Locator:
     """Locations from `.loc` lines; equal ones are one object."""
 
     def __init__(self, files: Mapping[int, str]) -> None:
-        self._files = files
+        self._paths = Paths(files)
         self._chains: dict[Location, Location] = {}
         self._inlined: dict[Frame, Location] = {}
 
@@ -304,19 +376,16 @@ class _Locator:
         found = _LOC.match(line)
         if found is None or int(found[2]) == 0:
             return None, True
-        inner = self._frame(found[1], found[2], found[3])
+        inner = self._paths.frame(found[1], found[2], found[3])
         if found[4] is not None:
             # One level only is named; the printer gives the location of a caller that is inlined
             # itself before the first use of it, so the nearest one above tells the rest.
-            caller = self._frame(found[4], found[5], found[6])
+            caller = self._paths.frame(found[4], found[5], found[6])
             chain = (inner, *self._inlined.get(caller, (caller,)))
             chain = self._inlined[inner] = self._chains.setdefault(chain, chain)
             return chain, False
-        chain = (inner, *frames_of_callers(line.partition("//")[2], self._files))
+        chain = (inner, *self._paths.callers(line.partition("//")[2]))
         return self._chains.setdefault(chain, chain), True
-
-    def _frame(self, file: str, line: str, column: str) -> Frame:
-        return Frame(self._files.get(int(file), f"file {file}"), int(line), int(column))
 
 
 class _Body:
@@ -326,74 +395,66 @@ class _Body:
         self.name, self.line, self.arguments = name, line, arguments
         self.location: Location | None = None
         self.instructions: list[Instruction] = []
-        self.labels: list[tuple[int, str]] = []
-        self.last_label = ""
-        self.block_names: dict[int, str] = {}
-        self.tables: dict[str, tuple[str, ...]] = {}
-        self.ends: dict[int, tuple[tuple[str, ...], bool]] = {}
-        """Instructions that end a block: the labels they go to, and whether they may fall through."""
+        self._labels: list[tuple[int, str]] = []
+        self._last_label = ""
+        self._block_names: dict[int, str] = {}
+        """The compiler's names of blocks (`%bb.3`), by the instruction that they start at."""
+        self._tables: dict[str, tuple[str, ...]] = {}
+        self._exits: dict[int, Exit] = {}
 
-    @property
-    def block_name(self) -> str:
-        """The compiler's name of the block that starts here (`%bb.3`)."""
-        return self.block_names.get(len(self.instructions), "")
+    def name_block(self, name: str) -> None:
+        """The block that starts here has a name of the compiler's."""
+        self._block_names[len(self.instructions)] = name
 
-    @block_name.setter
-    def block_name(self, name: str) -> None:
-        self.block_names[len(self.instructions)] = name
+    def label(self, name: str, *, cuts: bool) -> None:
+        """A label stands here; it `cuts` unless it is inside inline assembly."""
+        if cuts:
+            self._labels.append((len(self.instructions), name))
+        self._last_label = name
 
-    def statement(
-        self, text: str, line: int, location: Location | None, cuts: bool, problems: list[str]
-    ) -> tuple[str, EventKind] | None:
-        """Add a statement; the opcode and kind of one that stands for all of its opcode."""
-        text = " ".join(text.split())
-        if not text:
-            return None
-        if text[0] == ".":
-            if text.startswith(".branchtargets"):
-                self.tables[self.last_label] = tuple(_NAME.findall(text[len(".branchtargets") :]))
-            return None
-        found = _STATEMENT.match(text)
-        if found is None:
-            problems.append(f"line {line}: not a statement: {text[:60]!r}")
-            return None
+    def is_directive(self, text: str) -> bool:
+        """Take in a directive; False for a statement of another kind."""
+        if text[0] != ".":
+            return False
+        if text.startswith(".branchtargets"):
+            self._tables[self._last_label] = tuple(_NAME.findall(text[len(".branchtargets") :]))
+        return True
+
+    def add(
+        self, line: int, text: str, found: re.Match[str], location: Location | None, *, cuts: bool
+    ) -> bool:
+        """Add a statement; True where all that have its opcode and no guard are alike."""
         guard, opcode = found[1], found[2]
-        kind = _kind(opcode)
         base = opcode.partition(".")[0]
         if base in _CONTROL and cuts:
             names = tuple(_NAME.findall(text, found.end()))
             targets = names if base == "bra" else names[-1:] if base == "brx" else ()
-            self.ends[len(self.instructions)] = (targets, guard is not None)
-        self.instructions.append(Instruction(line, opcode, kind, location, guard, text, _decode))
-        return None if guard is not None or base in _CONTROL else (opcode, kind)
+            self._exits[len(self.instructions)] = Exit(targets, guard is not None)
+        self.instructions.append(Instruction(line, opcode, _kind(opcode), location, guard, text, _decode))
+        return guard is None and base not in _CONTROL
 
     def close(self, problems: list[str]) -> Function:
         """The function, cut into blocks."""
-        stop = len(self.instructions)
-        ends = {
-            at: (tuple(name for target in targets for name in self.tables.get(target, (target,))), falls)
-            for at, (targets, falls) in self.ends.items()
+        tables = self._tables
+        exits = {
+            at: Exit(
+                tuple(name for target in found.targets for name in tables.get(target, (target,))), found.falls
+            )
+            for at, found in self._exits.items()
         }
-        wanted = {name for targets, _ in ends.values() for name in targets}
-        marks = [(at, name) for at, name in self.labels if name.startswith("$L__BB") or name in wanted]
-        starts = {0, *(at + 1 for at in ends if at + 1 < stop), *(at for at, _ in marks)}
-        order = sorted(starts)
-        index = {at: place for place, at in enumerate(order)}
-        named = {name: index[at] for at, name in marks}
-        titles = {**self.block_names, **dict(reversed(marks))}
-        for name in sorted(wanted - named.keys()):
+        wanted = {name for found in exits.values() for name in found.targets}
+        marks = [(at, name) for at, name in self._labels if name.startswith("$L__BB") or name in wanted]
+        titles = {**self._block_names, **dict(reversed(marks))}
+        blocks, missing = cut_blocks(len(self.instructions), marks, exits, titles)
+        for name in sorted({name for _, name in missing}):
             problems.append(f"line {self.line}: no label {name} in function {self.name}")
-        blocks = []
-        for place, (start, end) in enumerate(pairwise([*order, stop])):
-            targets, falls = ends.get(end - 1, ((), True)) if end > start else ((), True)
-            goes = [named[name] for name in targets if name in named]
-            if falls and place + 1 < len(order):
-                goes.append(place + 1)
-            label = titles.get(start, "")
-            blocks.append(BasicBlock(place, label, start, end, tuple(dict.fromkeys(goes))))
-        return Function(
-            self.name, self.line, self.location, self.arguments, tuple(self.instructions), tuple(blocks)
-        )
+        return Function(self.name, self.line, self.location, self.arguments, tuple(self.instructions), blocks)
+
+
+def _skip_spaces(code: str, at: int) -> int:
+    while code[at : at + 1].isspace():
+        at += 1
+    return at
 
 
 def _parameters(header: re.Match[str] | None) -> tuple[str, ...]:

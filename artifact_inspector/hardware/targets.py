@@ -316,7 +316,7 @@ _TEXTS = {
     "ttgir": re.compile(
         rb'(?:ttg|triton_gpu)\.target"? = "([^"]+)"|triton_gpu\.compute-capability"? = (\d+)'
     ),
-    "ptx": re.compile(rb"^\s*\.target\s+(sm_\w+)()", re.MULTILINE),
+    "ptx": re.compile(rb"^[ \t]*\.target\s+(sm_\w+)()", re.MULTILINE),
     "amdgcn": re.compile(rb'\.amdgcn_target\s+"[^"]*?-(gfx[^"]+)()"'),
 }
 
