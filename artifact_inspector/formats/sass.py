@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _sass, _sass_json, _sass_operands
+from artifact_inspector.formats._assembly import Exit, cut_blocks
 from artifact_inspector.formats._conditions import SASS
 from artifact_inspector.formats._scan import TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
-    BasicBlock,
     Control,
     EventKind,
     Frame,
@@ -122,7 +121,10 @@ def parse(source: SourceText, stage: Stage) -> Module:
         ParseError: the text holds no instruction.
     """
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
-    functions, problems = _read(text.split("\n"))
+    reader = _Reader()
+    for number, line in enumerate(text.split("\n"), 1):
+        reader.take(number, line)
+    functions = reader.finish()
     if not functions:
         raise ParseError(
             "no SASS instruction",
@@ -133,83 +135,87 @@ def parse(source: SourceText, stage: Stage) -> Module:
     target = _TARGET.search(text)
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
-    return Module(stage, source.name, functions, attributes, tuple(problems))
+    return Module(stage, source.name, functions, attributes, tuple(reader.problems))
 
 
-def _read(lines: list[str]) -> tuple[tuple[Function, ...], list[str]]:
-    bodies: list[_Body] = []
-    problems: list[str] = []
-    symbols: set[str] = set()
-    ends: dict[str, str] = {}
-    labels: set[str] = set()
-    controls: dict[str, Control] = {}  # by the digits that hold them: few differ
-    chains: dict[tuple[str, ...], Location] = {}
-    marks: list[str] = []
-    location: Location | None = None
-    body = _Body("?", 1)
+class _Reader:
+    """Takes in line after line; the state of what is being read lives here."""
 
-    for number, line in enumerate(lines, 1):
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self._body = _Body("?", 1)
+        self._bodies: list[_Body] = []
+        self._symbols: set[str] = set()
+        """Names that are functions."""
+        self._ends: dict[str, str] = {}
+        """Function → the label behind its last instruction."""
+        self._labels: set[str] = set()
+        self._controls: dict[str, Control] = {}
+        """By the digits that hold them: few differ."""
+        self._chains: dict[tuple[str, ...], Location] = {}
+        self._marks: list[str] = []
+        """Line marks in front of the next instruction."""
+        self._location: Location | None = None
+
+    def take(self, number: int, line: str) -> None:
+        """Take in a line."""
         code = line.lstrip()
-        found = _SECOND_WORD.match(code)
-        if found is not None:
-            digits = found[1][:6]
-            control = controls.get(digits)
-            if control is None:
-                control = controls[digits] = _sass.control(int(found[1], 16))
-            body.controls.append(control)
-            continue
-        found = _INSTRUCTION.match(code)
-        if found is not None:
-            if marks:
-                key = tuple(marks)
-                if key not in chains:
-                    chains[key] = _chain(marks)
-                location, marks = chains[key], []
-            body.take(number, location, *found.groups())
-            continue
-        found = _MARK.match(line)
-        if found is not None:
-            marks.append(line)
-            continue
-        found = _DUMPED.match(line)
-        if found is not None:
-            body.controls.append(_sass.dumped_control(*found.groups()[:5]))
-            address = f"{len(body.instructions) * _WORD_BYTES:x}"
-            body.take(number, None, address, *found.groups()[5:])
-            continue
-        found = _LABEL.match(line)
-        if found is not None:
-            name = found[1]
-            labels.add(name)
-            section = name.removeprefix(".text.") if name.startswith(".text.") else None
-            if name in symbols or (section is not None and section != body.name):
-                body = _Body(section or name, number)
-                bodies.append(body)
-                location, marks = None, []
-            elif section is None:
-                body.labels.append((len(body.instructions), name))
-            continue
-        found = _HEADING.match(line)
-        if found is not None:
-            body = _Body(found[1], number)
-            bodies.append(body)
-            location, marks = None, []
-            continue
-        found = _SYMBOL.match(line) or _SIZE.match(line)
-        if found is not None:
-            if found.re is _SYMBOL:
-                symbols.add(found[1])
-            else:
-                ends[found[1]] = found[2]
-        elif line.lstrip().startswith("/*"):
-            problems.append(f"line {number}: not an instruction: {line.strip()[:60]!r}")
-    if not bodies and body.instructions:
-        bodies.append(body)
-    bodies = [body for body in bodies if body.instructions]
-    for body in bodies:
-        if body.falls_off or (body.name in ends and ends[body.name] not in labels):
-            problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
-    return tuple(body.close(problems) for body in bodies), problems
+        if (found := _SECOND_WORD.match(code)) is not None:
+            self._control(found[1])
+        elif (found := _INSTRUCTION.match(code)) is not None:
+            if self._marks:
+                self._locate()
+            self._body.take(number, self._location, *found.groups())
+        elif (found := _MARK.match(line)) is not None:
+            self._marks.append(line)
+        elif (found := _DUMPED.match(line)) is not None:
+            self._body.controls.append(_sass.dumped_control(*found.groups()[:5]))
+            address = f"{len(self._body.instructions) * _WORD_BYTES:x}"
+            self._body.take(number, None, address, *found.groups()[5:])
+        elif (found := _LABEL.match(line)) is not None:
+            self._label(number, found[1])
+        elif (found := _HEADING.match(line)) is not None:
+            self._begin(number, found[1])
+        elif (found := _SYMBOL.match(line)) is not None:
+            self._symbols.add(found[1])
+        elif (found := _SIZE.match(line)) is not None:
+            self._ends[found[1]] = found[2]
+        elif code.startswith("/*"):
+            self.problems.append(f"line {number}: not an instruction: {line.strip()[:60]!r}")
+
+    def _control(self, word: str) -> None:
+        digits = word[:6]
+        control = self._controls.get(digits)
+        if control is None:
+            control = self._controls[digits] = _sass.control(int(word, 16))
+        self._body.controls.append(control)
+
+    def _locate(self) -> None:
+        key = tuple(self._marks)
+        if key not in self._chains:
+            self._chains[key] = _chain(self._marks)
+        self._location, self._marks = self._chains[key], []
+
+    def _label(self, number: int, name: str) -> None:
+        self._labels.add(name)
+        section = name.removeprefix(".text.") if name.startswith(".text.") else None
+        if name in self._symbols or (section is not None and section != self._body.name):
+            self._begin(number, section or name)
+        elif section is None:
+            self._body.labels.append((len(self._body.instructions), name))
+
+    def _begin(self, number: int, name: str) -> None:
+        self._body = _Body(name, number)
+        self._bodies.append(self._body)
+        self._location, self._marks = None, []
+
+    def finish(self) -> tuple[Function, ...]:
+        """The functions that hold an instruction; a listing without a heading is one."""
+        bodies = [body for body in self._bodies or [self._body] if body.instructions]
+        for body in bodies:
+            if body.falls_off or (body.name in self._ends and self._ends[body.name] not in self._labels):
+                self.problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
+        return tuple(body.close(self.problems) for body in bodies)
 
 
 def _chain(marks: list[str]) -> Location:
@@ -280,59 +286,43 @@ class _Body:
         last = next((x for x in reversed(self.instructions) if x.opcode != "NOP"), None)
         return last is None or last.kind is not EventKind.BRANCH
 
+    def _exit(self, at: int, problems: list[str]) -> Exit:
+        instruction = self.instructions[at]
+        found = _jump(instruction)
+        if not found.targets and instruction.opcode.partition(".")[0] not in _LEAVES:
+            problems.append(f"line {instruction.line}: where {instruction.opcode} goes is not written")
+        return found
+
     def close(self, problems: list[str]) -> Function:
         """The function, cut into blocks."""
         instructions, stop = self.instructions, len(self.instructions)
-        marks = [(at, name) for at, name in self.labels if at < stop]
-        titles = dict(reversed(marks))
-        places = {name: at for at, name in marks}
-        places |= {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}
-        ends: dict[int, tuple[list[int], bool]] = {}
-        for at in self.jumps:
-            names, falls = _jump(instructions[at])
-            goes = []
-            for name in names:
-                place = places.get(name)
-                if place is None:
-                    problems.append(f"line {instructions[at].line}: no label {name} in function {self.name}")
-                else:
-                    goes.append(place)
-            if not names and instructions[at].opcode.partition(".")[0] not in _LEAVES:
-                problems.append(
-                    f"line {instructions[at].line}: where {instructions[at].opcode} goes is not written"
-                )
-            ends[at] = goes, falls
-        starts = {0, *titles, *(at + 1 for at in ends if at + 1 < stop)}
-        starts.update(at for goes, _ in ends.values() for at in goes)
-        order = sorted(starts)
-        index = {at: place for place, at in enumerate(order)}
-        blocks = []
-        for place, (start, end) in enumerate(pairwise([*order, stop])):
-            goes, falls = ends.get(end - 1, ([], True))
-            successors = [index[at] for at in goes]
-            if falls and place + 1 < len(order):
-                successors.append(place + 1)
-            blocks.append(
-                BasicBlock(place, titles.get(start, ""), start, end, tuple(dict.fromkeys(successors)))
-            )
+        labels = [(at, name) for at, name in self.labels if at < stop]
+        addresses = {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}
+        places = {name: at for at, name in labels} | addresses
+        exits = {at: self._exit(at, problems) for at in self.jumps}
+        wanted = {name for found in exits.values() for name in found.targets} & places.keys()
+        marks = [*labels, *((places[name], name) for name in wanted)]
+        blocks, missing = cut_blocks(stop, marks, exits, dict(reversed(labels)))
+        for at, name in missing:
+            problems.append(f"line {instructions[at].line}: no label {name} in function {self.name}")
         return Function(
             self.name,
             self.line,
             next((x.location for x in instructions if x.location is not None), None),
             (),
             tuple(instructions),
-            tuple(blocks),
+            blocks,
             controls=tuple(self.controls) if len(self.controls) == stop else (),
         )
 
 
-def _jump(instruction: Instruction) -> tuple[list[str], bool]:
+def _jump(instruction: Instruction) -> Exit:
     """Where a jump goes, and whether it may fall through."""
     opcode, guard = instruction.opcode, instruction.guard
     operands = instruction.text.partition(opcode)[2]
     base = opcode.partition(".")[0]
     if base in _LEAVES:
-        names = []
+        names: list[str] = []
     elif base in ("BRA", "JMP"):
         names = [found[1] or found[2] for found in _TARGETS.finditer(operands)][-1:]
     else:
@@ -340,7 +330,7 @@ def _jump(instruction: Instruction) -> tuple[list[str], bool]:
         names = [] if table is None else table[1].split(",")
     # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition beside the guard.
     conditional = base in ("BRA", "JMP") and "," in operands
-    return names, conditional or guard not in (None, "PT", "UPT")
+    return Exit(tuple(names), conditional or guard not in (None, "PT", "UPT"))
 
 
 def _wait(instruction: Instruction, module: Module) -> Wait | None:
