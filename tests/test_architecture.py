@@ -108,3 +108,36 @@ def test_every_file_that_is_not_the_readers_own_is_opened_in_one_place() -> None
                 re.search(r"\bopen\(|\.read_text\(|\.read_bytes\(", module.read_text(encoding="utf-8"))
                 is None
             ), module
+
+
+def classes() -> dict[str, set[str]]:
+    """Dataclasses and named tuples of the package, by name → their fields."""
+    found: dict[str, set[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}  # type: ignore[union-attr]
+                found[f"{module.stem}.{node.name}"] = fields
+    return {name: fields for name, fields in found.items() if len(fields) > 3}
+
+
+def test_nothing_repeats_the_fields_of_a_dataclass() -> None:
+    """A document encodes the dataclasses; a second list of their fields would have to be kept alike."""
+    known = classes()
+    for module in MODULES:
+        text = module.read_text(encoding="utf-8")
+        assert "TypedDict" not in text or "measuring" in module.parts, f"{module}: a document is a dataclass"
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.Dict):
+                continue
+            copied = {
+                key.value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+                and isinstance(value, ast.Attribute)
+                and value.attr == key.value
+            }
+            repeated = [name for name, fields in known.items() if fields <= copied]
+            assert not repeated, (
+                f"{module}:{node.lineno} repeats {repeated}; report/json/_encoding encodes it"
+            )

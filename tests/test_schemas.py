@@ -23,7 +23,8 @@ from artifact_inspector.compiling.places import Place
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import measure as measuring
-from artifact_inspector.report.json import SCHEMA_VERSION, as_text, cache_document, findings_document
+from artifact_inspector.report.json import SCHEMA_VERSION, as_text
+from artifact_inspector.report.json.cache import cache_document, findings_document
 from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
 
 SHIPPED = ROOT / "docs" / "schema" / f"v{SCHEMA_VERSION}"
@@ -116,7 +117,7 @@ def test_every_command_with_json_is_checked_here() -> None:
         for name, command in group.commands.items()  # type: ignore[attr-defined]
         if any("--json" in parameter.opts for parameter in command.params)
     }
-    assert with_json == set(COMMANDS), "a document is a TypedDict, listed in report/json/schema.py"
+    assert with_json == set(COMMANDS), "a document is a dataclass, listed in report/json/schema.py"
     assert {document for document, _ in COMMANDS.values()} | {"listing", "pair", "baseline", "error"} == set(
         DOCUMENTS
     )

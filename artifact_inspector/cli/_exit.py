@@ -29,7 +29,8 @@ def exit_codes(*, json: bool) -> Iterator[None]:
         yield
     except InspectorError as error:
         if json and isinstance(error, CacheError):
-            from artifact_inspector.report.json import as_text, error_document
+            from artifact_inspector.report.json import as_text
+            from artifact_inspector.report.json.error import error_document
 
             typer.echo(as_text(error_document(error), "ascii"), nl=False)
         _fail(error)

@@ -33,7 +33,8 @@ def bandwidth(
         from artifact_inspector.analysis.access.traffic import parse_product
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json import as_text
-        from artifact_inspector.report.traffic import describe_traffic, traffic_document
+        from artifact_inspector.report.json.traffic import traffic_document
+        from artifact_inspector.report.traffic import describe_traffic
 
         most = None if peak is None else _peak(peak)
         for name, value in (("--time", time), ("--peak", most)):

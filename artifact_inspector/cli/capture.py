@@ -40,9 +40,10 @@ def capture(
 ) -> None:
     """Run a program with no GPU and take every kernel that it would launch, once for each target."""
     with exit_codes(json=json):
-        from artifact_inspector.report.captured import captured_document, captured_table, failures
+        from artifact_inspector.report.captured import captured_table, failures
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.json.captured import captured_document
 
         runs = _run(command or [], target or DEMO_TARGETS, out, configs)
         if any(run.status or run.problem for run in runs):

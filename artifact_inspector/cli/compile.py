@@ -103,9 +103,10 @@ def compile(
 ) -> None:
     """Compile any Triton kernel for some GPUs, with none of them at hand."""
     with exit_codes(json=json):
-        from artifact_inspector.report.compiled import compiled_document, compiled_table
+        from artifact_inspector.report.compiled import compiled_table
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.json.compiled import compiled_document
 
         requests = _requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:

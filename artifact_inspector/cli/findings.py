@@ -85,7 +85,8 @@ def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     from artifact_inspector.report.console import write
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.sarif import sarif_document
-    from artifact_inspector.report.json import as_text, findings_document
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.json.cache import findings_document
     from artifact_inspector.report.remarks import finding_kinds, finding_remarks
 
     encoding = sys.stdout.encoding

@@ -84,7 +84,8 @@ def report(
     if ir:
         _list_region(kernels, disassemble, json=json)
     elif json:
-        from artifact_inspector.report.json import as_text, cache_document
+        from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.json.cache import cache_document
 
         write(as_text(cache_document(cache, kernels, others=others), sys.stdout.encoding), sys.stdout)
     elif is_story:
@@ -101,7 +102,8 @@ def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *,
     from artifact_inspector.facts.modules import read_module, read_source
     from artifact_inspector.facts.selection import pick_stage
     from artifact_inspector.report.console import show, write
-    from artifact_inspector.report.json import as_text, listing_document
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.json.listing import listing_document
     from artifact_inspector.report.listing import Listing, list_lines
 
     if len(kernels) != 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.order.verdict import PlacedRound, RegionFacts
 from artifact_inspector.comparison.matching import (
     SHARED_OPTIONS,
     Axis,
@@ -71,6 +71,11 @@ class FactPair(NamedTuple):
     """For what is not compared: the reason."""
 
     @property
+    def title(self) -> str:
+        """The label without its indent."""
+        return self.label.strip()
+
+    @property
     def differs(self) -> bool:
         """True where the two kernels are known to differ in it."""
         return self.state in (State.DIFFERENT, State.ONE_SIDED)
@@ -81,6 +86,11 @@ class Side(NamedTuple):
 
     stage: Stage
     region: RegionFacts
+
+    @property
+    def rounds(self) -> tuple[PlacedRound, ...]:
+        """Where each round stands."""
+        return tuple(found.placed for found in self.region.rounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,17 @@ from typing import Any
 from artifact_inspector.compiling.places import Place, find_place
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = ["CapturedKernel", "Event", "Launch", "Note", "Recorder", "append_to", "find_kernels", "find_notes"]
+__all__ = [
+    "CapturedKernel",
+    "Event",
+    "Launch",
+    "Note",
+    "Recorder",
+    "append_to",
+    "find_kernels",
+    "find_notes",
+    "merge_notes",
+]
 
 Event = Mapping[str, Any]
 
@@ -75,6 +85,14 @@ class Note:
     place: str | None
     """`file:line` of the program's own statement, where there is one."""
     targets: tuple[Target, ...]
+
+
+def merge_notes(notes: Iterable[Note]) -> list[Note]:
+    """Notes of several runs, each once with all of its targets."""
+    targets: dict[tuple[str, str | None], list[Target]] = {}
+    for note in notes:
+        targets.setdefault((note.text, note.place), []).extend(note.targets)
+    return [Note(text, place, tuple(found)) for (text, place), found in targets.items()]
 
 
 class Recorder:

@@ -40,13 +40,16 @@ _OF_LOADS = frozenset({Queue.GROUP, Queue.LOADS, Queue.COPIES, Queue.TENSORS})
 
 
 class WaitFacts(NamedTuple):
-    """One wait instruction of a stage."""
+    """One wait instruction."""
 
     line: int
     op: str
+    """As people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`."""
     depth: int | None
+    """How many younger loads, or groups of copies, it leaves in flight; None where a barrier phase tells."""
     queue: Queue
     region: str
+    """The id of the region that it stands in."""
 
     @property
     def is_for_loads(self) -> bool:

@@ -59,9 +59,10 @@ SUFFIXES = TEXT_STAGES | BINARIES | {"json", REMARKS}
 
 
 class Problem(NamedTuple):
-    """What could not be read, and where; `path` is relative to the cache directory."""
+    """Something that could not be read, or only in part."""
 
     path: str
+    """From the cache directory."""
     problem: str
 
 
@@ -95,7 +96,7 @@ class Artifact:
     """What one compilation left behind."""
 
     directory: str
-    """Relative to the cache directory, with `/`; `.` for the directory itself."""
+    """Of its entry, from the cache directory, with `/`; `.` for the directory itself."""
     stem: str
     """What its files are called: the Python function's name."""
     name: str
@@ -106,14 +107,14 @@ class Artifact:
     """The metadata's hash; where it has none, the directory's own name, in memory the files' SHA-256."""
     target: Target | None
     triton_version: TritonVersion | None
-    """As written (3.3 and later), else told from the keys: `2.0` … `2.3`, `3.0/3.1`, `3.2`."""
+    """As written (3.3 and later), else told from the metadata's keys: `2.0` … `2.3`, `3.0/3.1`, `3.2`."""
     num_warps: int | None
     num_stages: int | None
     shared_bytes: int | None
     """Bytes of shared memory per block, static and dynamic."""
     state: str
-    """`complete`, `binary-only`, or `partial`: no readable metadata, as a failed compile, one still
-    running and a dump directory leave it."""
+    """`partial`: no readable metadata, as a failed compile, one still running and a dump directory leave
+    it."""
     files: Mapping[str, File] = field(hash=False)
     """By suffix: `ttir`, `ptx`, `cubin`, `json` …"""
     metadata: Mapping[str, object] = field(hash=False)

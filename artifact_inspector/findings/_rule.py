@@ -30,10 +30,12 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A remark with the rule that made it."""
+    """A rule's remark on one place of a kernel."""
 
     code: str
+    """`AI001` and on; a code keeps its meaning for good."""
     name: str
+    """The rule's name, as `clustered-loads`."""
     severity: Severity
     remark: Remark
 

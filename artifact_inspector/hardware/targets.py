@@ -34,6 +34,7 @@ class Target:
     backend: Backend
     arch: Arch
     warp_size: int
+    """Lanes."""
 
     @property
     def gpu(self) -> Gpu:

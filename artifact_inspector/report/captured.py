@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,86 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.compiling import ProgramRun
-from artifact_inspector.compiling.captured import CapturedKernel, Note
+from artifact_inspector.compiling.captured import CapturedKernel, merge_notes
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
 
-__all__ = ["CapturedJson", "captured_document", "captured_table", "failures"]
+__all__ = ["captured_table", "failures"]
 
 HASH_CHARACTERS = 6
 MOST_CONSTANTS = 40
 """Characters of constexprs in a row; the JSON has them whole."""
-
-
-class LaunchJson(TypedDict):
-    """Launches of one kernel from one statement with one grid."""
-
-    grid: list[int]
-    """Blocks in x, y and z."""
-    place: str
-    """`file:line` of the launch, in a library's wrapper if it stands there."""
-    caller: str
-    """`file:line` of the program's own statement that led to it."""
-    times: int
-
-
-class CapturedKernelJson(TypedDict):
-    """One kernel that a program would launch on one GPU."""
-
-    kernel: str
-    target: str
-    """Its architecture, as `sm_80` or `gfx942`."""
-    hash: str | None
-    """Triton's own; null when the compiler refused."""
-    signature: dict[str, str]
-    """Argument → type with its hint, as `inspect-kernel compile --signature` takes it."""
-    constexprs: dict[str, str]
-    """Argument → value in Python's notation."""
-    options: dict[str, str | int | float | bool | None]
-    """num_warps, num_stages and num_ctas, and whatever else differs from Triton's default."""
-    launches: list[LaunchJson]
-    """Empty where it was only compiled."""
-    benchmarked: int
-    """Launches by an autotuner that would have timed it."""
-    compiled_for: str
-    """`file:line` of the launch that first needed it."""
-    seconds: float
-    directory: str | None
-    """The entry in the cache; null when the compiler refused."""
-    message: str | None
-    """What the compiler said when it refused."""
-    shortage: str | None
-    """What of the GPU it needs more of than there is, so that a real launch would fail."""
-
-
-class ProgramRunJson(TypedDict):
-    """How the program ran for one target."""
-
-    target: str
-    status: int
-    """Its exit status."""
-    problem: str | None
-    """Why nothing was captured, or what the program lacked."""
-
-
-class NoteJson(TypedDict):
-    """Something that could not be done as on the GPU."""
-
-    text: str
-    place: str | None
-    """`file:line` of the program's statement."""
-    targets: list[str]
-    """Of the runs that it is about."""
-
-
-class CapturedJson(TypedDict):
-    """What a program would launch: `inspect-kernel capture --json`."""
-
-    schema_version: SchemaVersion
-    document: Literal["captured"]
-    captured: list[CapturedKernelJson]
-    runs: list[ProgramRunJson]
-    notes: list[NoteJson]
 
 
 def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
@@ -125,27 +52,6 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
         parts.append(Text("\nToo big to be launched, though compiled:", "bold"))
         parts.extend(Padding(Text(line), (0, 0, 0, 2)) for line in short)
     return Group(*parts, *_notes(runs))
-
-
-def captured_document(runs: Sequence[ProgramRun]) -> CapturedJson:
-    """The same as JSON."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "captured",
-        "captured": [_kernel_json(kernel) for run in runs for kernel in run.kernels],
-        "runs": [
-            {
-                "target": run.target.arch,
-                "status": run.status,
-                "problem": None if run.problem is None else " ".join(filter(None, run.problem)),
-            }
-            for run in runs
-        ],
-        "notes": [
-            {"text": note.text, "place": note.place, "targets": [target.arch for target in note.targets]}
-            for note in _merged(runs)
-        ],
-    }
 
 
 def failures(runs: Sequence[ProgramRun]) -> RenderableType:
@@ -198,18 +104,9 @@ def _first(found: Sequence[str]) -> str:
     return "" if not found else found[0] if len(found) == 1 else f"{found[0]} +{len(found) - 1}"
 
 
-def _merged(runs: Sequence[ProgramRun]) -> list[Note]:
-    """The notes of all runs, each once with all of its targets."""
-    targets: dict[tuple[str, str | None], list[Target]] = {}
-    for run in runs:
-        for note in run.notes:
-            targets.setdefault((note.text, note.place), []).append(run.target)
-    return [Note(text, place, tuple(found)) for (text, place), found in targets.items()]
-
-
 def _notes(runs: Sequence[ProgramRun]) -> list[RenderableType]:
     places: dict[tuple[str, tuple[Target, ...]], list[str]] = {}
-    for note in _merged(runs):
+    for note in merge_notes(note for run in runs for note in run.notes):
         found = places.setdefault((note.text, note.targets), [])
         found.extend([] if note.place is None else [note.place])
     if not places:
@@ -219,24 +116,3 @@ def _notes(runs: Sequence[ProgramRun]) -> list[RenderableType]:
         whose = "" if len(targets) == len(runs) else f"{', '.join(map(str, targets))}: "
         grid.add_row(Text("note", "dim"), Text(f"{whose}{text} {', '.join(found)}".rstrip()))
     return [Text(""), grid]
-
-
-def _kernel_json(kernel: CapturedKernel) -> CapturedKernelJson:
-    return {
-        "kernel": kernel.name,
-        "target": kernel.target.arch,
-        "hash": kernel.hash,
-        "signature": dict(kernel.signature),
-        "constexprs": dict(kernel.constexprs),
-        "options": dict(kernel.options),
-        "launches": [
-            {"grid": list(one.grid), "place": one.place, "caller": one.caller, "times": one.times}
-            for one in kernel.launches
-        ],
-        "benchmarked": kernel.benchmarked,
-        "compiled_for": kernel.compiled_for.line,
-        "seconds": round(kernel.seconds, 3),
-        "directory": None if kernel.directory is None else str(kernel.directory),
-        "message": kernel.message,
-        "shortage": kernel.shortage,
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,44 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.report.json import SCHEMA_VERSION, SchemaVersion
 
-__all__ = ["CompiledJson", "compiled_document", "compiled_table", "refusals"]
-
-
-class CompiledKernelJson(TypedDict):
-    """What became of one kernel for one target."""
-
-    kernel: str
-    place: str
-    """Where it stands, as it was asked for: `FILE.py:KERNEL`, or the name of a reference kernel."""
-    target: str
-    """Its architecture, as `sm_80` or `gfx942`."""
-    triton: str | None
-    """The version that compiled."""
-    config: str | None
-    """The configuration of an autotuned kernel, in words."""
-    types: list[str]
-    """Of the arguments that are no constants, in the notation of `--signature`."""
-    constants: dict[str, bool | int | float | str | list[Any] | None]
-    options: dict[str, bool | int | float | str | None]
-    """As Triton was given them; what is missing is at Triton's default."""
-    seconds: float
-    cached: bool
-    """Whether the cache had it already."""
-    directory: str | None
-    """The entry in the cache; null when the compiler refused."""
-    message: str | None
-    """What the compiler said when it refused."""
-    remedy: str | None
-
-
-class CompiledJson(TypedDict):
-    """What came of compiling kernels: `inspect-kernel compile --json`."""
-
-    schema_version: SchemaVersion
-    document: Literal["compiled"]
-    compiled: list[CompiledKernelJson]
+__all__ = ["compiled_table", "refusals"]
 
 
 def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = False) -> RenderableType:
@@ -88,32 +51,6 @@ def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = 
 def refusals(rows: Sequence[CompileResult]) -> RenderableType:
     """The compiler's refusals alone."""
     return Group(*_refused(rows, verbose=False))
-
-
-def compiled_document(rows: Sequence[CompileResult]) -> CompiledJson:
-    """The same as JSON."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "compiled",
-        "compiled": [
-            {
-                "kernel": row.kernel,
-                "place": row.place,
-                "target": row.target.arch,
-                "triton": row.triton,
-                "config": row.config,
-                "types": list(row.types),
-                "constants": dict(row.constants),
-                "options": dict(row.options),
-                "seconds": round(row.seconds, 3),
-                "cached": row.cached,
-                "directory": None if row.directory is None else str(row.directory),
-                "message": row.message,
-                "remedy": row.remedy,
-            }
-            for row in rows
-        ],
-    }
 
 
 def _refused(rows: Sequence[CompileResult], *, verbose: bool) -> list[RenderableType]:

@@ -24,7 +24,8 @@ from artifact_inspector import (
     parse_target,
 )
 from artifact_inspector.api import Inspection
-from artifact_inspector.report.json import cache_document
+from artifact_inspector.report.json import encode
+from artifact_inspector.report.json.cache import cache_document
 
 MATMUL = "3.6.0/sm_80/matmul_grouped"
 
@@ -366,7 +367,7 @@ def test_records_are_flat_of_the_same_columns_and_say_what_the_json_says() -> No
         "3.6.0/sm_100/matmul_descriptor",
     ):
         view = inspect(FIXTURES / path)
-        (document,) = json.loads(json.dumps(cache_document(view.cache, [view.details])))["kernels"]
+        (document,) = encode(cache_document(view.cache, [view.details]))["kernels"]
         records = view.to_records()
         columns.add(tuple(records[0]))
         assert all(tuple(record) == tuple(records[0]) for record in records)

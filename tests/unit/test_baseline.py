@@ -18,6 +18,7 @@ from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.baseline import baseline_document, baseline_text, parse_baseline
 from artifact_inspector.vocabulary.rows import summarise
 
@@ -250,7 +251,7 @@ def test_what_is_no_baseline_is_refused_by_name(text: str, message: str) -> None
     ],
 )
 def test_a_damaged_record_is_refused(field: str, value: object) -> None:
-    document: Any = baseline_document([record(saved("3.6.0/sm_80/softmax").facts, lambda _: None)])
+    document: Any = encode(baseline_document([record(saved("3.6.0/sm_80/softmax").facts, lambda _: None)]))
     document["kernels"][0][field] = value
     with pytest.raises(CacheError, match="damaged"):
         parse_baseline(json.dumps(document), "b.json")

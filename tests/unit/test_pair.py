@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from pathlib import Path
@@ -15,6 +14,7 @@ from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
 from artifact_inspector.comparison.pair import Pair, State, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.comparison import pair_document
 
 EVERY = saved_kernels()
@@ -50,7 +50,7 @@ def exchanged(sentence: str) -> str:
 
 def document(found: Pair) -> Any:
     """A pair's document with what has no order of its own in one."""
-    told = json.loads(json.dumps(pair_document(found)))
+    told = encode(pair_document(found))
     told["not_compared"] = sorted(note for note in told["not_compared"] if " may print " not in note)
     for region in told["regions"]:
         region["turns"] = {turn["side"]: turn for turn in region["turns"]}

@@ -27,7 +27,8 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.compiled import compiled_table
 from artifact_inspector.report.console import show, write
-from artifact_inspector.report.json import as_text, cache_document
+from artifact_inspector.report.json import as_text, encode
+from artifact_inspector.report.json.cache import cache_document
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.story import KernelReport
@@ -438,7 +439,7 @@ def test_json_lists_every_problem_once_and_in_order() -> None:
     own = Problem("d/k.ptx", "the file is empty")
     kernel = a_kernel(problems=(own,))
     cache = a_cache(kernel, problems=(Problem("x", "vanished"), own))
-    assert cache_document(cache, [kernel])["problems"] == [
+    assert encode(cache_document(cache, [kernel]))["problems"] == [
         {"path": "x", "problem": "vanished"},
         {"path": "d/k.ptx", "problem": "the file is empty"},
     ]

@@ -64,12 +64,12 @@ class MemoryAccess:
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Counts of memory accesses, of a file or of a region."""
+    """Counts of memory accesses, of a file or of a region, by width: bytes per thread → instructions."""
 
     loads: Mapping[int | None, int]
-    """Loads into registers: bytes per thread → instructions; None for an unknown width."""
+    """Loads into registers; None for an unknown width."""
     copies: Mapping[int | None, int]
-    """Copies by each thread from global to shared memory, likewise."""
+    """Copies by each thread from global to shared memory."""
     stores: Mapping[int | None, int]
     tiles: Mapping[int | None, int]
     """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the

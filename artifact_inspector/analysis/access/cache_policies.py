@@ -36,7 +36,7 @@ and with ptxas of CUDA 12 and 13 for sm_75 to sm_120.
 
 
 class Policy(NamedTuple):
-    """A load or store that asks for a cache modifier or an eviction policy."""
+    """A load or store that asks for a cache modifier or an eviction policy, and what became of it."""
 
     line: int
     """In the first stage."""
@@ -48,7 +48,7 @@ class Policy(NamedTuple):
     lines: tuple[int, ...]
     """Its instructions at the last stage; empty where they were not found."""
     words: tuple[str, ...]
-    """What any of them says of caches."""
+    """What its instructions at the last stage say of caches."""
     lost: tuple[str, ...]
     """What was asked for and stands in none of them; where they were not found, in none of the file."""
 

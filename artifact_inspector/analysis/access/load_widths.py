@@ -52,7 +52,7 @@ class Cause(NamedTuple):
     name: str
     """The argument, constant or layout that it is about; empty where there is none."""
     line: int
-    """Of the evidence, in the first stage (for LAYOUT, in the one with layouts)."""
+    """Of the evidence, in the first stage (for a layout, in TTGIR)."""
 
 
 class LoadWidth(NamedTuple):

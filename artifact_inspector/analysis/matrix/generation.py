@@ -59,9 +59,9 @@ class Generation:
     """The generation of a region's, or a kernel's, matrix instructions beside that of its target."""
 
     used: tuple[str, ...]
-    """Families, as `MatrixOp.family`; empty where there is no matrix instruction."""
+    """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`; empty where there is no matrix instruction."""
     newest: str | None
-    """The target's newest: `Limits.matrix_unit`; None where no source says."""
+    """The target's newest; None where no source says."""
     fused: int
     """Fused multiply-adds, of lanes."""
     words: str

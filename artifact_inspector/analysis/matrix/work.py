@@ -54,7 +54,7 @@ class MatrixWork:
     """
 
     op: str
-    """As people write it: `mma.sync`, `tt.dot`; the whole opcode where `matrix` is None."""
+    """As people write it: `mma.sync`, `tt.dot`; the whole opcode where the text does not say what it does."""
     matrix: MatrixOp | None
     """What one issue does; None where the text does not say (a tcgen05 descriptor made at run time)."""
     count: int
@@ -62,11 +62,11 @@ class MatrixWork:
     along_path: int
     """Most of them that stand on one path through the region: fewer where they are alternatives."""
     issuers: int | None
-    """Warps, warpgroups or CTAs of a block that each issue it; None where the warps are unknown."""
+    """How many warps, warpgroups or CTAs of a block each issue it; None where the warps are unknown."""
     lines: tuple[int, int]
     """First and last line in the stage's file."""
     sources: tuple[str, ...]
-    """Lines of the user's code, `file:line`, innermost frame, each once."""
+    """Lines of the user's code, `file.py:line`, innermost frame, each once."""
     tiling: Tiling | None = None
     """Tensor-level IR only."""
     precision: str | None = None
@@ -76,7 +76,7 @@ class MatrixWork:
 
     @property
     def flop(self) -> int | None:
-        """Operations of one pass through the region by the whole block; None where one factor is."""
+        """Operations of one pass through the region by the whole block; None where one factor is unknown."""
         if self.matrix is None or self.issuers is None:
             return None
         return self.count * self.matrix.flop * self.issuers

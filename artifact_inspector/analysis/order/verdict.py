@@ -15,7 +15,7 @@ from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, Instruction, Trait
 
-__all__ = ["ORDER_VERDICTS", "Pair", "RegionFacts", "RoundFacts", "judge", "signature_of"]
+__all__ = ["ORDER_VERDICTS", "Pair", "PlacedRound", "RegionFacts", "RoundFacts", "judge", "signature_of"]
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _TOLD = frozenset(kind for kind in EventKind if kind.letter)
@@ -41,7 +41,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundFacts:
+class PlacedRound:
     """Where one round stands at one stage; lines are those of the stage's file."""
 
     loads: int
@@ -50,35 +50,53 @@ class RoundFacts:
     last_load: int | None
     first_compute: int | None
     last_compute: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFacts(PlacedRound):
+    """Loads that belong together, and the computes on them."""
+
     sources: tuple[str, ...]
-    """Lines of its load statements in the user's code."""
+    """Lines of its load statements in the user's code, `file.py:line`."""
     names: tuple[str, ...]
+    """What the IR calls the loaded values."""
     shared: tuple[str, ...]
     """Those of its statements whose data later rounds use too."""
     distances: tuple[int, ...]
     """Iterations ahead, of each statement."""
 
+    @property
+    def placed(self) -> PlacedRound:
+        """Its place alone."""
+        return PlacedRound(self.loads, self.first_load, self.last_load, self.first_compute, self.last_compute)
+
 
 @dataclass(frozen=True, slots=True)
 class RegionFacts:
-    """All that is said of a region at one stage."""
+    """A region at one stage: a loop, a partition or the straight-line code."""
 
     id: str
+    """`loop@98`, `straight`, `partition0` …: the same at every stage."""
     kind: str
     depth: int
+    """Loops around it, itself included."""
     parent: str | None
     lines: tuple[int, int]
     signature: str
+    """Its events in text order, as letters with their number: `W1 B1 s8 M16`."""
     readable: str
     """The signature with the names of what is loaded, where the IR tells."""
     verdict: str
     distance: int | tuple[int, int] | None
     """Source iterations that the loads run ahead; a range where they differ."""
     basis: str
+    """By what its rounds were found: source places, else the flow of data."""
     pairs: tuple[Pair, ...]
     rounds: tuple[RoundFacts, ...]
     other: tuple[str, ...]
+    """Places of loads and computes that belong to no round."""
     matrix: int
+    """Matrix instructions."""
     fused: int
     """Fused multiply-adds: what a dot becomes where no matrix operation does it."""
     unrolled_by: int

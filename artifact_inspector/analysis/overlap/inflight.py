@@ -33,7 +33,7 @@ class WaitEffect:
     """The same, behind it."""
     groups: int | None
     """Groups, or phases of its barriers, that it leaves; None where the queue counts single operations."""
-    iterations: int | float | None
+    iterations: float | None
     """Iterations of the loop whose copies it may leave in flight: its depth ÷ groups committed in one."""
 
 
@@ -43,7 +43,7 @@ class InFlight:
 
     max_loads: int | None
     """Most load instructions (or operations, in tensor-level IR) issued and not complete."""
-    max_bytes_per_thread: int | float | None
+    max_bytes_per_thread: float | None
     """Most bytes of such loads for each thread; None where the width of some load is not known."""
     compute_covered: float | None
     """Share of the region's matrix and float instructions issued while a load is in flight."""
@@ -53,7 +53,7 @@ class InFlight:
     drains: tuple[int, ...]
     """Lines of the waits inside a loop behind which no load is in flight, in any queue."""
     levels: tuple[tuple[int, int], ...]
-    """(line, loads in flight after it), in execution order, where the number changes."""
+    """Line and loads in flight after it, in execution order, where the number changes."""
     notes: tuple[str, ...]
 
 

@@ -7,11 +7,20 @@ issue, and the scoreboards that it waits for first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 
-__all__ = ["Issue", "find_issue"]
+__all__ = ["Issue", "IssueWait", "find_issue"]
+
+
+class IssueWait(NamedTuple):
+    """An instruction that waits for scoreboards."""
+
+    line: int
+    scoreboards: tuple[int, ...]
+    """0 to 5: those that must be clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +30,8 @@ class Issue:
     cycles: int
     """Sum of the stall counts: what it takes when nothing has to be waited for."""
     instructions: int
-    waits: tuple[tuple[int, tuple[int, ...]], ...]
-    """Where the warp may be held longer: line, and the scoreboards (0 to 5) that must be clear."""
+    waits: tuple[IssueWait, ...]
+    """Where the warp may be held longer."""
 
 
 def find_issue(code: Code, region: Region) -> Issue | None:
@@ -32,7 +41,9 @@ def find_issue(code: Code, region: Region) -> Issue | None:
         return None
     indices = code.indices(region.blocks)
     waits = tuple(
-        (code.function.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1))
+        IssueWait(
+            code.function.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1)
+        )
         for i in indices
         if controls[i].wait_mask
     )

@@ -34,7 +34,7 @@ _COARSE_HINT = "instruction_sched_hint"
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What one partition of a warp-specialised kernel holds."""
+    """What one partition of a warp-specialised kernel holds; counts are static, with the loops inside."""
 
     name: str
     """`default`, `partition0` …"""
@@ -44,8 +44,9 @@ class PartitionFacts:
     registers: int | None
     """Per thread, as the PTX sets it; None where that is not found."""
     loads: int
-    """Loads and asynchronous copies; like all counts static, with the loops inside."""
+    """Loads and asynchronous copies."""
     matrix: int
+    """Matrix operations."""
     barriers: int
     """Barriers, and waits for and arrivals at a barrier in shared memory."""
     events: dict[EventKind, int]
@@ -62,9 +63,16 @@ class Slot:
     kind: str
     """`memory`, `matrix` or `mixed`."""
     memory: int
+    """Memory operations."""
     matrix: int
+    """Matrix operations."""
     priority: int | None
     """What `s_setprio` last set, None before the first."""
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """First and last line."""
+        return self.first, self.last
 
 
 def find_partitions(

@@ -24,7 +24,7 @@ _RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """One loop's pipeline at its last stage."""
+    """How a loop is pipelined at its last stage, and why it is not."""
 
     num_stages: int | None
     """Asked for: by the loop itself, else by the compile."""
@@ -50,7 +50,7 @@ class Pipeline:
     epilogue_line: int | None
     """The wait behind the loop that leaves nothing in flight."""
     drains_at: tuple[int, ...]
-    """Lines of the waits of depth 0 among them."""
+    """Lines of the waits of depth 0 in the loop."""
     trips: int | None
     """How often the program's loop runs, where its bounds are constants."""
     why_not: str | None

@@ -42,15 +42,15 @@ class Resources:
     registers: Figure
     """Per thread. AMD: vector registers allocated; gfx90a and later with AccVGPRs, which share the file."""
     vector_registers: Figure
-    """AMD: VGPRs proper, without AccVGPRs."""
+    """AMD: VGPRs proper, per thread, without AccVGPRs."""
     accumulation_registers: Figure
-    """AMD: AccVGPRs, which matrix instructions accumulate in."""
+    """AMD: AccVGPRs, per thread, which matrix instructions accumulate in."""
     scalar_registers: Figure
     """AMD: per wave."""
     spill_bytes: Figure
-    """Bytes that the code's spill stores write when each is run once."""
+    """Bytes per thread that the code's spill stores write when each is run once."""
     reload_bytes: Figure
-    """Bytes that the code's spill loads read when each is run once."""
+    """Bytes per thread that the code's spill loads read when each is run once."""
     scalar_spills: Figure
     """AMD: scalar registers that are spilled; they go to lanes of vector registers, not to memory."""
     scratch_bytes: Figure

@@ -37,7 +37,7 @@ class Allocation:
     buffers: int
     """How many tiles it holds: its leading extent where it is indexed, else 1."""
     line: int
-    """Line of the TTGIR."""
+    """In TTGIR."""
     source: str | None
     """`file.py:line` of the user's code."""
     purpose: str
@@ -51,6 +51,11 @@ class Allocation:
     offset: int | None
     """Where Triton places it; None unless the bill adds up."""
 
+    @property
+    def live(self) -> tuple[int, int]:
+        """First and last line of the TTGIR at which it is live."""
+        return self.first, self.last
+
 
 @dataclass(frozen=True, slots=True)
 class Bill:
@@ -59,9 +64,9 @@ class Bill:
     entries: tuple[Allocation, ...]
     """In text order."""
     peak: int | None
-    """Bytes that Triton's allocator needs for them; None when the size of one is not known."""
+    """Bytes that Triton's allocator needs for the entries; None when the size of one is not known."""
     declared: int | None
-    """Bytes that the metadata names."""
+    """Bytes per block that the metadata names."""
     note: str
     """What does not add up, empty when all does."""
 

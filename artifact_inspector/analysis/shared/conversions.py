@@ -25,7 +25,7 @@ class Conversion:
     source: str | None
     """`file.py:line` of the user's code."""
     bytes: int
-    """The whole tensor, for the whole block."""
+    """Of the whole tensor, for the whole block."""
     change: str
     """Kinds of the two layouts: `blocked → dot operand`."""
     crosses_warps: bool | None

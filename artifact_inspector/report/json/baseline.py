@@ -7,165 +7,137 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from artifact_inspector.comparison.baseline import Baseline, Recorded
-from artifact_inspector.comparison.corpus import Corpus, Degree
+from artifact_inspector.comparison.corpus import Change, Corpus, Degree
+from artifact_inspector.comparison.matching import Axis, Candidate
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
-from artifact_inspector.report.json._types import SCHEMA_VERSION, SchemaVersion, Words
+from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
+from artifact_inspector.report.json._encoding import Words, encode, shape
 from artifact_inspector.report.json.comparison import (
-    AxisName,
     CategoryName,
-    ChangeJson,
-    DegreeName,
     GateName,
-    GroupJson,
-    IdentityJson,
-    SideProblemJson,
+    Group,
+    SideProblem,
     across,
     ambiguous,
-    change,
-    identity,
 )
-from artifact_inspector.report.json.targets import TargetJson, target
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, Row, Summary, Value
 
 __all__ = [
-    "BaselineJson",
-    "CheckJson",
+    "BaselineDocument",
+    "CheckDocument",
     "baseline_document",
     "baseline_text",
     "check_document",
     "parse_baseline",
 ]
 
-
-class RowJson(TypedDict):
-    """One fact of a kernel."""
-
-    key: str
-    """What it is called wherever kernels are compared, as `loop1.verdict.ttgir`."""
-    value: Value
-    unit: str
-    category: CategoryName
-    label: str
-    step: Annotated[str, Words((*STEPS, ""))]
-    """The stage that it was read from; empty for what no single text says."""
-    region: str
-    """`loop1`, `straight`: by its order in the program; empty for the whole kernel."""
+shape(
+    Row,
+    "key value unit category label step region",
+    types={"category": CategoryName, "step": Annotated[str, Words((*STEPS, ""))]},
+)
 
 
-class RecordedJson(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RecordedDocument:
     """One kernel as it was recorded."""
 
-    name: str
-    symbol: str
-    hash: str
-    source: str | None
-    """The file that it was compiled from, from the directory that it was recorded in."""
-    target: TargetJson | None
-    triton_version: str | None
-    num_warps: int | None
-    num_stages: int | None
-    shared_bytes: int | None
-    signature: tuple[str, ...] | None
-    tiles: tuple[str, ...] | None
-    options: dict[str, Value]
-    steps: tuple[str, ...]
-    """Stages that were read."""
-    digests: dict[str, str]
-    """By suffix: of a stage's text without names, places and numbering; of what a GPU loads of a binary."""
-    facts: list[RowJson]
+    kernel: Recorded
 
 
-class BaselineJson(TypedDict):
+shape(
+    RecordedDocument,
+    "name=kernel.artifact.display_name symbol=kernel.artifact.name hash=kernel.artifact.hash"
+    " source=kernel.source target=kernel.artifact.target triton_version=kernel.artifact.triton_version"
+    " num_warps=kernel.artifact.num_warps num_stages=kernel.artifact.num_stages"
+    " shared_bytes=kernel.artifact.shared_bytes signature=kernel.summary.signature"
+    " tiles=kernel.summary.tiles options=kernel.summary.options steps=kernel.summary.steps"
+    " digests=kernel.digests facts=kernel.summary.rows",
+    without="kernel",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineDocument(Document):
     """The facts of kernels as they are meant to stay: `inspect-kernel baseline`."""
 
-    schema_version: SchemaVersion
-    document: Literal["baseline"]
+    document: Literal["baseline"] = "baseline"
     generator: str
     """The version of inspect-kernel that recorded it."""
-    kernels: list[RecordedJson]
+    kernels: tuple[RecordedDocument, ...]
 
 
-class CheckedJson(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Checked:
     """One kernel in the baseline and in the cache."""
 
-    change: ChangeJson
-    failures: list[GateName]
+    change: Change
+    failures: tuple[GateName, ...]
     """The gates that it shuts."""
 
 
-class CheckJson(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckDocument(Document):
     """A cache held against a baseline: `inspect-kernel check --json`."""
 
-    schema_version: SchemaVersion
-    document: Literal["check"]
+    document: Literal["check"] = "check"
     generator: str
     """The version of inspect-kernel that recorded the baseline."""
     passed: bool
-    gates: list[GateName]
+    gates: tuple[GateName, ...]
     """What it was asked to fail on."""
-    failures: list[GateName]
+    failures: tuple[GateName, ...]
     """Those that are shut."""
-    across: list[AxisName]
+    across: tuple[Axis, ...]
     """What was allowed to differ."""
-    counts: dict[DegreeName, int]
-    by_category: dict[CategoryName, int]
-    kernels: list[CheckedJson]
+    counts: Mapping[Degree, int]
+    by_category: Mapping[CategoryName, int]
+    kernels: tuple[Checked, ...]
     """Worst first; the left side is the baseline."""
-    gone: list[IdentityJson]
+    gone: tuple[Candidate, ...]
     """In the baseline only."""
-    new: list[IdentityJson]
+    new: tuple[Candidate, ...]
     """In the cache only."""
-    ambiguous: list[GroupJson]
-    problems: list[SideProblemJson]
+    ambiguous: tuple[Group, ...]
+    problems: tuple[SideProblem, ...]
 
 
-def baseline_document(kernels: Iterable[Recorded]) -> BaselineJson:
+def baseline_document(kernels: Iterable[Recorded]) -> BaselineDocument:
     """The records of some kernels, in an order that stays."""
     ordered = sorted(kernels, key=lambda x: (x.artifact.display_name, x.target or "", x.artifact.hash))
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "baseline",
-        "generator": __version__,
-        "kernels": [_recorded(kernel) for kernel in ordered],
-    }
+    return BaselineDocument(generator=__version__, kernels=tuple(map(RecordedDocument, ordered)))
 
 
-def baseline_text(document: BaselineJson) -> str:
+def baseline_text(document: BaselineDocument) -> str:
     """The document with one line for each fact, in ASCII."""
-    return _laid_out(document, "") + "\n"
+    return _laid_out(encode(document), "") + "\n"
 
 
-def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckJson:
+def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckDocument:
     """What came of a check."""
-    failures = list(corpus.failures(gates))
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "check",
-        "generator": baseline.generator,
-        "passed": not failures,
-        "gates": list(gates),
-        "failures": failures,
-        "across": across(corpus.matching),
-        "counts": {degree.value: corpus.count(degree) for degree in Degree},
-        "by_category": corpus.by_category,
-        "kernels": [
-            {"change": change(found), "failures": list(found.failures(gates))} for found in corpus.changes
-        ],
-        "gone": [identity(found) for found in corpus.matching.left],
-        "new": [identity(found) for found in corpus.matching.right],
-        "ambiguous": ambiguous(corpus.matching),
-        "problems": [
-            {"side": "right", "path": problem.path, "problem": problem.problem}
-            for _, problem in corpus.problems
-        ],
-    }
+    failures = corpus.failures(gates)
+    return CheckDocument(
+        generator=baseline.generator,
+        passed=not failures,
+        gates=tuple(gates),
+        failures=failures,
+        across=across(corpus.matching),
+        counts={degree: corpus.count(degree) for degree in Degree},
+        by_category=corpus.by_category,
+        kernels=tuple(Checked(found, found.failures(gates)) for found in corpus.changes),
+        gone=corpus.matching.left,
+        new=corpus.matching.right,
+        ambiguous=ambiguous(corpus.matching),
+        problems=tuple(SideProblem("right", problem) for _, problem in corpus.problems),
+    )
 
 
 def parse_baseline(text: str, name: str) -> Baseline:
@@ -197,38 +169,6 @@ def parse_baseline(text: str, name: str) -> Baseline:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise CacheError(f"{name} is damaged: {what}.", again) from None
-
-
-def _recorded(kernel: Recorded) -> RecordedJson:
-    artifact, summary = kernel.artifact, kernel.summary
-    return {
-        "name": artifact.display_name,
-        "symbol": artifact.name,
-        "hash": artifact.hash,
-        "source": kernel.source,
-        "target": None if artifact.target is None else target(artifact.target),
-        "triton_version": artifact.triton_version,
-        "num_warps": artifact.num_warps,
-        "num_stages": artifact.num_stages,
-        "shared_bytes": artifact.shared_bytes,
-        "signature": summary.signature,
-        "tiles": summary.tiles,
-        "options": dict(summary.options),
-        "steps": summary.steps,
-        "digests": dict(kernel.digests),
-        "facts": [
-            {
-                "key": row.key,
-                "value": row.value,
-                "unit": row.unit,
-                "category": row.category,
-                "label": row.label,
-                "step": row.step,
-                "region": row.region,
-            }
-            for row in summary.rows
-        ],
-    }
 
 
 def _parse_recorded(found: Mapping[str, Any]) -> Recorded:

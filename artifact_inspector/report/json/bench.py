@@ -2,141 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
-from artifact_inspector.report.json._types import SCHEMA_VERSION, SchemaVersion
+from artifact_inspector.report.json._document import Document
+from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["BenchJson", "bench_document"]
+__all__ = ["BenchDocument", "bench_document"]
 
-
-class BenchDeviceJson(TypedDict):
-    """The GPU that kernels were measured on, when, and what drove it."""
-
-    date: str
-    """Day of the measurement, in UTC: `2026-11-21`."""
-    name: str
-    """As its driver calls it."""
-    target: str
-    """Its architecture, as `sm_90`."""
-    multiprocessors: int
-    cache_bytes: int | None
-    """Of the L2 cache, which is emptied before every launch."""
-    driver: str | None
-    torch: str
-    triton: str
-    peak_bandwidth: float | None
-    """Bytes/s, by its maker."""
-    peak_flops: dict[str, float] | None
-    """FLOP/s by type, without sparsity, by its maker."""
-    peak_source: str | None
+shape(
+    Device,
+    "date name target=target.arch multiprocessors cache_bytes driver torch triton"
+    " peak_bandwidth=peaks.bandwidth peak_flops=peaks.flops peak_source=peaks.source",
+    title="BenchDevice",
+)
 
 
-class BenchRowJson(TypedDict):
+@dataclass(frozen=True, slots=True)
+class BenchRow:
     """One kernel in one configuration."""
 
-    kernel: str
-    size: str
-    """What was computed, in words."""
-    config: dict[str, str | int | float | bool | None]
-    """Blocks and options other than the kernel's own."""
-    milliseconds: float | None
-    """Median of a launch; null where it failed."""
-    spread: tuple[float, float] | None
-    """Milliseconds, 20th and 80th percentile."""
-    flops: float | None
-    """FLOP/s, of the operations that the result takes."""
-    bandwidth: float | None
-    """Bytes/s, of the least traffic that the result takes."""
+    measured: Measurement
     bound: str | None
     """What bounds it on this GPU: `memory`, or the type whose peak does."""
     share: float | None
     """Of that bound."""
-    deviation: float | None
-    """‖result − expected‖ / ‖expected‖."""
-    tolerance: float | None
-    right: bool | None
-    """Null where nothing says what to expect."""
-    hash: str | None
-    """Of what was compiled; null where nothing was."""
-    verdicts: dict[str, str] | None
-    """Stage → order of loads and computes in the region that the kernel is known by."""
-    waits: tuple[int, ...] | None
-    """Depths of that region's waits for loads in the last stage."""
-    registers: int | None
-    """Per thread."""
-    spill_bytes: int | None
-    """Per thread."""
-    shared_bytes: int | None
-    """Per block."""
-    blocks: int | None
-    """That fit on a multiprocessor."""
-    warps: int | None
-    """Of those blocks."""
-    message: str | None
-    """Why there is no time."""
+
+    @property
+    def deviation(self) -> float | None:
+        """‖result − expected‖ / ‖expected‖."""
+        deviation = self.measured.deviation
+        return None if deviation is None else float(f"{deviation:.3g}")
+
+    @property
+    def right(self) -> bool | None:
+        """None where nothing says what to expect."""
+        return None if self.measured.deviation is None else not self.measured.wrong
+
+    @property
+    def verdicts(self) -> Mapping[str, str] | None:
+        """Stage → order of loads and computes in the region that the kernel is known by."""
+        return None if self.measured.facts is None else self.measured.verdicts
 
 
-class BenchJson(TypedDict):
+shape(
+    BenchRow,
+    "kernel=measured.kernel size=measured.size config=measured.config milliseconds=measured.milliseconds"
+    " spread=measured.spread flops=measured.flops bandwidth=measured.bandwidth bound share deviation"
+    " tolerance=measured.tolerance right hash=measured.facts.artifact.hash verdicts"
+    " waits=measured.facts.wait_depths registers=measured.facts.resources.registers.value"
+    " spill_bytes=measured.facts.resources.spill_bytes.value"
+    " shared_bytes=measured.facts.resources.shared.value blocks=measured.facts.occupancy.blocks"
+    " warps=measured.facts.occupancy.warps message=measured.message",
+    without="measured",
+    rounded={"milliseconds": 5, "spread": 5, "share": 4},
+    types={"config": Mapping[str, str | int | float | bool | None]},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchDocument(Document):
     """Measured kernels beside what the compiler made of them: `inspect-kernel bench --json`."""
 
-    schema_version: SchemaVersion
-    document: Literal["bench"]
-    device: BenchDeviceJson
-    rows: list[BenchRowJson]
+    document: Literal["bench"] = "bench"
+    device: Device
+    rows: tuple[BenchRow, ...]
 
 
-def bench_document(bench: Bench) -> BenchJson:
+def bench_document(bench: Bench) -> BenchDocument:
     """What was measured, as JSON."""
-    device, peaks = bench.device, bench.device.peaks
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "bench",
-        "device": {
-            "date": device.date,
-            "name": device.name,
-            "target": device.target.arch,
-            "multiprocessors": device.multiprocessors,
-            "cache_bytes": device.cache_bytes,
-            "driver": device.driver,
-            "torch": device.torch,
-            "triton": device.triton,
-            "peak_bandwidth": None if peaks is None else peaks.bandwidth,
-            "peak_flops": None if peaks is None else dict(peaks.flops),
-            "peak_source": None if peaks is None else peaks.source,
-        },
-        "rows": [_row_document(row, device) for row in bench.rows],
-    }
+    return BenchDocument(device=bench.device, rows=tuple(_row(row, bench.device) for row in bench.rows))
 
 
-def _row_document(row: Measurement, device: Device) -> BenchRowJson:
-    facts = row.facts
-    share = row.share(device.peaks)
-    held = None if facts is None else facts.occupancy
-    return {
-        "kernel": row.kernel,
-        "size": row.size,
-        "config": row.config,
-        "milliseconds": _rounded(row.milliseconds),
-        "spread": None if row.spread is None else (round(row.spread[0], 5), round(row.spread[1], 5)),
-        "flops": row.flops,
-        "bandwidth": row.bandwidth,
-        "bound": None if share is None else share[0],
-        "share": None if share is None else round(share[1], 4),
-        "deviation": None if row.deviation is None else float(f"{row.deviation:.3g}"),
-        "tolerance": row.tolerance,
-        "right": None if row.deviation is None else not row.wrong,
-        "hash": None if facts is None else facts.artifact.hash,
-        "verdicts": None if facts is None else row.verdicts,
-        "waits": None if facts is None else facts.wait_depths,
-        "registers": None if facts is None else facts.resources.registers.value,
-        "spill_bytes": None if facts is None else facts.resources.spill_bytes.value,
-        "shared_bytes": None if facts is None else facts.resources.shared.value,
-        "blocks": None if held is None else held.blocks,
-        "warps": None if held is None else held.warps,
-        "message": row.message,
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 5)
+def _row(row: Measurement, device: Device) -> BenchRow:
+    bound, share = row.share(device.peaks) or (None, None)
+    return BenchRow(row, bound, share)

@@ -1,108 +1,74 @@
-"""Kernels and their cache as JSON: `--json`."""
+"""Kernels and their cache as JSON: `--json`, and their findings alone: `findings --json`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from artifact_inspector.findings import find_findings
-from artifact_inspector.report.json._types import (
-    SCHEMA_VERSION,
-    ProblemJson,
-    SchemaVersion,
-    StageName,
-    Words,
-    problem_list,
+from artifact_inspector.analysis.access.cache_policies import Policy
+from artifact_inspector.analysis.access.load_widths import Cause, LoadWidth
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts
+from artifact_inspector.analysis.shared.bill import Allocation, Bill
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.files.compiler_remarks import CompilerRemark
+from artifact_inspector.findings import Finding, Remark, find_findings
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import Stage
+from artifact_inspector.report.json._document import Document, each_once
+from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json.resources import ResourcesDocument, resources_document
+from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_document
+
+__all__ = ["CacheDocument", "FindingsDocument", "KernelDocument", "cache_document", "findings_document"]
+
+shape(PartitionFacts, "name warps registers", without="events")
+shape(LoadWidth, empty="name", title="Load")
+shape(Cause, empty="name")
+shape(Policy, "line source store=is_store asked found=words lost")
+shape(
+    Allocation,
+    "bytes buffers line source purpose name scratch=is_scratch live",
+    without="first last",
+    empty="name",
 )
-from artifact_inspector.report.json.findings import FindingJson, finding_document
-from artifact_inspector.report.json.memory import (
-    AccountedJson,
-    AllocationJson,
-    LoadJson,
-    PolicyJson,
-    accounted,
-    allocation,
-    load,
-    policy,
+shape(Bill, "declared peak accounted unexplained note", without="entries", empty="note", title="Accounted")
+shape(
+    CompilerRemark,
+    types={
+        "tool": Annotated[str, Words(("triton", "ptxas"))],
+        "kind": Annotated[str, Words(("remark", "warning", "error", "advisory"))],
+    },
+    title="Remark",
 )
-from artifact_inspector.report.json.resources import ResourcesJson, resources
-from artifact_inspector.report.json.stages import StageJson, Verdict, stage_object
-from artifact_inspector.report.json.targets import TargetJson, target
-
-if TYPE_CHECKING:
-    from artifact_inspector.analysis.overlap.partitions import PartitionFacts
-    from artifact_inspector.facts.kernel import KernelFacts
-    from artifact_inspector.files.cache import Cache, Problem
-    from artifact_inspector.files.compiler_remarks import CompilerRemark
-    from artifact_inspector.hardware.targets import Target
-
-__all__ = ["CacheJson", "KernelJson", "cache_document"]
+shape(Finding, inline="remark")
+shape(Remark, without="is_minor")
+shape(
+    Artifact,
+    "name=display_name symbol=name hash directory state target triton_version num_warps num_stages"
+    " shared_bytes",
+    without="stem files metadata",
+    types={"state": Annotated[str, Words(("complete", "binary-only", "partial"))]},
+)
 
 
-class PartitionJson(TypedDict):
-    """What one partition of a warp-specialised kernel holds; counts are static."""
-
-    name: str
-    """`default`, `partition0` …"""
-    warps: int | None
-    registers: int | None
-    """Per thread, as the PTX sets it."""
-    registers_requested: int | None
-    """Per thread; null for the default partition, which gets what is left."""
-    loads: int
-    """Loads and asynchronous copies."""
-    matrix: int
-    """Matrix operations."""
-    barriers: int
-
-
-class RemarkJson(TypedDict):
-    """What a compiler said while it compiled."""
-
-    tool: Annotated[str, Words(("triton", "ptxas"))]
-    kind: Annotated[str, Words(("remark", "warning", "error", "advisory"))]
-    message: str
-    code: str | None
-    """ptxas's own, as `C7511`."""
-    source: str | None
-    """Line of the user's code."""
-    called_from: list[str]
-    """Where the function that holds it was called, innermost first."""
-    notes: list[str]
-    ptx_line: int | None
-    count: int
-    """How often it was said alike."""
-
-
-class KernelJson(TypedDict):
+@dataclass(frozen=True, slots=True)
+class KernelDocument:
     """What is known of one kernel."""
 
-    name: str
-    symbol: str
-    """The kernel's symbol; Triton 2 appended the specialisation to the name."""
-    hash: str
-    directory: str
-    """Of its entry, from the cache directory."""
-    state: Annotated[str, Words(("complete", "binary-only", "partial"))]
-    """`partial`: no readable metadata."""
-    target: TargetJson | None
-    triton_version: str | None
-    """As written (3.3 and later), else told from the metadata: `2.1`, `3.0/3.1`, `3.2`."""
-    num_warps: int | None
-    num_stages: int | None
-    shared_bytes: int | None
-    """Per block, by the metadata."""
-    resources: ResourcesJson
-    shared_bill: list[AllocationJson]
-    shared_accounted: AccountedJson | None
+    artifact: Artifact
+    resources: ResourcesDocument
+    shared_bill: tuple[Allocation, ...]
+    shared_accounted: Bill | None
     """Null without TTGIR."""
-    partitions: list[PartitionJson]
-    loads: list[LoadJson]
-    cache_policies: list[PolicyJson]
-    findings: list[FindingJson]
-    remarks: list[RemarkJson] | None
+    partitions: tuple[PartitionFacts, ...]
+    loads: tuple[LoadWidth, ...]
+    cache_policies: tuple[Policy, ...]
+    findings: tuple[Finding, ...]
+    remarks: tuple[CompilerRemark, ...] | None
     """What the compilers said; null where nobody kept it."""
-    stages: dict[StageName, StageJson]
+    stages: Mapping[Stage, StageDocument]
     """Text stages that could be read, in compilation order."""
     principal: str | None
     """The id of the region that the kernel is known by."""
@@ -110,29 +76,25 @@ class KernelJson(TypedDict):
     """The principal region's, in the last stage that has it."""
     phrase: str | None
     """The verdict as it is printed."""
-    changed_at: StageName | None
+    changed_at: Stage | None
     """The stage where the principal region's order first changed."""
-    changes: dict[str, StageName]
+    changes: Mapping[str, Stage]
     """Region → the first stage where its order differs from the stage before."""
-    problems: list[ProblemJson]
+    problems: tuple[Problem, ...]
 
 
-class OtherJson(TypedDict):
-    """Something in the cache that is no kernel."""
-
-    path: str
-    kind: str
+shape(KernelDocument, inline="artifact")
 
 
-class CacheJson(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheDocument(Document):
     """Everything that is known of the chosen kernels of a cache: `inspect-kernel CACHE [NAME] --json`."""
 
-    schema_version: SchemaVersion
-    document: Literal["cache"]
-    kernels: list[KernelJson]
-    others: list[OtherJson]
+    document: Literal["cache"] = "cache"
+    kernels: tuple[KernelDocument, ...]
+    others: tuple[Other, ...]
     """Named, never looked into."""
-    problems: list[ProblemJson]
+    problems: tuple[Problem, ...]
     """Those of the cache and of all kernels, each once."""
 
 
@@ -141,74 +103,74 @@ def cache_document(
     kernels: Sequence[KernelFacts],
     problems: Iterable[Problem] = (),
     others: Sequence[Target] = (),
-) -> CacheJson:
+) -> CacheDocument:
     """Kernels as they were chosen, with every problem of the cache and of theirs.
 
     Args:
         others: further targets to give the occupancy for.
     """
-    found = [*problems, *(() if cache is None else cache.problems), *(p for k in kernels for p in k.problems)]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "cache",
-        "kernels": [_kernel(kernel, others) for kernel in kernels],
-        "others": [] if cache is None else [{"path": x.path, "kind": x.kind} for x in cache.others],
-        "problems": problem_list(found),
-    }
+    of_cache = () if cache is None else cache.problems
+    return CacheDocument(
+        kernels=tuple(_kernel(kernel, others) for kernel in kernels),
+        others=() if cache is None else cache.others,
+        problems=each_once([*problems, *of_cache, *(p for k in kernels for p in k.problems)]),
+    )
 
 
-def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> KernelJson:
-    artifact, principal, changed = kernel.artifact, kernel.principal_region, kernel.changed_at
-    return {
-        "name": artifact.display_name,
-        "symbol": artifact.name,
-        "hash": artifact.hash,
-        "directory": artifact.directory,
-        "state": artifact.state,
-        "target": None if artifact.target is None else target(artifact.target),
-        "triton_version": artifact.triton_version,
-        "num_warps": artifact.num_warps,
-        "num_stages": artifact.num_stages,
-        "shared_bytes": artifact.shared_bytes,
-        "resources": resources(kernel, others),
-        "shared_bill": [] if kernel.bill is None else [allocation(x) for x in kernel.bill.entries],
-        "shared_accounted": None if kernel.bill is None else accounted(kernel.bill),
-        "partitions": [_partition(x) for x in kernel.partitions],
-        "loads": [load(x) for x in kernel.widths],
-        "cache_policies": [policy(x) for x in kernel.policies],
-        "findings": [finding_document(x) for x in find_findings(kernel)],
-        "remarks": None if kernel.remarks is None else [_remark(x) for x in kernel.remarks],
-        "stages": {stage.value: stage_object(kernel, facts) for stage, facts in kernel.stages.items()},
-        "principal": kernel.principal,
-        "verdict": kernel.verdict,
-        "phrase": None if principal is None else principal.phrase,
-        "changed_at": None if changed is None else changed.value,
-        "changes": {region: stage.value for region, stage in kernel.changed.items()},
-        "problems": problem_list(kernel.problems),
-    }
+def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> KernelDocument:
+    principal = kernel.principal_region
+    return KernelDocument(
+        artifact=kernel.artifact,
+        resources=resources_document(kernel, others),
+        shared_bill=() if kernel.bill is None else kernel.bill.entries,
+        shared_accounted=kernel.bill,
+        partitions=kernel.partitions,
+        loads=kernel.widths,
+        cache_policies=kernel.policies,
+        findings=find_findings(kernel),
+        remarks=kernel.remarks,
+        stages={stage: stage_document(kernel, facts) for stage, facts in kernel.stages.items()},
+        principal=kernel.principal,
+        verdict=kernel.verdict,
+        phrase=None if principal is None else principal.phrase,
+        changed_at=kernel.changed_at,
+        changes=kernel.changed,
+        problems=each_once(kernel.problems),
+    )
 
 
-def _remark(said: CompilerRemark) -> RemarkJson:
-    return {
-        "tool": said.tool,
-        "kind": said.kind,
-        "message": said.message,
-        "code": said.code,
-        "source": said.source,
-        "called_from": list(said.called_from),
-        "notes": list(said.notes),
-        "ptx_line": said.ptx_line,
-        "count": said.count,
-    }
+@dataclass(frozen=True, slots=True)
+class KernelFindings:
+    """One kernel with its findings."""
+
+    artifact: Artifact
+    findings: tuple[Finding, ...]
 
 
-def _partition(found: PartitionFacts) -> PartitionJson:
-    return {
-        "name": found.name,
-        "warps": found.warps,
-        "registers": found.registers,
-        "registers_requested": found.registers_requested,
-        "loads": found.loads,
-        "matrix": found.matrix,
-        "barriers": found.barriers,
-    }
+shape(
+    KernelFindings,
+    "name=artifact.display_name hash=artifact.hash directory=artifact.directory target=artifact.target.arch",
+    without="artifact",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingsDocument(Document):
+    """What stands out in each kernel: `inspect-kernel findings --json`."""
+
+    document: Literal["findings"] = "findings"
+    kernels: tuple[KernelFindings, ...]
+    problems: tuple[Problem, ...]
+    """What could not be read; nothing was found there."""
+
+
+def findings_document(kernels: Sequence[KernelFacts], problems: Iterable[Problem] = ()) -> FindingsDocument:
+    """Kernels with their findings and nothing else.
+
+    Args:
+        problems: those of the cache; the kernels' own are added.
+    """
+    return FindingsDocument(
+        kernels=tuple(KernelFindings(kernel.artifact, find_findings(kernel)) for kernel in kernels),
+        problems=each_once([*problems, *(found for kernel in kernels for found in kernel.problems)]),
+    )

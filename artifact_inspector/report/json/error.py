@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from dataclasses import dataclass
+from typing import Literal
 
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.files.cache import Problem
-from artifact_inspector.report.json._types import SCHEMA_VERSION, ProblemJson, SchemaVersion, problem_list
+from artifact_inspector.report.json._document import Document
 
-__all__ = ["ErrorJson", "error_document"]
+__all__ = ["ErrorDocument", "error_document"]
 
 
-class ErrorJson(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDocument(Document):
     """Why there is nothing to print, from any command with `--json`, beside exit code 3."""
 
-    schema_version: SchemaVersion
-    document: Literal["error"]
+    document: Literal["error"] = "error"
     message: str
     """What is wrong, in one or two sentences."""
     remedy: str | None
     """What to do about it."""
-    kernels: list[object]
+    kernels: tuple[object, ...] = ()
     """Always empty."""
-    problems: list[ProblemJson]
+    problems: tuple[Problem, ...]
     """The message again, where every other document has what could not be read."""
 
 
-def error_document(error: InspectorError) -> ErrorJson:
+def error_document(error: InspectorError) -> ErrorDocument:
     """An error in the place of a document."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "document": "error",
-        "message": error.message,
-        "remedy": error.remedy or None,
-        "kernels": [],
-        "problems": problem_list([Problem(".", error.message)]),
-    }
+    return ErrorDocument(
+        message=error.message,
+        remedy=error.remedy or None,
+        problems=(Problem(".", error.message),),
+    )

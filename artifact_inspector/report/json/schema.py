@@ -1,44 +1,56 @@
 """JSON Schemas of the documents, made of their types.
 
-A `TypedDict` or dataclass becomes an object, its docstrings the descriptions, `Words` the examples of a text
-that may get more words. Source: JSON Schema, draft 2020-12.
+A dataclass or a named tuple becomes an object, the docstrings under its fields and properties the
+descriptions, an enum or `Words` the examples of a text that may get more words.
+Source: JSON Schema, draft 2020-12.
 """
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from pathlib import PurePath
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.report.json._types import SCHEMA_VERSION, Words
+from artifact_inspector.report.json._document import SCHEMA_VERSION
+from artifact_inspector.report.json._encoding import (
+    Key,
+    Words,
+    is_object,
+    keys_of,
+    override_of,
+    title_of,
+)
 
 __all__ = ["DOCUMENTS", "DocumentList", "describe_document", "schema_of"]
 
 DOCUMENTS: Mapping[str, str] = {
-    "cache": "artifact_inspector.report.json.cache:CacheJson",
-    "listing": "artifact_inspector.report.json.listing:ListingJson",
-    "findings": "artifact_inspector.report.json.findings:FindingsJson",
-    "pair": "artifact_inspector.report.json.comparison:PairJson",
-    "corpus": "artifact_inspector.report.json.comparison:CorpusJson",
-    "matrix": "artifact_inspector.report.json.comparison:MatrixJson",
-    "baseline": "artifact_inspector.report.json.baseline:BaselineJson",
-    "check": "artifact_inspector.report.json.baseline:CheckJson",
-    "compiled": "artifact_inspector.report.compiled:CompiledJson",
-    "bandwidth": "artifact_inspector.report.traffic:BandwidthJson",
-    "captured": "artifact_inspector.report.captured:CapturedJson",
-    "bench": "artifact_inspector.report.json.bench:BenchJson",
-    "error": "artifact_inspector.report.json.error:ErrorJson",
+    "cache": "cache:CacheDocument",
+    "listing": "listing:ListingDocument",
+    "findings": "cache:FindingsDocument",
+    "pair": "comparison:PairDocument",
+    "corpus": "comparison:CorpusDocument",
+    "matrix": "comparison:MatrixDocument",
+    "baseline": "baseline:BaselineDocument",
+    "check": "baseline:CheckDocument",
+    "compiled": "compiled:CompiledDocument",
+    "bandwidth": "traffic:BandwidthDocument",
+    "captured": "captured:CapturedDocument",
+    "bench": "bench:BenchDocument",
+    "error": "error:ErrorDocument",
 }
-"""Name of a document, as its field `document` has it → module and type."""
+"""Name of a document, as its field `document` has it → module of this folder and type."""
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SCALARS: Mapping[object, str] = {
@@ -58,10 +70,9 @@ def schema_of(name: str) -> Schema:
     Raises:
         KeyError: there is no such document.
     """
-    document = _type_of(name)
     known: dict[type, Schema] = {}
-    body = _object(document, known)
-    named = {_name(kind): schema for kind, schema in known.items()}
+    body = _object(_type_of(name), known)
+    named = {title_of(kind): schema for kind, schema in known.items()}
     if len(named) < len(known):
         raise TypeError(f"two types of the document {name!r} share a name")
     return {
@@ -91,7 +102,7 @@ class DocumentList:
 
 def _type_of(name: str) -> type:
     module, _, attribute = DOCUMENTS[name].partition(":")
-    found: type = getattr(import_module(module), attribute)
+    found: type = getattr(import_module(f"{__package__}.{module}"), attribute)
     return found
 
 
@@ -100,11 +111,19 @@ def _schema(kind: Any, known: dict[type, Schema]) -> Schema:
         return {"type": _SCALARS[kind]}
     if kind in (Any, object):
         return {}
-    if is_typeddict(kind) or dataclasses.is_dataclass(kind):
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return {"type": "string", "examples": [word.value for word in kind]}
+    if inspect.isclass(kind) and issubclass(kind, str | PurePath):
+        return {"type": "string"}
+    if is_object(kind):
         if kind not in known:
             known[kind] = {}  # a type may hold itself
             known[kind] = _object(kind, known)
-        return {"$ref": f"#/$defs/{_name(kind)}"}
+        return {"$ref": f"#/$defs/{title_of(kind)}"}
+    return _composite(kind, known)
+
+
+def _composite(kind: Any, known: dict[type, Schema]) -> Schema:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         words = next(found for found in parts[1:] if isinstance(found, Words))
@@ -135,28 +154,77 @@ def _union(parts: list[Schema]) -> Schema:
     return {"anyOf": parts}
 
 
-def _object(kind: Any, known: dict[type, Schema]) -> Schema:
-    hints = get_type_hints(kind, include_extras=True)
-    described = _described(kind)
-    properties: dict[str, Schema] = {}
-    for name, hint in hints.items():
-        properties[name] = _schema(hint, known)
-        if name in described:
-            properties[name]["description"] = described[name]
+def _object(kind: type, known: dict[type, Schema]) -> Schema:
+    properties = _properties(kind, known)
     return {
         "description": _plain(kind.__doc__ or ""),
         "type": "object",
         "properties": properties,
-        "required": list(hints),
+        "required": list(properties),
     }
 
 
-def _name(kind: type) -> str:
-    return kind.__name__.removesuffix("Json")
+def _properties(kind: type, known: dict[type, Schema]) -> dict[str, Schema]:
+    found: dict[str, Schema] = {}
+    for key in keys_of(kind):
+        told = _told(kind, key)
+        if key.is_inline:
+            found |= _properties(told.kind, known)
+            continue
+        found[key.name] = _schema(told.kind, known)
+        if told.description:
+            said = told.description
+            found[key.name]["description"] = said.replace("empty", "null") if key.empty_is_null else said
+    return found
+
+
+class _Told(NamedTuple):
+    kind: Any
+    description: str
+
+
+def _told(kind: type, key: Key) -> _Told:
+    """The type of a key's value, and what is said of it where it stands."""
+    here: Any = kind
+    description, optional = "", key.empty_is_null
+    for name in key.path.split("."):
+        described, hint = _attributes(here)[name]
+        description = described or description
+        members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else ()
+        bare = [member for member in members if member is not type(None)]
+        last_optional = len(bare) < len(members)
+        here = bare[0] if last_optional and len(bare) == 1 else hint
+        optional = optional or last_optional
+    override = override_of(kind, key.name)
+    if override is not None:
+        return _Told(override | None if optional and not _is_optional(override) else override, description)
+    return _Told(here | None if optional and not _is_optional(here) else here, description)
+
+
+def _is_optional(kind: Any) -> bool:
+    return type(None) in get_args(kind) and get_origin(kind) in (Union, types.UnionType)
+
+
+@cache
+def _attributes(kind: type) -> dict[str, tuple[str, Any]]:
+    """Field or property of a type → what its docstring says, and its type."""
+    found: dict[str, tuple[str, Any]] = {}
+    for base in reversed(kind.__mro__):
+        described = _described(base)
+        for name, hint in get_type_hints(base, include_extras=True).items():
+            found[name] = described.get(name, found.get(name, ("",))[0]), hint
+        for name, member in vars(base).items():
+            if isinstance(member, property | cached_property):
+                getter = member.fget if isinstance(member, property) else member.func
+                hint = get_type_hints(getter, include_extras=True).get("return", Any)
+                found[name] = _plain((inspect.getdoc(getter) or "").partition("\n\n")[0]), hint
+    return found
 
 
 def _described(kind: type) -> dict[str, str]:
     """Field → the docstring under it."""
+    if kind.__module__ in ("builtins", "typing"):
+        return {}
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
     found: dict[str, str] = {}
@@ -169,4 +237,6 @@ def _described(kind: type) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(inspect.cleandoc(text).split())
+    """A docstring on one line, in the words of JSON."""
+    text = " ".join(inspect.cleandoc(text).split())
+    return re.sub(r"(^|\. )None\b", r"\1Null", text).replace("None", "null")

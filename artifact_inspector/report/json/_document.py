@@ -1,0 +1,27 @@
+"""What the documents share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from artifact_inspector.files.cache import Problem
+
+__all__ = ["SCHEMA_VERSION", "Document", "SchemaVersion", "each_once"]
+
+SCHEMA_VERSION: Literal[1] = 1
+SchemaVersion = Literal[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One printed document: its fields are its keys."""
+
+    schema_version: SchemaVersion = SCHEMA_VERSION
+    document: str
+
+
+def each_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Problems in order, each once."""
+    return tuple(dict.fromkeys(problems))

@@ -1,0 +1,41 @@
+"""What came of compiling kernels, as JSON: `compile --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from artifact_inspector.compiling import CompileResult
+from artifact_inspector.report.json._document import Document
+from artifact_inspector.report.json._encoding import shape
+
+__all__ = ["CompiledDocument", "compiled_document"]
+
+Plain = bool | int | float | str | None
+
+shape(
+    CompileResult,
+    "kernel place target=target.arch triton config types constants options seconds cached directory message"
+    " remedy",
+    without="usage details",
+    rounded={"seconds": 3},
+    types={
+        "constants": Mapping[str, bool | int | float | str | list[Any] | None],
+        "options": Mapping[str, Plain],
+    },
+    title="CompiledKernel",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledDocument(Document):
+    """What came of compiling kernels: `inspect-kernel compile --json`."""
+
+    document: Literal["compiled"] = "compiled"
+    compiled: tuple[CompileResult, ...]
+
+
+def compiled_document(rows: Sequence[CompileResult]) -> CompiledDocument:
+    """What became of each kernel for each target."""
+    return CompiledDocument(compiled=tuple(rows))
