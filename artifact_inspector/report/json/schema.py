@@ -195,6 +195,8 @@ def _told(kind: type, key: Key) -> _Told:
         last_optional = len(bare) < len(members)
         here = bare[0] if last_optional and len(bare) == 1 else hint
         optional = optional or last_optional
+    if not description and inspect.isclass(here) and issubclass(here, str) and here is not str:
+        description = "" if issubclass(here, Enum) else _first_paragraph(here)
     override = override_of(kind, key.name)
     if override is not None:
         return _Told(override | None if optional and not _is_optional(override) else override, description)
@@ -217,7 +219,7 @@ def _attributes(kind: type) -> dict[str, tuple[str, Any]]:
             if isinstance(member, property | cached_property):
                 getter = member.fget if isinstance(member, property) else member.func
                 hint = get_type_hints(getter, include_extras=True).get("return", Any)
-                found[name] = _plain((inspect.getdoc(getter) or "").partition("\n\n")[0]), hint
+                found[name] = _first_paragraph(getter), hint
     return found
 
 
@@ -234,6 +236,10 @@ def _described(kind: type) -> dict[str, str]:
                 case ast.Expr(value=ast.Constant(value=str(text))):
                     found[field.target.id] = _plain(text)
     return found
+
+
+def _first_paragraph(what: Any) -> str:
+    return _plain((inspect.getdoc(what) or "").partition("\n\n")[0])
 
 
 def _plain(text: str) -> str:
