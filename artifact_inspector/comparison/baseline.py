@@ -40,7 +40,7 @@ class Recorded(Candidate):
 
     summary: Summary
     digests: Mapping[str, str]
-    """By suffix: of the canonical text of a stage, of what a GPU loads of a binary."""
+    """By suffix: of a stage's text without names, places and numbering; of what a GPU loads of a binary."""
     source: str | None
     """The file that it was compiled from, from the directory that it was recorded in; only its name where
     it does not lie there."""

@@ -51,7 +51,7 @@ gone or new, or anything at all."""
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One kernel in both caches."""
+    """One kernel on both sides."""
 
     left: Candidate
     right: Candidate
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
-        """What differs, most telling first."""
+        """Those that differ, most telling first."""
         found = [fact for fact in self.held if fact.differs]
         return tuple(sorted(found, key=lambda fact: CATEGORIES.index(fact.category)))
 

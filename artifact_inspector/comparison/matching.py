@@ -86,7 +86,7 @@ class Candidate:
 
     @cached_property
     def options(self) -> dict[str, Value]:
-        """As the metadata has them."""
+        """What was chosen when it was compiled, by the metadata."""
         return read_options(self.artifact.metadata)
 
     @property

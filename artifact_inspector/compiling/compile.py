@@ -39,7 +39,7 @@ class CompileResult:
     remedy: str | None = None
     """What can be done about it, where that is known."""
     place: str = ""
-    """Where the kernel stands, as `KernelRequest.place`."""
+    """Where the kernel stands, as it was asked for: `FILE.py:KERNEL`, or the name of a reference kernel."""
     triton: str | None = None
     """The version that compiled."""
     config: str | None = None

@@ -19,12 +19,13 @@ class Device:
     """The GPU that kernels were measured on, when, and what drove it."""
 
     date: str
-    """In UTC, ISO 8601."""
+    """Day of the measurement, in UTC: `2026-11-21`."""
     name: str
+    """As its driver calls it."""
     target: Target
     multiprocessors: int
     cache_bytes: int | None
-    """Of the L2 cache."""
+    """Of the L2 cache, which is emptied before every launch."""
     driver: str | None
     torch: str
     triton: str
@@ -41,7 +42,7 @@ class Measurement:
 
     kernel: str
     size: str
-    """The workload in words."""
+    """What was computed, in words."""
     config: dict[str, Any]
     """Blocks and options other than the kernel's own; empty for its own."""
     milliseconds: float | None
@@ -74,12 +75,12 @@ class Measurement:
 
     @property
     def flops(self) -> float | None:
-        """FLOP/s."""
+        """FLOP/s, of the operations that the result takes."""
         return _rate(self.flop, self.milliseconds)
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes/s, counting the least traffic that the workload needs."""
+        """Bytes/s, of the least traffic that the result takes."""
         return _rate(self.bytes, self.milliseconds)
 
     def share(self, peaks: Peaks | None) -> tuple[str, float] | None:

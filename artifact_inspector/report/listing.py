@@ -30,7 +30,7 @@ class ListedLine(NamedTuple):
 
     number: int
     events: str
-    """Run-length letters of its instructions, e.g. `L4` for four loads in one inline asm."""
+    """Letters of its instructions with their number, `L4`; empty for a line that holds no event."""
     in_flight: int | None
     """Loads in flight after it, on the line where the number changes."""
     text: str

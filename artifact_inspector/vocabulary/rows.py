@@ -96,21 +96,21 @@ _LOOP = re.compile(r"loop[@#](\d+)")
 
 
 class Row(NamedTuple):
-    """One fact."""
+    """One fact of a kernel."""
 
     key: str
-    """What it is called wherever kernels are compared, e.g. `loop1.verdict.ttgir`."""
+    """What it is called wherever kernels are compared, as `loop1.verdict.ttgir`."""
     category: str
-    """One of `CATEGORIES`."""
+    """What it is about."""
     label: str
     """What it is, for people."""
     unit: str
     """`B per thread`, `per warp` …; empty for words and plain counts."""
     value: Value
     step: str
-    """The stage that it was read from, one of `STEPS`; empty for what no single text says."""
+    """The stage that it was read from; empty for what no single text says."""
     region: str = ""
-    """Region by its name that does not shift; empty for the whole kernel."""
+    """`loop1`, `straight`: by its order in the program; empty for the whole kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Summary:
     """Types of its arguments; None without tensor-level IR."""
     tiles: tuple[str, ...] | None
     options: Mapping[str, Value]
-    """Those of `OPTIONS` that its metadata has."""
+    """What was chosen when it was compiled, by the metadata."""
     steps: tuple[str, ...]
     """Stages that were read."""
     rows: tuple[Row, ...]

@@ -59,7 +59,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The shared memory of one kernel."""
+    """The shared memory of one kernel, and whether it explains what the metadata says."""
 
     entries: tuple[Allocation, ...]
     """In text order."""

@@ -103,7 +103,7 @@ def keys_of(kind: type) -> tuple[Key, ...]:
     for name in (*told, *inline):
         if name not in fields and not hasattr(kind, name):
             raise TypeError(f"{kind.__name__} has no {name}")
-    named += [(name, name) for name in fields if name not in told]
+    named += [(name, name) for name in fields if name not in told and name not in dict(named)]
     return tuple(
         Key(name, path, said.rounded.get(name), name in empty, name in inline) for name, path in named
     )
