@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from artifact_inspector.formats._caches import asked_of_caches, is_kept
 from artifact_inspector.model import (
     Access,
     EventKind,
@@ -20,6 +21,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.axes import AxisOperation, AxisRole
 from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
@@ -123,6 +125,7 @@ class Traits:
 
 
 _NO_USE = SharedUse(SharedRole.NONE)
+_NO_OPERATION = AxisOperation(AxisRole.NONE)
 _NO_LAUNCH = Launch("", None, None, None, None, None)
 
 
@@ -159,6 +162,8 @@ class Format:
     """The reads of a memory operation by role, where the language tells (tensor-level IR)."""
     shared: Callable[[Instruction], SharedUse] = lambda _: _NO_USE
     """What an operation of tensor-level IR asks of shared memory."""
+    axes: Callable[[Instruction], AxisOperation] = lambda _: _NO_OPERATION
+    """What an operation of tensor-level IR does to integers and pointers."""
     launch: Callable[[Module], Launch] = lambda _: _NO_LAUNCH
     """What a module of tensor-level IR says of its launch."""
     source_name: Callable[[Instruction], str] = lambda _: ""
@@ -167,6 +172,10 @@ class Format:
     """True for an operation on an address in shared memory (below tensor-level IR)."""
     pointing: Callable[[Instruction], Pointing] = lambda _: Pointing.NONE
     """What an operation of tensor-level IR takes or makes of pointers."""
+    asked_of_caches: Callable[[Sequence[str]], tuple[str, ...]] = asked_of_caches
+    """The words of an access about caches without those that ask for what happens anyway."""
+    keeps_cache_word: Callable[[str, Sequence[str]], bool] = is_kept
+    """Whether some words about caches say, or stand for, one that the program has."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
 

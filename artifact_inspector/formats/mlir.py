@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._axes import axis_operation
 from artifact_inspector.formats._conditions import tensor_conditions
 from artifact_inspector.formats._dialects import (
     TRAITS,
@@ -606,6 +607,7 @@ FORMAT = Format(
     conditions=tensor_conditions(access),
     access=access,
     shared=shared_use,
+    axes=axis_operation,
     launch=launch,
     source_name=source_name,
     cannot_read=(

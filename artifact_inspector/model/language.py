@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from artifact_inspector.model.axes import AxisOperation
 from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.matrix import MatrixOp
@@ -71,3 +72,15 @@ class Language(Protocol):
     @property
     def pointing(self) -> Callable[[Instruction], Pointing]:
         """What an operation of tensor-level IR takes or makes of pointers."""
+
+    @property
+    def axes(self) -> Callable[[Instruction], AxisOperation]:
+        """What an operation of tensor-level IR does to integers and pointers."""
+
+    @property
+    def asked_of_caches(self) -> Callable[[Sequence[str]], tuple[str, ...]]:
+        """The words of an access about caches without those that ask for what happens anyway."""
+
+    @property
+    def keeps_cache_word(self) -> Callable[[str, Sequence[str]], bool]:
+        """Whether some words about caches say, or stand for, one that the program has."""

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
-from artifact_inspector.model import Instruction
+from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
 __all__ = [
     "PASSED_ON",
@@ -26,16 +25,9 @@ __all__ = [
 MOST = 1 << 30
 """The divisor of 0, and what stands for "any": no larger power of two matters to a width."""
 
-_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+|true|false)\b(?!\.)")
-_BOUND = re.compile(r"(start|end) = (\d+)")
-_AXIS = re.compile(r"axis = (\d+)")
-_ORDER = re.compile(r"order = (?:array<i32: |dense<\[)([\d, ]+)")
-_HINT = re.compile(r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]+)\]|(\d+))>|(\d+))")
-_POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d+)")
-_LESS, _GREATER = frozenset({"slt", "sge", "ult", "uge"}), frozenset({"sgt", "sle", "ugt", "ule"})
-PASSED_ON = frozenset({"extsi", "extui", "trunci", "index_cast", "index_castui", "bitcast", "convert_layout"})
+PASSED_ON = frozenset({AxisRole.SAME})
 """Operations that leave every element what it was, and where it was."""
-REARRANGING = frozenset({"expand_dims", "reshape", "view", "trans"})
+REARRANGING = frozenset({AxisRole.EXPAND, AxisRole.RESHAPE, AxisRole.TRANSPOSE})
 """Operations that leave every element what it was, on axes that are new, gone or in another order."""
 
 
@@ -59,17 +51,17 @@ class Axes:
 
 
 Shape = tuple[int, ...]
-Rule = Callable[[Instruction, tuple[Shape, ...], list[Axes]], Axes | None]
+Rule = Callable[[AxisOperation, tuple[Shape, ...], list[Axes]], Axes | None]
 """From an operation, the shapes in its text (the last is the result's) and its operands, to its result."""
 
 
-def has_rule(instruction: Instruction) -> bool:
+def has_rule(operation: AxisOperation) -> bool:
     """True for an operation that something can be proven through."""
-    return instruction.opcode.rpartition(".")[2] in _RULES
+    return operation.role in _RULES
 
 
 def apply_rule(
-    instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes | None]
+    operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes | None]
 ) -> Axes | None:
     """What is proven of the result of an operation; None as long as an operand is not known yet.
 
@@ -78,40 +70,39 @@ def apply_rule(
         made_of: what is proven of each operand.
     """
     rank = len(shapes[-1])
-    rule, count = _RULES.get(instruction.opcode.rpartition(".")[2], (None, 0))
+    rule, count = _RULES.get(operation.role, (None, 0))
     if rule is None or len(made_of) != count:
-        return _with_hints(_nothing(rank), instruction.text)
+        return _with_hints(_nothing(rank), operation.hints)
     known = [axes for axes in made_of if axes is not None]
     if len(known) < count:
         return None
     fits = rule not in _ELEMENTWISE or all(axes.rank == rank for axes in known[-2:])
-    return _with_hints(
-        (rule(instruction, shapes, known) if fits else None) or _nothing(rank), instruction.text
-    )
+    proven = rule(operation, shapes, known) if fits else None
+    return _with_hints(proven or _nothing(rank), operation.hints)
 
 
 def _nothing(rank: int) -> Axes:
     return Axes((1,) * rank, (1,) * rank, (1,) * rank)
 
 
-def _with_hints(axes: Axes, text: str) -> Axes:
-    """The same with what the author promised (`tl.multiple_of`, `tl.max_contiguous`)."""
-    if "tt." not in text:
+def _with_hints(axes: Axes, hints: Hints | None) -> Axes:
+    """The same with what the author promised."""
+    if hints is None:
         return axes
-    said = {
-        word: tuple(int(part) for part in (several or one or bare).split(","))
-        for word, several, one, bare in _HINT.findall(text)
-    }
-    parts = [
-        promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
-        for word, proven in (
-            ("contiguity", axes.contiguity),
-            ("divisibility", axes.divisibility),
-            ("constancy", axes.constancy),
+
+    def better(proven: tuple[int, ...], promised: tuple[int, ...] | None) -> tuple[int, ...]:
+        if promised is None:
+            return proven
+        return (
+            promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
         )
-        for promised in (said.get(word, proven),)
-    ]
-    return Axes(parts[0], parts[1], parts[2], axes.value)
+
+    return Axes(
+        better(axes.contiguity, hints.contiguity),
+        better(axes.divisibility, hints.divisibility),
+        better(axes.constancy, hints.constancy),
+        axes.value,
+    )
 
 
 def join(one: Axes, other: Axes) -> Axes:
@@ -138,28 +129,24 @@ def _of_constant(shape: Shape, value: int) -> Axes:
     return Axes((1,) * len(shape), (_power_of_two_in(value),) * len(shape), shape, value)
 
 
-def _constant(instruction: Instruction, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes | None:
-    found = _CONSTANT.search(instruction.text)
-    if found is None:
-        return None
-    return _of_constant(shapes[-1], int(found[1] == "true") if found[1].isalpha() else int(found[1]))
+def _constant(operation: AxisOperation, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes | None:
+    return None if operation.value is None else _of_constant(shapes[-1], operation.value)
 
 
-def _range(instruction: Instruction, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes:
-    bounds = {word: int(number) for word, number in _BOUND.findall(instruction.text)}
-    start = bounds.get("start", 0)
-    return Axes((bounds.get("end", start + shapes[-1][0]) - start,), (_power_of_two_in(start),), (1,))
+def _range(operation: AxisOperation, shapes: tuple[Shape, ...], _: list[Axes]) -> Axes:
+    run = shapes[-1][0] if operation.stop is None else operation.stop - operation.start
+    return Axes((run,), (_power_of_two_in(operation.start),), (1,))
 
 
-def _splat(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _splat(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     shape = shapes[-1]
     return Axes((1,) * len(shape), made_of[0].divisibility[:1] * len(shape), shape, made_of[0].value)
 
 
-def _rearrange(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+def _rearrange(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
     """Axes that are new, gone or in another order: each keeps what was proven of it."""
     axes = made_of[0]
-    sources = sources_of_axes(instruction, shapes)
+    sources = sources_of_axes(operation, shapes)
     if (
         sources is None
         or axes.rank != len(shapes[0])
@@ -181,19 +168,17 @@ def _rearrange(instruction: Instruction, shapes: tuple[Shape, ...], made_of: lis
     )
 
 
-def sources_of_axes(instruction: Instruction, shapes: tuple[Shape, ...]) -> tuple[int | None, ...] | None:
+def sources_of_axes(operation: AxisOperation, shapes: tuple[Shape, ...]) -> tuple[int | None, ...] | None:
     """For each axis of a result, that of the operand that it was; None for a new one of extent 1.
 
     None where a reshape does more than add and take away such axes.
     """
     before, after = shapes[0], shapes[-1]
-    name = instruction.opcode.rpartition(".")[2]
-    found = (_ORDER if name == "trans" else _AXIS).search(instruction.text)
-    if name == "expand_dims":
-        at = 0 if found is None else int(found[1])
+    if operation.role is AxisRole.EXPAND:
+        at = operation.axis or 0
         return tuple(None if d == at else d - (d > at) for d in range(len(after)))
-    if name == "trans":
-        order = tuple(reversed(range(len(after)))) if found is None else tuple(map(int, found[1].split(",")))
+    if operation.role is AxisRole.TRANSPOSE:
+        order = operation.order or tuple(reversed(range(len(after))))
         return order if sorted(order) == list(range(len(before))) else None
     wide = [d for d, extent in enumerate(before) if extent > 1]
     if [before[d] for d in wide] != [extent for extent in after if extent > 1]:
@@ -202,7 +187,7 @@ def sources_of_axes(instruction: Instruction, shapes: tuple[Shape, ...]) -> tupl
     return tuple(None if extent == 1 else next(rest) for extent in after)
 
 
-def _broadcast(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+def _broadcast(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
     axes, before, shape = made_of[0], shapes[0], shapes[-1]
     if not axes.rank == len(before) == len(shape):
         return None
@@ -212,26 +197,18 @@ def _broadcast(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -
     return Axes(axes.contiguity, axes.divisibility, constancy, axes.value)
 
 
-def _same(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _same(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     return made_of[0]
 
 
-def _pointee_bytes(text: str) -> int | None:
-    """Bytes of what the first pointer type of an operation points at."""
-    found = _POINTEE.search(text)
-    return None if found is None else max(1, int(found[1]) // 8)
-
-
-def _add(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+def _add(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
     left, right = made_of
-    name = instruction.opcode.rpartition(".")[2]
-    size = (_pointee_bytes(instruction.text) or 1) if name == "addptr" else 1
+    subtracts = operation.role is AxisRole.SUBTRACT
+    size = operation.pointee or 1
     if left.value is not None and right.value is not None and size == 1:
-        return _of_constant(
-            shapes[-1], left.value - right.value if name == "subi" else left.value + right.value
-        )
+        return _of_constant(shapes[-1], left.value - right.value if subtracts else left.value + right.value)
     runs = tuple(map(gcd, left.contiguity, right.constancy))
-    if name != "subi":
+    if not subtracts:
         runs = tuple(map(max, runs, map(gcd, left.constancy, right.contiguity)))
     divisors = tuple(
         gcd(a, min(MOST, b * size)) for a, b in zip(left.divisibility, right.divisibility, strict=True)
@@ -239,7 +216,7 @@ def _add(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes
     return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
 
 
-def _multiply(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _multiply(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     left, right = made_of
     if left.value is not None and right.value is not None:
         return _of_constant(shapes[-1], left.value * right.value)
@@ -260,7 +237,7 @@ def _divisors(axes: Axes, kept: bool) -> tuple[int, ...]:
     return tuple(1 if run > 1 and not kept else divisor for run, divisor in pairs)
 
 
-def _shift_left(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+def _shift_left(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
     left, right = made_of
     if right.value is None or not 0 <= right.value < 31:
         return None
@@ -271,10 +248,10 @@ def _shift_left(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) 
     return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
 
 
-def _divide(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+def _divide(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
     left, right = made_of
     value = right.value
-    if instruction.opcode.rpartition(".")[2].startswith("shr"):
+    if operation.role is AxisRole.SHIFT_RIGHT:
         value = None if value is None or not 0 <= value < 31 else 1 << value
     if value == 1:
         return left
@@ -292,7 +269,7 @@ def _divide(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[A
     return Axes((1,) * left.rank, tuple(divisors), tuple(constancy))
 
 
-def _remainder(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _remainder(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     left, right = made_of
     if left.value is not None and right.value is not None and left.value >= 0 < right.value:
         return _of_constant(shapes[-1], left.value % right.value)
@@ -305,33 +282,31 @@ def _remainder(_: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -
     return Axes(tuple(runs), tuple(divisors), tuple(map(gcd, left.constancy, right.constancy)))
 
 
-def _compare(instruction: Instruction, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _compare(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     left, right = made_of
-    words = instruction.text.partition("cmpi ")[2]
-    predicate = words.partition(",")[0].strip()
     constancy = []
     for d, extent in enumerate(shapes[-1]):
         same = gcd(left.constancy[d], right.constancy[d])
         divisor = gcd(left.divisibility[d], right.divisibility[d])
-        if predicate in _GREATER and left.constancy[d] == extent:
+        if operation.grows is True and left.constancy[d] == extent:
             same = max(same, gcd(right.contiguity[d], divisor))
-        elif predicate in _LESS and right.constancy[d] == extent:
+        elif operation.grows is False and right.constancy[d] == extent:
             same = max(same, gcd(left.contiguity[d], divisor))
         constancy.append(same)
     return Axes((1,) * left.rank, (1,) * left.rank, tuple(constancy))
 
 
-def _logic(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _logic(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     left, right = made_of
     return Axes((1,) * left.rank, (1,) * left.rank, tuple(map(gcd, left.constancy, right.constancy)))
 
 
-def _either(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _either(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     joined = join(*made_of)
     return Axes(joined.contiguity, joined.divisibility, joined.constancy)
 
 
-def _select(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _select(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
     condition, *chosen = made_of
     joined = join(*chosen)
     if condition.rank != joined.rank:
@@ -347,21 +322,21 @@ def _select(_: Instruction, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
 _ELEMENTWISE = frozenset(
     {_same, _add, _multiply, _shift_left, _divide, _remainder, _compare, _logic, _either, _select}
 )
-_RULES: dict[str, tuple[Rule, int]] = {
-    "constant": (_constant, 0),
-    "make_range": (_range, 0),
-    "splat": (_splat, 1),
-    "broadcast": (_broadcast, 1),
+_RULES: dict[AxisRole, tuple[Rule, int]] = {
+    AxisRole.CONSTANT: (_constant, 0),
+    AxisRole.RANGE: (_range, 0),
+    AxisRole.SPLAT: (_splat, 1),
+    AxisRole.BROADCAST: (_broadcast, 1),
     **dict.fromkeys(REARRANGING, (_rearrange, 1)),
     **dict.fromkeys(PASSED_ON, (_same, 1)),
-    **dict.fromkeys(("addi", "subi", "addptr"), (_add, 2)),
-    "muli": (_multiply, 2),
-    "shli": (_shift_left, 2),
-    **dict.fromkeys(("divsi", "divui", "shrsi", "shrui"), (_divide, 2)),
-    **dict.fromkeys(("remsi", "remui"), (_remainder, 2)),
-    "cmpi": (_compare, 2),
-    **dict.fromkeys(("andi", "ori", "xori"), (_logic, 2)),
-    **dict.fromkeys(("maxsi", "minsi", "maxui", "minui"), (_either, 2)),
-    "select": (_select, 3),
+    **dict.fromkeys((AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.ADD_POINTER), (_add, 2)),
+    AxisRole.MULTIPLY: (_multiply, 2),
+    AxisRole.SHIFT_LEFT: (_shift_left, 2),
+    **dict.fromkeys((AxisRole.DIVIDE, AxisRole.SHIFT_RIGHT), (_divide, 2)),
+    AxisRole.REMAINDER: (_remainder, 2),
+    AxisRole.COMPARE: (_compare, 2),
+    AxisRole.LOGIC: (_logic, 2),
+    AxisRole.EITHER: (_either, 2),
+    AxisRole.SELECT: (_select, 3),
 }
 """What each operation makes of its operands, and how many it has."""

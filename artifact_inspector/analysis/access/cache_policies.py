@@ -11,29 +11,6 @@ from artifact_inspector.model import EventKind
 
 __all__ = ["Policy", "find_policies"]
 
-DEFAULTS = frozenset({"ca", "wb", "evict_normal"})
-"""What a load or store does that asks for nothing (PTX ISA, "Cache Operators")."""
-_STANDS_FOR: dict[str, tuple[frozenset[str], ...]] = {
-    word: tuple(frozenset(words.split()) for words in several)
-    for word, several in {
-        "cg": ("cg", "nt", "slc", "glc", "th:TH_LOAD_NT", "scope:SCOPE_DEV", "STRONG.GPU", "BYPASS"),
-        "cs": ("cs", "nt", "slc", "th:TH_LOAD_NT", "th:TH_STORE_NT", "EF"),
-        "cv": ("cv", "volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS", "STRONG.SYS"),
-        "wt": ("wt", "sc0 sc1", "dlc", "scope:SCOPE_SYS", "STRONG.SYS"),
-        "volatile": ("volatile", "sc0 sc1", "glc", "scope:SCOPE_SYS", "STRONG.SYS"),
-        "evict_first": ("evict_first", "EF"),
-        "evict_last": ("evict_last", "EL"),
-    }.items()
-}
-"""What was asked for → the words of an instruction that say it, on any target.
-
-Triton makes of a modifier a non-temporal or a volatile access on AMD, or the bits of a buffer access; the
-back end makes of these the bits of its generation. ptxas makes of them the words in capitals.
-**Source**: `getCtrlBitsForCacheModifierOnTarget` in Triton's third_party/amd/lib/TritonAMDGPUToLLVM/
-Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton 3.6 and 3.9 for gfx908 to gfx1250,
-and with ptxas of CUDA 12 and 13 for sm_75 to sm_120.
-"""
-
 
 class Policy(NamedTuple):
     """A load or store that asks for a cache modifier or an eviction policy, and what became of it."""
@@ -59,7 +36,7 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ..
     for access in first.accesses:
         if access.transfer is None:
             continue
-        asked = tuple(word for word in access.transfer.cache if word not in DEFAULTS)
+        asked = first.language.asked_of_caches(access.transfer.cache)
         if not asked:
             continue
         is_store = access.kind is EventKind.GLOBAL_STORE
@@ -75,7 +52,7 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ..
                 asked,
                 tuple(other.line for other in there),
                 words,
-                tuple(word for word in asked if not _is_kept(word, said)),
+                tuple(word for word in asked if not last.language.keeps_cache_word(word, said)),
             )
         )
     return tuple(found)
@@ -88,9 +65,3 @@ def _of_kind(accesses: Iterable[MemoryAccess], *, is_store: bool) -> list[Memory
 def _words(accesses: Iterable[MemoryAccess]) -> tuple[str, ...]:
     moves = (access.transfer for access in accesses)
     return tuple(dict.fromkeys(word for move in moves if move is not None for word in move.cache))
-
-
-def _is_kept(word: str, words: tuple[str, ...]) -> bool:
-    """True when the words of an instruction say, or stand for, what was asked."""
-    said = {part for each in words for part in (each, each.rpartition("::")[2])}
-    return any(wanted <= said for wanted in _STANDS_FOR.get(word, (frozenset({word}),)))

@@ -7,7 +7,7 @@ proves nothing. Only the operations that an address or a mask is made of are loo
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from functools import cached_property
 from math import gcd
@@ -23,11 +23,12 @@ from artifact_inspector.analysis.access.axis_rules import (
     sources_of_axes,
 )
 from artifact_inspector.analysis.flow.values import Values, number_values
-from artifact_inspector.model import Function, Instruction, Language, Module
+from artifact_inspector.model import EventKind, Function, Instruction, Language, Module
+from artifact_inspector.model.axes import AxisOperation, AxisRole
 
 __all__ = ["Axes", "Dataflow"]
 
-_INDUCTION = re.compile(r"scf\.for (%[\w$.-]+) = ")
+_SPREADING = PASSED_ON | REARRANGING | {AxisRole.SPLAT, AxisRole.BROADCAST}
 
 
 class Dataflow:
@@ -64,18 +65,23 @@ class Dataflow:
     def value(self, index: int, name: str) -> int | None:
         """The value that an instruction reads under a name; None for one that nothing defines.
 
-        The variable of a loop is -1 minus the index of its `scf.for`.
+        The variable of a loop is -1 minus the index of the operation that counts it.
         """
         found = self._values.reads[index].get(name)
         if found is not None:
             return found
-        for above in range(index - 1, -1, -1):
-            instruction = self.function.instructions[above]
-            if instruction.opcode == "scf.for":
-                variable = _INDUCTION.search(instruction.text)
-                if variable is not None and variable[1] == name:
-                    return -1 - above
-        return None
+        loops = self._counted.get(name, [])
+        above = bisect_left(loops, index) - 1
+        return -1 - loops[above] if above >= 0 else None
+
+    @cached_property
+    def _counted(self) -> dict[str, list[int]]:
+        """Name of a loop's variable → the operations that count one of that name."""
+        found: dict[str, list[int]] = {}
+        for index, instruction in enumerate(self.function.instructions):
+            if instruction.kind is EventKind.BRANCH and (name := self._language.axes(instruction).variable):
+                found.setdefault(name, []).append(index)
+        return found
 
     def operands(self, index: int) -> tuple[int, ...]:
         """The values that an instruction reads, in the order of its text."""
@@ -90,15 +96,24 @@ class Dataflow:
         at = self._values.definitions.get(value)
         return None if at is None else self.function.instructions[at]
 
+    def operation(self, value: int) -> AxisOperation | None:
+        """What the operation does whose result a value is; None as for `definition`."""
+        instruction = self.definition(value)
+        return None if instruction is None else self._language.axes(instruction)
+
+    def name(self, value: int) -> str:
+        """What the program calls the result of an operation; empty where nothing tells."""
+        instruction = self.definition(value)
+        return "" if instruction is None else self._language.source_name(instruction)
+
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is made of, or handed over from."""
         at = self._values.definitions.get(value)
         if at is not None:
             return self.operands(at)
         if value < 0:
-            # scf.for %i = %first to %stop step %step: the bound says nothing of the variable.
-            names = self.function.instructions[-1 - value].operands.reads[1:4:2]
-            found = (self.value(-1 - value, name) for name in names)
+            counts = self._language.axes(self.function.instructions[-1 - value]).counts
+            found = (self.value(-1 - value, name) for name in counts)
             return tuple(value for value in found if value is not None)
         return tuple(self._values.handed_from.get(value, ()))
 
@@ -111,21 +126,24 @@ class Dataflow:
 
         The axis is None for what is the same all along it. None where the operation does more than that.
         """
-        instruction = self.definition(value)
-        name = "" if instruction is None else instruction.opcode.rpartition(".")[2]
-        if instruction is None or name not in PASSED_ON | REARRANGING | {"splat", "broadcast"}:
+        instruction, operation = self.definition(value), self.operation(value)
+        if instruction is None or operation is None or operation.role not in _SPREADING:
             return None
         inputs = self.operands(self._values.definitions[value])[:1]
         shapes = self._shapes(instruction)
         before = axis
-        if axis is not None and name in REARRANGING:
-            found = sources_of_axes(instruction, shapes)
+        if axis is not None and operation.role in REARRANGING:
+            found = sources_of_axes(operation, shapes)
             if found is None or axis >= len(found):
                 return None
             before = found[axis]
-        elif axis is not None and name == "broadcast" and len(shapes[0]) == len(shapes[-1]) > axis:
+        elif (
+            axis is not None
+            and operation.role is AxisRole.BROADCAST
+            and len(shapes[0]) == len(shapes[-1]) > axis
+        ):
             before = None if shapes[0][axis] < shapes[-1][axis] else axis
-        return tuple((source, None if name == "splat" else before) for source in inputs)
+        return tuple((source, None if operation.role is AxisRole.SPLAT else before) for source in inputs)
 
     def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
         return tuple(found.shape for found in self._language.types(instruction, self._module)) or ((1,),)
@@ -149,8 +167,8 @@ class Dataflow:
             elif current not in seen:
                 seen.add(current)
                 pending.append((current, True))
-                instruction = self.definition(current)
-                if instruction is None or has_rule(instruction):
+                operation = self.operation(current)
+                if operation is None or has_rule(operation):
                     pending += [(made_of, False) for made_of in self.inputs(current)]
         changed = True
         while changed:
@@ -176,4 +194,4 @@ class Dataflow:
             for axes in known[1:]:
                 joined = join(joined, axes) if joined is not None and joined.rank == axes.rank else None
             return joined
-        return apply_rule(instruction, self._shapes(instruction), made_of)
+        return apply_rule(self._language.axes(instruction), self._shapes(instruction), made_of)

@@ -8,27 +8,27 @@ last stage: a back end may join narrow loads to a wider one, and what it overcam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
 from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
 from artifact_inspector.analysis.flow.places import source_of
-from artifact_inspector.model import LOADS, Instruction, TensorType
+from artifact_inspector.model import LOADS, EventKind, Instruction, TensorType, Word
+from artifact_inspector.model.axes import AxisRole
+from artifact_inspector.model.encoding import LayoutKind
 
-__all__ = ["Cause", "LoadWidth", "Reason", "explain_widths", "name_of"]
+__all__ = ["Cause", "LoadWidth", "Reason", "explain_widths"]
 
 WIDEST = 16
 """Bytes that a thread moves with one instruction on every target (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
-_PER_THREAD = re.compile(r"sizePerThread = \[([\d, ]+)\].*?order = \[([\d, ]+)\]")
-_SLICED = re.compile(r"slice<\{dim = (\d+)")
-_OF_MATRIX = re.compile(r"#\w+\.((?:nvidia_)?mma|amd_mfma|amd_wmma|linear|dot_op)<")
-_SUMS = frozenset({"addptr", "addi", "subi"})
+_SUMS = frozenset({AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT})
+_OF_OPERANDS = frozenset(
+    {LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.LINEAR, LayoutKind.DOT_OPERAND}
+)
 
 
-class Reason(Enum):
+class Reason(Word):
     """What keeps a load narrow."""
 
     UNALIGNED = "nothing says that the argument is a multiple of 16"
@@ -89,15 +89,7 @@ def explain_widths(
     """
     code = first.code
     flow = Dataflow(code.function, first.module, first.language, divisibility, code.values)
-    # What a function that is called can rely on stands with its callers.
-    names = (f"@{first.code.function.name}(", f'@"{first.code.function.name}"(')
-    is_called = len(first.module.functions) > 1 and any(
-        name in instruction.text
-        for function in first.module.functions
-        for instruction in function.instructions
-        if instruction.opcode.endswith("call")
-        for name in names
-    )
+    is_called = _is_called(first)
     found: list[LoadWidth] = []
     seen = set()
     for access in first.accesses:
@@ -120,7 +112,7 @@ def explain_widths(
             LoadWidth(
                 access.line,
                 source_of(instruction.location),
-                name_of(instruction),
+                first.language.source_name(instruction),
                 access.predicated,
                 width,
                 dict(sorted(widths.items(), reverse=True)),
@@ -143,13 +135,15 @@ def _common_width(stage: StageAccesses, *, unplaced: bool) -> int | None:
     return widths.pop() if len(widths) == 1 else None
 
 
-def name_of(instruction: Instruction) -> str:
-    """What the IR calls a loaded value, empty where that is a number."""
-    results = instruction.operands.results
-    name = results[0].lstrip("%").partition("#")[0] if results else ""
-    base, _, number = name.rpartition("_")
-    name = base if base and number.isdigit() else name
-    return "" if name.isdigit() else name
+def _is_called(stage: StageAccesses) -> bool:
+    """True for a function that another calls: what it can rely on stands with its callers."""
+    name, functions = stage.code.function.name, stage.module.functions
+    return len(functions) > 1 and any(
+        stage.language.shared(instruction).callee == name
+        for function in functions
+        for instruction in function.instructions
+        if instruction.kind is EventKind.BRANCH
+    )
 
 
 def _causes(
@@ -192,14 +186,13 @@ def _bytes_per_thread(tile: TensorType, layouts: StageAccesses | None) -> int:
     """Bytes of a tile for each thread of the block; WIDEST where the number of threads is not told."""
     if layouts is None or layouts.code.function.partitions:
         return WIDEST
-    said = layouts.module.attributes
-    warps = next((said[key] for key in said if key.endswith(".num-warps")), "")
+    said = layouts.language.launch(layouts.module)
     # Triton 2.0 does not name the width of a warp: it had NVIDIA's only.
-    lanes = next((said[key] for key in said if key.endswith(".threads-per-warp")), "32")
-    ctas = next((said[key] for key in said if key.endswith(".num-ctas")), "1")
-    told = warps.isdigit() and lanes.isdigit() and ctas.isdigit()
-    threads = int(warps) * int(lanes) * int(ctas) if told else 0
+    threads = (said.warps or 0) * (said.lanes or NVIDIA_LANES) * (said.ctas or 1)
     return tile.size // threads if threads else WIDEST
+
+
+NVIDIA_LANES = 32
 
 
 def _fast_axis(axes: Axes, shape: tuple[int, ...]) -> int:
@@ -217,15 +210,18 @@ def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAcc
     for other in layouts.at(access):
         instruction = layouts.code.function.instructions[other.index]
         for found in layouts.language.types(instruction, layouts.module):
-            matrix, blocked = _OF_MATRIX.search(found.layout), _PER_THREAD.search(found.layout)
+            if found.encoding is None:
+                continue
+            matrix = next((made.name for made in found.encoding.chain if made.kind in _OF_OPERANDS), None)
             if matrix is not None:
-                return [Cause(Reason.LAYOUT, width, matrix[1], other.line)]
-            if blocked is not None:
-                neighbours = [int(part) for part in blocked[1].split(",")]
-                gone = {int(dim) for dim in _SLICED.findall(found.layout)}
-                axes = [axis for axis in map(int, blocked[2].split(",")) if axis not in gone]
+                return [Cause(Reason.LAYOUT, width, matrix, other.line)]
+            blocked = found.encoding.root
+            if blocked.size_per_thread is not None and blocked.order is not None:
+                gone = {made.dim for made in found.encoding.chain}
+                axes = [axis for axis in blocked.order if axis not in gone]
+                neighbours = blocked.size_per_thread
                 if axes and axes[0] < len(neighbours) and neighbours[axes[0]] * size == width:
-                    return [Cause(Reason.LAYOUT, width, "blocked", other.line)]
+                    return [Cause(Reason.LAYOUT, width, blocked.name, other.line)]
     return []
 
 
@@ -241,48 +237,46 @@ class _Search:
 
     def of_address(self, value: int, axis: int | None, line: int, *, is_pointer: bool) -> Iterator[Cause]:
         """Causes in the terms of an address; `axis` is None for what is the same along the fast axis."""
-        if (value, axis) in self.seen:
-            return
-        self.seen.add((value, axis))
-        instruction = self.flow.definition(value)
-        if instruction is None and self.flow.argument(value) is None and value >= 0:
-            for source in self.flow.inputs(value):  # handed over, around a loop or out of a branch
-                yield from self.of_address(source, axis, line, is_pointer=is_pointer)
-            return
-        operation = ""
-        if instruction is not None:
-            line, operation = instruction.line, instruction.opcode.rpartition(".")[2]
-        if operation in _SUMS:
-            for place, source in enumerate(self.flow.inputs(value)):
-                yield from self.of_address(source, axis, line, is_pointer=is_pointer and place == 0)
-            return
-        sources = self.flow.sources(value, axis)
-        if sources is not None:
-            for source, before in sources:
-                yield from self.of_address(source, before, line, is_pointer=is_pointer)
-        else:
+        pending: list[tuple[int, int | None, int, bool]] = [(value, axis, line, is_pointer)]
+        while pending:
+            value, axis, line, is_pointer = pending.pop()
+            if (value, axis) in self.seen:
+                continue
+            self.seen.add((value, axis))
+            instruction, operation = self.flow.definition(value), self.flow.operation(value)
+            line = line if instruction is None else instruction.line
+            handed_over = instruction is None and self.flow.argument(value) is None and value >= 0
+            if handed_over or (operation is not None and operation.role in _SUMS):
+                terms = [
+                    (source, axis, line, is_pointer and (handed_over or place == 0))
+                    for place, source in enumerate(self.flow.inputs(value))
+                ]
+                pending += reversed(terms)
+                continue
+            sources = self.flow.sources(value, axis)
+            if sources is not None:
+                pending += [(source, before, line, is_pointer) for source, before in reversed(sources)]
+                continue
             limit = self._limit(value, axis, is_pointer=is_pointer)
             if limit is not None and limit < self.cap:
                 yield from self._blame(value, axis, limit, line)
 
     def of_mask(self, value: int, axis: int) -> Iterator[Cause]:
         """Causes in the comparisons that a mask is made of."""
-        instruction = self.flow.definition(value)
-        if instruction is None:
-            for source in self.flow.inputs(value):
-                if (source, axis) not in self.seen:
-                    self.seen.add((source, axis))
-                    yield from self.of_mask(source, axis)
-            return
-        sources = self.flow.sources(value, axis)
-        if instruction.opcode.rpartition(".")[2] in ("andi", "ori", "xori"):
-            for source in self.flow.inputs(value):
-                yield from self.of_mask(source, axis)
-        elif sources is not None:
-            for source, before in sources:
-                if before is not None:
-                    yield from self.of_mask(source, before)
-        else:
+        pending = [(value, axis)]
+        while pending:
+            value, axis = pending.pop()
+            if (value, axis) in self.seen:
+                continue
+            self.seen.add((value, axis))
+            instruction, operation = self.flow.definition(value), self.flow.operation(value)
+            if instruction is None or operation is None or operation.role is AxisRole.LOGIC:
+                pending += [(source, axis) for source in reversed(self.flow.inputs(value))]
+                continue
+            sources = self.flow.sources(value, axis)
+            if sources is not None:
+                pending += [(source, before) for source, before in reversed(sources) if before is not None]
+                continue
             axes = self.flow.axes(value)
             if axes is not None and axis < axes.rank and axes.constancy[axis] * self.size < self.cap:
                 names = self._unaligned(value) or [""]
@@ -316,17 +310,17 @@ class _Search:
             if not names:
                 yield Cause(Reason.OFFSET, limit, "", line)
             return
-        operation = instruction.opcode.rpartition(".")[2]
+        role = self._role(value)
         if instruction.kind in LOADS:
-            yield Cause(Reason.GATHER, limit, name_of(instruction), line)
-        elif operation.startswith("rem"):
+            yield Cause(Reason.GATHER, limit, self.flow.name(value), line)
+        elif role is AxisRole.REMAINDER:
             bound = [name for divisor in self.flow.inputs(value)[1:] for name in self._names(divisor)]
             yield Cause(Reason.MODULO, limit, bound[0] if bound else "", line)
-        elif operation.startswith(("div", "shr")):
+        elif role in (AxisRole.DIVIDE, AxisRole.SHIFT_RIGHT):
             yield Cause(Reason.DIVISION, limit, next(iter(self._names(value)), ""), line)
-        elif operation in ("muli", "shli"):
+        elif role in (AxisRole.MULTIPLY, AxisRole.SHIFT_LEFT):
             yield from self._blame_product(value, axis, limit, line)
-        elif operation in ("constant", "make_range", "get_program_id"):
+        elif role in (AxisRole.CONSTANT, AxisRole.RANGE, AxisRole.PROGRAM):
             yield Cause(Reason.OFFSET, limit, "", line)
 
     def _blame_product(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[Cause]:
@@ -340,9 +334,8 @@ class _Search:
         names = self._unaligned(value)
         yield from (Cause(Reason.UNALIGNED, limit, name, line) for name in names)
         if not names:
-            quotient = next(
-                (q for q in map(self._unspread, factors) if self._operation(q).startswith("div")), None
-            )
+            spread = map(self._unspread, factors)
+            quotient = next((value for value in spread if self._role(value) is AxisRole.DIVIDE), None)
             if quotient is not None:
                 yield from self._blame(quotient, None, limit, line)
             else:
@@ -354,9 +347,9 @@ class _Search:
             value = sources[0][0]
         return value
 
-    def _operation(self, value: int) -> str:
-        instruction = self.flow.definition(value)
-        return "" if instruction is None else instruction.opcode.rpartition(".")[2]
+    def _role(self, value: int) -> AxisRole:
+        operation = self.flow.operation(value)
+        return AxisRole.NONE if operation is None else operation.role
 
     def _is_constant_along(self, value: int, axis: int) -> bool:
         axes = self.flow.axes(value)

@@ -6,7 +6,7 @@ really loads (tiles read by several blocks, split-K partial sums) is more.
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +14,10 @@ from artifact_inspector.errors import UsageError
 
 __all__ = ["Traffic", "parse_product"]
 
-_PRODUCT = re.compile(r"(\d+)[x×·*](\d+)\s*@\s*(\d+)[x×·*](\d+)")
-_BITS = re.compile(r"(?:fp|bf|tf|f|i|u|int|uint)(\d+)\w*")
+_TIMES = "×·*"
+"""What may stand between two extents, besides `x`."""
+_MOST_DIGITS = 18
+_KINDS = frozenset({"fp", "bf", "tf", "f", "i", "u", "int", "uint"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,14 @@ def parse_product(text: str, types: Sequence[str]) -> Traffic:
     Raises:
         UsageError: it is no product, its inner extents differ, or a type has no known size.
     """
-    found = _PRODUCT.fullmatch(text.strip())
-    if found is None:
+    written = text.strip()
+    for sign in _TIMES:
+        written = written.replace(sign, "x")
+    sides = [side.strip().split("x") for side in written.split("@")]
+    extents = [part for side in sides for part in side]
+    if [len(side) for side in sides] != [2, 2] or not all(_is_extent(part) for part in extents):
         raise UsageError(f"{text!r} is no product.", "Write it as MxK@KxN, for instance 1x4096@4096x7168.")
-    m, k, inner, n = (int(part) for part in found.groups())
+    m, k, inner, n = map(int, extents)
     if not m * k * n:
         raise UsageError(f"{text!r} has an extent of 0.", "Every extent must be at least 1.")
     if k != inner:
@@ -75,9 +81,15 @@ def parse_product(text: str, types: Sequence[str]) -> Traffic:
     return Traffic(m, n, k, (bits[0], bits[1], bits[2]))
 
 
+def _is_extent(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def _bits(word: str) -> int:
-    found = _BITS.fullmatch(word.strip().lower())
-    if found is None or not int(found[1]):
+    lowered = word.strip().lower()
+    kind = lowered[: len(lowered) - len(lowered.lstrip(string.ascii_lowercase))]
+    rest = lowered[len(kind) :]
+    digits = rest[: len(rest) - len(rest.lstrip(string.digits))]
+    if kind not in _KINDS or not _is_extent(digits) or not int(digits):
         raise UsageError(f"{word!r} is no type.", "Types are fp16, bf16, fp32, fp8, int8, int4 …")
-    bits = int(found[1])
-    return 32 if word.strip().lower().startswith("tf") else bits
+    return 32 if kind == "tf" else int(digits)

@@ -1,0 +1,109 @@
+"""What operations of Triton's dialects do to integers and pointers, as their texts say.
+
+Source: the assembly formats of MLIR's arith and scf dialects and of TritonOps.td in Triton 2.0 to 3.9.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.model import Instruction
+from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
+
+__all__ = ["axis_operation"]
+
+_ROLES = {
+    name: role
+    for role, names in {
+        AxisRole.CONSTANT: "constant",
+        AxisRole.RANGE: "make_range",
+        AxisRole.PROGRAM: "get_program_id",
+        AxisRole.SPLAT: "splat",
+        AxisRole.BROADCAST: "broadcast",
+        AxisRole.EXPAND: "expand_dims",
+        AxisRole.RESHAPE: "reshape view",
+        AxisRole.TRANSPOSE: "trans",
+        AxisRole.SAME: "extsi extui trunci index_cast index_castui bitcast convert_layout",
+        AxisRole.ADD: "addi",
+        AxisRole.SUBTRACT: "subi",
+        AxisRole.ADD_POINTER: "addptr",
+        AxisRole.MULTIPLY: "muli",
+        AxisRole.SHIFT_LEFT: "shli",
+        AxisRole.DIVIDE: "divsi divui",
+        AxisRole.SHIFT_RIGHT: "shrsi shrui",
+        AxisRole.REMAINDER: "remsi remui",
+        AxisRole.COMPARE: "cmpi",
+        AxisRole.LOGIC: "andi ori xori",
+        AxisRole.EITHER: "maxsi minsi maxui minui",
+        AxisRole.SELECT: "select",
+    }.items()
+    for name in names.split()
+}
+_LOOP = "scf.for"
+_CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d{1,20}|true|false)\b(?!\.)")
+_BOUND = re.compile(r"(start|end) = (\d{1,10})\b")
+_AXIS = re.compile(r"axis = (\d{1,2})\b")
+_ORDER = re.compile(r"order = (?:array<i32: |dense<\[)((?:\d{1,2}(?:, )?)+)")
+_HINT = re.compile(
+    r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]{1,99})\]|(\d{1,18}))>|(\d{1,18}))"
+)
+_POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d{1,4})")
+_INDUCTION = re.compile(r"scf\.for (%[\w$.-]+) = ")
+_PREDICATE = re.compile(r"cmpi (\w+)")
+_GROWS = {
+    **dict.fromkeys(("sgt", "sle", "ugt", "ule"), True),
+    **dict.fromkeys(("slt", "sge", "ult", "uge"), False),
+}
+
+
+@lru_cache(maxsize=4096)
+def _role(opcode: str) -> AxisRole:
+    return AxisRole.LOOP if opcode == _LOOP else _ROLES.get(opcode.rpartition(".")[2], AxisRole.NONE)
+
+
+def axis_operation(instruction: Instruction) -> AxisOperation:
+    """What an operation does to integers and pointers."""
+    role, text = _role(instruction.opcode), instruction.text
+    found = AxisOperation(role, hints=_hints(text))
+    if role is AxisRole.CONSTANT:
+        return found._replace(value=_constant(text))
+    if role is AxisRole.RANGE:
+        bounds = {word: int(number) for word, number in _BOUND.findall(text)}
+        return found._replace(start=bounds.get("start", 0), stop=bounds.get("end"))
+    if role is AxisRole.EXPAND:
+        axis = _AXIS.search(text)
+        return found._replace(axis=0 if axis is None else int(axis[1]))
+    if role is AxisRole.TRANSPOSE:
+        order = _ORDER.search(text)
+        return found if order is None else found._replace(order=_numbers(order[1]))
+    if role is AxisRole.ADD_POINTER:
+        pointee = _POINTEE.search(text)
+        return found if pointee is None else found._replace(pointee=max(1, int(pointee[1]) // 8))
+    if role is AxisRole.COMPARE:
+        predicate = _PREDICATE.search(text)
+        return found._replace(grows=None if predicate is None else _GROWS.get(predicate[1]))
+    if role is AxisRole.LOOP:
+        variable = _INDUCTION.search(text)
+        # scf.for %i = %first to %stop step %step: the bound says nothing of the variable.
+        counts = instruction.operands.reads[1:4:2]
+        return found._replace(variable="" if variable is None else variable[1], counts=counts)
+    return found
+
+
+def _constant(text: str) -> int | None:
+    found = _CONSTANT.search(text)
+    if found is None:
+        return None
+    return int(found[1] == "true") if found[1].isalpha() else int(found[1])
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def _hints(text: str) -> Hints | None:
+    if "tt." not in text:
+        return None
+    said = {word: _numbers(several or one or bare) for word, several, one, bare in _HINT.findall(text)}
+    return Hints(said.get("contiguity"), said.get("divisibility"), said.get("constancy")) if said else None
