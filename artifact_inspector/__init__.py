@@ -16,7 +16,7 @@ from artifact_inspector.version import __version__
 
 TYPE_CHECKING = False  # what type checkers take for True; `typing` would be most of what the import costs
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.order.verdict import Pair, RegionFacts, RoundFacts
+    from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
     from artifact_inspector.api import Inspection, RegionView, Watched, inspect, watch
     from artifact_inspector.compiling import (
         CapturedKernel,

@@ -16,7 +16,7 @@ from artifact_inspector.report.words import describe_verdict, span
 
 if TYPE_CHECKING:
     from artifact_inspector.analysis.matrix.work import MatrixWork
-    from artifact_inspector.analysis.order.verdict import RegionFacts
+    from artifact_inspector.analysis.order.facts import RegionFacts
     from artifact_inspector.analysis.overlap.inflight import InFlight
     from artifact_inspector.analysis.overlap.pipeline import Pipeline
     from artifact_inspector.api.view import Inspection

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.analysis.order.verdict import PlacedRound, RegionFacts
+from artifact_inspector.analysis.order.facts import PlacedRound, RegionFacts
 from artifact_inspector.comparison.matching import (
     SHARED_OPTIONS,
     Axis,

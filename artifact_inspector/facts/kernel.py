@@ -14,7 +14,7 @@ from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot

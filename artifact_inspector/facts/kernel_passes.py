@@ -13,7 +13,7 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.analysis.matrix.generation import Generation, describe_generation
 from artifact_inspector.analysis.matrix.identity import Identity, check_identity
-from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, find_partitions
 from artifact_inspector.analysis.overlap.pipeline import Pipeline, explain_pipeline
@@ -62,7 +62,7 @@ def _changed(orders: Mapping[Stage, Ordered]) -> dict[str, Stage]:
     known: dict[str, str] = {}
     for stage, order in orders.items():
         for region in order.facts:
-            if region.verdict not in ORDER_VERDICTS:
+            if not region.verdict.is_of_order:
                 continue
             before = known.get(region.id)
             if before is not None and before != region.verdict:

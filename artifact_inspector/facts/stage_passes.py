@@ -19,10 +19,11 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.analysis.matrix.generation import count_packed_dots
 from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.order.placement import Memory
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import Region, find_regions
-from artifact_inspector.analysis.order.verdict import RegionFacts, judge
+from artifact_inspector.analysis.order.verdict import judge
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
 from artifact_inspector.analysis.overlap.issue import Issue, find_issue

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, OverflowMethod, RenderResult
 from rich.syntax import Syntax
 from rich.text import Text
 
-from artifact_inspector.analysis.order.verdict import RegionFacts, signature_of
+from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import Instruction, Module
 from artifact_inspector.model.text import SourceText

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.order.verdict import RegionFacts, RoundFacts
+from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.hardware.targets import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import Queue
 from artifact_inspector.report.words import letter_counts, plural, span

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, Stage
 
@@ -150,12 +150,12 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
             where = f"at {stage.value}, by {stage.made_by}"
             if not next_to:
                 where = f"between {before[0].value} and {stage.value}"
-            if region.verdict not in ORDER_VERDICTS or ordered is None:
+            if not region.verdict.is_of_order or ordered is None:
                 yield region.verdict, f"{where}; {before[1].phrase} before"
             elif ordered.verdict != region.verdict:
                 yield "changed", f"{ordered.phrase} → {region.phrase} {where}"
         before = stage, region
-        ordered = region if region.verdict in ORDER_VERDICTS else ordered
+        ordered = region if region.verdict.is_of_order else ordered
 
 
 def describe_notes(notes: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import EventKind, Stage

@@ -11,7 +11,7 @@ import re
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.model import Stage
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.order.verdict import RegionFacts, signature_of
+from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache

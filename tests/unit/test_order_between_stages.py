@@ -9,10 +9,11 @@ import re
 import pytest
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.analysis.order.placement import Memory
 from artifact_inspector.analysis.order.reference import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.order.verdict import RegionFacts, judge, signature_of
+from artifact_inspector.analysis.order.verdict import judge
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Function, Stage

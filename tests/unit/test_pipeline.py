@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.order.placement import Memory
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.order.verdict import RegionFacts, judge
+from artifact_inspector.analysis.order.verdict import judge
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
 from artifact_inspector.analysis.overlap.loop_form import LoopForm
 from artifact_inspector.analysis.overlap.pipeline import Evidence, Pipeline, explain_pipeline

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import count_accesses
-from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, Pair, RegionFacts, RoundFacts
+from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.compiling import CompileResult
@@ -24,7 +24,7 @@ from artifact_inspector.facts.kernel import COUNTED, KernelFacts, StageFacts, Wa
 from artifact_inspector.facts.selection import narrow, parse_stages
 from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Queue, Stage
+from artifact_inspector.model import Queue, Stage, Verdict
 from artifact_inspector.report.compiled import compiled_table
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, encode
@@ -52,7 +52,7 @@ from artifact_inspector.report.words import (
 def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> RegionFacts:
     known: dict[str, object] = {
         "id": "loop@9", "kind": "loop", "depth": 1, "parent": "straight", "lines": (10, 20),
-        "signature": signature, "readable": "", "verdict": verdict, "distance": None, "basis": "source",
+        "signature": signature, "readable": "", "verdict": Verdict(verdict), "distance": None, "basis": "source",
         "pairs": (), "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
         "unrolled_by": 1, "groups": "",
         "copies_stand": None, "notes": (), "in_program": True,
@@ -246,7 +246,7 @@ def test_an_order_that_came_back_behind_another_verdict_has_not_changed() -> Non
 
 
 def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
-    for verdict in ORDER_VERDICTS | {
+    for verdict in {word for word in Verdict if word.is_of_order and word is not Verdict.STAGGERED} | {
         "single",
         "serial",
         "pipelined",

@@ -17,10 +17,10 @@ from artifact_inspector.analysis.order.placement import (
     Placement,
     sources_of,
 )
-from artifact_inspector.analysis.order.reference import LoadStatement, ReferenceRegion, equal_runs
+from artifact_inspector.analysis.order.reference import STRAIGHT, LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.order.rounds import find_rounds
-from artifact_inspector.model import LOADS, EventKind
+from artifact_inspector.model import LOADS, Basis, EventKind
 
 __all__ = ["find_computes_taking", "locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
 
@@ -39,7 +39,7 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
     here = [item for item, at in zip(read.rounds, loop_at, strict=True) if item.loop == region.loop]
     if region.loop is None:
         # Loads whose data goes into a loop are its prologue unless the program has such loads.
-        inner = [item for item in reference.rounds if item.anchored_in != "straight"]
+        inner = [item for item in reference.rounds if item.anchored_in != STRAIGHT]
         if not inner:
             here = [item for item in here if code.flow.loop_at(item.anchor) is None]
     if len(here) != len(reference.rounds):
@@ -71,7 +71,7 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
             ):
                 found.front = share
         rounds.append(located)
-    return Placement(rounds, sources_of(reference.other), "dataflow")
+    return Placement(rounds, sources_of(reference.other), Basis.DATAFLOW)
 
 
 def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[int]]) -> dict[int, int]:
@@ -98,7 +98,7 @@ def locate_by_dataflow(
         runs = _split_by_rounds(code, region, own, rounds, reference)
         if runs is None:
             notes.append("without lines its loads cannot be told apart")
-            return Placement(rounds, sources_of(reference.other), "dataflow", notes, uncertain=True)
+            return Placement(rounds, sources_of(reference.other), Basis.DATAFLOW, notes, uncertain=True)
         for item, loads in zip(rounds, runs, strict=True):
             for found, share in zip(item.statements, equal_runs(loads, len(item.statements)), strict=True):
                 found.loads = share
@@ -113,7 +113,7 @@ def locate_by_dataflow(
         _stop_at_next_round(code, rounds)
     if region.loop is not None and len(rounds) == 1 and not rounds[0].computes:
         rounds[0].computes = _matrix_operations(code, region)
-    return Placement(rounds, sources_of(reference.other), "dataflow", notes, uncertain)
+    return Placement(rounds, sources_of(reference.other), Basis.DATAFLOW, notes, uncertain)
 
 
 def _matrix_operations(code: Code, region: Region) -> list[int]:
@@ -238,14 +238,14 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
         statement = LoadStatement(own[0], None, None, "", 0, False, False, None)
         rounds = [LocatedRound([LocatedStatement(statement, own)], matrix)]
     if region.loop is None or not rounds:
-        return Placement(rounds, [], "dataflow")
+        return Placement(rounds, [], Basis.DATAFLOW)
     front = _front_loads(code, region, own)
     times, spare = divmod(len(front), len(own))
     is_copied = all(code.function.instructions[i].kind is EventKind.ASYNC_COPY for i in own)
     if front and (spare or not is_copied):
         note = f"{len(front)} loads in front of the loop, {len(own)} inside: is it pipelined? nothing tells"
-        return Placement(rounds, [], "dataflow", [note], uncertain=True)
+        return Placement(rounds, [], Basis.DATAFLOW, [note], uncertain=True)
     for item in rounds:
         for found in item.statements:
             found.front = front[: len(found.loads) * times]
-    return Placement(rounds, [], "dataflow")
+    return Placement(rounds, [], Basis.DATAFLOW)

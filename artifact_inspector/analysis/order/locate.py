@@ -25,7 +25,7 @@ from artifact_inspector.analysis.order.placement import (
 from artifact_inspector.analysis.order.reference import ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.order.rounds import bits_of
-from artifact_inspector.model import LOADS, EventKind
+from artifact_inspector.model import LOADS, Basis, EventKind
 
 __all__ = ["locate"]
 
@@ -41,7 +41,7 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
     """
     reference = region.reference
     if region.remains is not None:
-        return Placement([], [], "source" if code.longest else "dataflow")
+        return Placement([], [], Basis.SOURCE if code.longest else Basis.DATAFLOW)
     if reference is None:
         return locate_by_runs(code, region)
     if exact:
@@ -62,7 +62,7 @@ def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
         )
         for item in reference.rounds
     ]
-    return Placement(rounds, sources_of(reference.other), "source")
+    return Placement(rounds, sources_of(reference.other), Basis.SOURCE)
 
 
 class _Locator:
@@ -107,7 +107,7 @@ class _Locator:
         self._find_loads(located)
         self._find_missing(located)
         self._find_computes(located)
-        return Placement(located, sources_of(self.reference.other), "source", self.notes)
+        return Placement(located, sources_of(self.reference.other), Basis.SOURCE, self.notes)
 
     # -- loads -------------------------------------------------------------------
 

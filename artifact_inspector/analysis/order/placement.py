@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.reference import LoadStatement
+from artifact_inspector.model import Basis
 
 __all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
 
@@ -48,6 +49,16 @@ class LocatedRound:
         """Load instructions of all its statements."""
         return sorted({load for statement in self.statements for load in statement.loads})
 
+    @property
+    def sources(self) -> list[str]:
+        """Lines of its load statements in the user's code."""
+        return [s.statement.source for s in self.statements if s.statement.source is not None]
+
+    @property
+    def is_hoisted(self) -> bool:
+        """True where a load of it stands in front of the loop."""
+        return any(found.front for found in self.statements)
+
 
 @dataclass(slots=True)
 class Placement:
@@ -55,7 +66,7 @@ class Placement:
 
     rounds: list[LocatedRound]
     other: list[str]
-    basis: str
+    basis: Basis
     notes: list[str] = field(default_factory=list)
     uncertain: bool = False
     """Something did not fit; no order can be told from it."""

@@ -15,7 +15,11 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
 from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
 from artifact_inspector.model import SINKS, EventKind, Function, Trait
 
+STRAIGHT = "straight"
+"""What the code outside loops is called."""
+
 __all__ = [
+    "STRAIGHT",
     "LoadStatement",
     "ReferenceCompute",
     "ReferenceRegion",
@@ -45,6 +49,13 @@ class LoadStatement:
     """The argument that its address comes from."""
     prologue: tuple[int, ...] = ()
     """Its copies in front of the loop, where the reference stage is already pipelined."""
+
+    @property
+    def label(self) -> str:
+        """Its name with its line, as far as either is known."""
+        if self.source is None:
+            return self.name or "a load"
+        return f"{self.name} ({self.source})" if self.name else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +139,9 @@ def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceReg
         lent = [item for item in written if item.loop != loop and flow.loop_at(item.anchor) == loop]
         regions.append(
             ReferenceRegion(
-                id="straight" if loop is None else names[loop],
+                id=STRAIGHT if loop is None else names[loop],
                 loop=loop,
-                parent=None if loop is None else ("straight" if parent is None else names[parent]),
+                parent=None if loop is None else (STRAIGHT if parent is None else names[parent]),
                 depth=0 if loop is None else flow.loops[loop].depth,
                 chain=None if loop is None else loop_chain(code, loop),
                 chains=frozenset(chain for chain in chains if chain is not None),
@@ -230,7 +241,7 @@ def _round(
     return ReferenceRound(
         tuple(statements),
         tuple(_compute(code, found, index, item.anchor) for index in item.computes),
-        "straight" if anchored is None else names[anchored],
+        STRAIGHT if anchored is None else names[anchored],
     )
 
 

@@ -7,8 +7,8 @@ from math import inf
 
 from artifact_inspector.analysis.flow.code import PLACED, Code
 from artifact_inspector.analysis.flow.places import Chain, chain_of
-from artifact_inspector.analysis.order.reference import ReferenceRegion, loop_chain, loop_names
-from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Trait
+from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_chain, loop_names
+from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, RegionKind, Trait
 
 __all__ = ["Region", "count_with_trait", "find_in_region", "find_regions"]
 
@@ -23,8 +23,7 @@ class Region:
     """A loop, a partition or the straight-line code of one stage."""
 
     id: str
-    kind: str
-    """`loop`, `straight` or `partition`."""
+    kind: RegionKind
     loop: int | None
     parent: str | None
     depth: int
@@ -80,29 +79,29 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     looped = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
     regions = [
         Region(
-            "straight",
-            "straight",
+            STRAIGHT,
+            RegionKind.STRAIGHT,
             None,
             None,
             0,
             frozenset(straight),
             everything - looped,
             everything,
-            by_id.get("straight"),
+            by_id.get(STRAIGHT),
         )
     ]
     for name, inside in partitions:
         blocks = frozenset(own[None]) & inside
-        regions.append(Region(name, "partition", None, "straight", 0, blocks, blocks, inside, None))
+        regions.append(Region(name, RegionKind.PARTITION, None, STRAIGHT, 0, blocks, blocks, inside, None))
     names = _name_loops(code, by_id, matched, split)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
-        home = next((n for n, inside in partitions if natural.header in inside), "straight")
+        home = next((n for n, inside in partitions if natural.header in inside), STRAIGHT)
         parent = home if natural.parent is None else names[natural.parent]
         regions.append(
             Region(
                 names[loop],
-                "loop",
+                RegionKind.LOOP,
                 loop,
                 parent,
                 natural.depth,
@@ -174,7 +173,16 @@ def _remains(code: Code, region: ReferenceRegion) -> Region:
     chains = {code.visible(chain) for chain in region.chains}
     left = tuple(index for index, chain in code.chains.items() if chain in chains)
     return Region(
-        region.id, "straight", None, region.parent, 0, frozenset(), frozenset(), frozenset(), region, left
+        region.id,
+        RegionKind.STRAIGHT,
+        None,
+        region.parent,
+        0,
+        frozenset(),
+        frozenset(),
+        frozenset(),
+        region,
+        left,
     )
 
 

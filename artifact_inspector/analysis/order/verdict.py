@@ -5,128 +5,19 @@ The definitions are those of docs/verdicts.md; this module holds nothing but the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import groupby, pairwise
-
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
+from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts, signature_of
 from artifact_inspector.analysis.order.locate import locate
-from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory, Placement
-from artifact_inspector.analysis.order.reference import LoadStatement
+from artifact_inspector.analysis.order.placement import LocatedRound, Memory, Placement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
-from artifact_inspector.model import COMPUTES, LOADS, EventKind, Instruction, Trait
+from artifact_inspector.analysis.order.sequence import Sequence, compare_rounds
+from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, Trait, Verdict
 
-__all__ = ["ORDER_VERDICTS", "Pair", "PlacedRound", "RegionFacts", "RoundFacts", "judge", "signature_of"]
+__all__ = ["judge"]
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _TOLD = frozenset(kind for kind in EventKind if kind.letter)
-ORDER_VERDICTS = frozenset({"interleaved", "clustered", "grouped", "mixed"})
-"""Verdicts that speak of the order of rounds; only a change between two of these is a change of order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two neighbouring rounds (r, r+1)."""
-
-    f: float
-    """Share of round r+1's load statements issued before round r's first direct compute."""
-    g: float
-    """Share issued after round r's last direct compute."""
-
-    @property
-    def letter(self) -> str:
-        """I (interleaved), C (clustered) or M (mixed)."""
-        if self.g == 1.0:
-            return "I"
-        return "C" if self.f == 1.0 else "M"
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedRound:
-    """Where one round stands at one stage; lines are those of the stage's file."""
-
-    loads: int
-    """Load instructions."""
-    first_load: int | None
-    last_load: int | None
-    first_compute: int | None
-    last_compute: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class RoundFacts(PlacedRound):
-    """Loads that belong together, and the computes on them."""
-
-    sources: tuple[str, ...]
-    """Lines of its load statements in the user's code, `file.py:line`."""
-    names: tuple[str, ...]
-    """What the IR calls the loaded values."""
-    shared: tuple[str, ...]
-    """Those of its statements whose data later rounds use too."""
-    distances: tuple[int, ...]
-    """Iterations ahead, of each statement."""
-
-    @property
-    def placed(self) -> PlacedRound:
-        """Its place alone."""
-        return PlacedRound(self.loads, self.first_load, self.last_load, self.first_compute, self.last_compute)
-
-
-@dataclass(frozen=True, slots=True)
-class RegionFacts:
-    """A region at one stage: a loop, a partition or the straight-line code."""
-
-    id: str
-    """`loop@98`, `straight`, `partition0` …: the same at every stage."""
-    kind: str
-    depth: int
-    """Loops around it, itself included."""
-    parent: str | None
-    lines: tuple[int, int]
-    signature: str
-    """Its events in text order, as letters with their number: `W1 B1 s8 M16`."""
-    readable: str
-    """The signature with the names of what is loaded, where the IR tells."""
-    verdict: str
-    distance: int | tuple[int, int] | None
-    """Source iterations that the loads run ahead; a range where they differ."""
-    basis: str
-    """By what its rounds were found: source places, else the flow of data."""
-    pairs: tuple[Pair, ...]
-    rounds: tuple[RoundFacts, ...]
-    other: tuple[str, ...]
-    """Places of loads and computes that belong to no round."""
-    matrix: int
-    """Matrix instructions."""
-    fused: int
-    """Fused multiply-adds: what a dot becomes where no matrix operation does it."""
-    unrolled_by: int
-    groups: str
-    """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
-    copies_stand: str | None
-    """In a pipelined loop: copies stand `before`, `after` or `between` the direct computes."""
-    notes: tuple[str, ...]
-    in_program: bool
-    """False for a loop that only the compiler made."""
-
-    @property
-    def phrase(self) -> str:
-        """The verdict as it is printed, with its distance, groups or shares."""
-        text = self.verdict
-        if self.distance is not None:
-            low, high = self.distance if isinstance(self.distance, tuple) else (self.distance, self.distance)
-            text += f"({low})" if low == high else f"({low}–{high})"
-        if self.groups:
-            text += f" {self.groups}"
-        if self.verdict == "mixed":
-            worst = next(pair for pair in self.pairs if pair.letter == "M")
-            text += f" (f={worst.f:.2g} g={worst.g:.2g})"
-        return text + (f" ×{self.unrolled_by}" if self.unrolled_by > 1 else "")
-
-
-def signature_of(instructions: list[Instruction]) -> str:
-    """Run-length string of event letters, e.g. `W1 B1 s8 M16`."""
-    letters = filter(None, [instruction.kind.letter for instruction in instructions])
-    return " ".join(f"{letter}{len(list(run))}" for letter, run in groupby(letters))
 
 
 def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> tuple[RegionFacts, Memory]:
@@ -142,24 +33,20 @@ def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> 
 
 
 class _Judgement:
+    """A region while its verdict is found, and all that is to be said beside it."""
+
     def __init__(self, code: Code, region: Region, placement: Placement, before: Memory | None) -> None:
-        self.before = before
         self.code = code
         self.region = region
         self.placement = placement
-        self.position = code.flow.position
+        self.before = before
         self.notes = list(placement.notes)
-        self.groups = ""
-        self.distance: int | tuple[int, int] | None = None
-        self.pairs: tuple[Pair, ...] = ()
-        self.unrolled_by = 1
-        self.copies_stand: str | None = None
-        self.distances: dict[int, int] = {}
-        self.uncertain = False
+        self.loop = Ahead()
+        self.sequence = Sequence()
+        self.verdict = self._verdict()
 
     def facts(self) -> RegionFacts:
-        verdict = self._verdict()
-        code, region, reference = self.code, self.region, self.region.reference
+        code, region = self.code, self.region
         instructions = code.function.instructions
         return RegionFacts(
             id=region.id,
@@ -167,21 +54,21 @@ class _Judgement:
             depth=region.depth,
             parent=region.parent,
             lines=self._lines(),
-            signature=signature_of([instructions[i] for i in find_in_region(code, region, _TOLD)]),
+            signature=signature_of(instructions[i] for i in find_in_region(code, region, _TOLD)),
             readable=self._readable(),
-            verdict=verdict,
-            distance=self.distance,
+            verdict=self.verdict,
+            distance=self.loop.distance,
             basis=self.placement.basis,
-            pairs=self.pairs,
+            pairs=self.sequence.pairs,
             rounds=tuple(self._round(item) for item in self.placement.rounds),
             other=tuple(self.placement.other),
             matrix=len(find_in_region(code, region, _MATRIX)),
             fused=count_with_trait(code, region, EventKind.FLOAT, Trait.FUSED),
-            unrolled_by=self.unrolled_by,
-            groups=self.groups,
-            copies_stand=self.copies_stand,
+            unrolled_by=self.loop.unrolled_by,
+            groups=self.sequence.groups,
+            copies_stand=self.loop.stand if self.loop.ahead else None,
             notes=tuple(dict.fromkeys(self.notes)),
-            in_program=reference is not None or region.kind != "loop",
+            in_program=region.reference is not None or region.kind is not RegionKind.LOOP,
         )
 
     def memory(self) -> Memory:
@@ -189,8 +76,8 @@ class _Judgement:
         return Memory(
             {found.statement.index: len(found.loads) for found in statements},
             {number: len(item.computes) for number, item in enumerate(self.placement.rounds)},
-            {found.statement.index: self.distances.get(id(found), 0) for found in statements},
-            self.unrolled_by,
+            {s.statement.index: self.loop.distances.get(s.statement.index, 0) for s in statements},
+            self.loop.unrolled_by,
         )
 
     def _lines(self) -> tuple[int, int]:
@@ -207,52 +94,72 @@ class _Judgement:
 
     # -- the verdict -----------------------------------------------------------------
 
-    def _verdict(self) -> str:
+    def _verdict(self) -> Verdict:
         rounds = self.placement.rounds
         if self.placement.uncertain:
-            return "unknown"
+            return Verdict.UNKNOWN
         if self.region.computes_elsewhere:
-            return "warp-specialised"
+            return Verdict.WARP_SPECIALISED
         if self.region.remains is not None:
             return self._without_loop()
         if not rounds:
             return self._without_rounds()
         if self.region.loop is not None:
-            looped = self._loop_verdict(rounds)
+            looped = self._looped(rounds)
             if looped is not None:
                 return looped
-        rounds = [item for item in rounds if item.loads or not self._is_hoisted(item)]
+        return self._in_sequence(rounds)
+
+    def _looped(self, rounds: list[LocatedRound]) -> Verdict | None:
+        """Pipelined, partly pipelined or None when every load serves its own iteration."""
+        self.loop = loop = measure_ahead(self.code, rounds, self.before)
+        self.notes += loop.notes
+        if loop.uncertain:
+            loop.ahead.clear()
+            return Verdict.UNKNOWN
+        if not loop.ahead:
+            return None
+        if not loop.same:
+            return Verdict.PIPELINED
+        names = ", ".join(found.statement.label for found in loop.same)
+        self.notes.append(f"loaded in the iteration that uses it: {names}")
+        return Verdict.PARTLY_PIPELINED
+
+    def _in_sequence(self, rounds: list[LocatedRound]) -> Verdict:
+        is_loop = self.region.loop is not None
+        rounds = [item for item in rounds if item.loads or not (is_loop and item.is_hoisted)]
         if not rounds:
-            return "no-loads"
+            return Verdict.NO_LOADS
         for item in rounds:
             for found in item.statements:
                 if item.loads and not found.loads and not found.front and not found.statement.is_index:
-                    self.notes.append(f"no load of {self._name(found.statement)} was found at this stage")
+                    self.notes.append(f"no load of {found.statement.label} was found at this stage")
         incomplete = [item for item in rounds if not item.loads or not item.computes]
         if incomplete:
             return self._incomplete(incomplete)
         if len(rounds) == 1:
-            return "single" if self.region.loop is None else "serial"
-        return self._compare(rounds)
+            return Verdict.SERIAL if is_loop else Verdict.SINGLE
+        self.sequence = compare_rounds(self.code, rounds, self.loop.unrolled_by)
+        return self.sequence.verdict
 
-    def _without_loop(self) -> str:
+    def _without_loop(self) -> Verdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
         if not self.code.is_whole:
             self.notes.append("the file is cut off, and no loop in what is there is this one")
-            return "unknown"
+            return Verdict.UNKNOWN
         if self._is_apart():
             self.notes.append(
                 "no loop here is this one alone: its loads stand in one, its computes in another"
             )
-            return "unknown"
+            return Verdict.UNKNOWN
         if works or not (self.code.flow.loops or self.code.longest):
-            return "unrolled"
+            return Verdict.UNROLLED
         if not self.code.longest:
             self.notes.append(
                 "no loop here was matched to this one, and there are no lines to look for it by"
             )
-            return "unknown"
-        return "gone"
+            return Verdict.UNKNOWN
+        return Verdict.GONE
 
     def _is_apart(self) -> bool:
         """True where what is left of a loop stands in loops of which none encloses another."""
@@ -279,213 +186,42 @@ class _Judgement:
             for index in self.code.computes_at.get(chain, ())
         )
 
-    def _without_rounds(self) -> str:
+    def _without_rounds(self) -> Verdict:
         if self.placement.other:
-            return "no-compute"
+            return Verdict.NO_COMPUTE
         # Loads of other regions may stand here: what a loop of the program loads, the program says.
         has_loads = bool(find_in_region(self.code, self.region, LOADS))
-        return "no-compute" if has_loads and self.region.reference is None else "no-loads"
+        return Verdict.NO_COMPUTE if has_loads and self.region.reference is None else Verdict.NO_LOADS
 
-    def _incomplete(self, rounds: list[LocatedRound]) -> str:
-        by_place = self.placement.basis == "source" and self.code.is_whole
-        if by_place and len(rounds) == len(self.placement.rounds) and not self._computes():
+    def _incomplete(self, rounds: list[LocatedRound]) -> Verdict:
+        by_place = self.placement.basis is Basis.SOURCE and self.code.is_whole
+        computes = self.code.find(COMPUTES, self.region.whole)
+        if by_place and len(rounds) == len(self.placement.rounds) and not computes:
             if not self._computes_in_another_loop():
-                return "gone"
+                return Verdict.GONE
             self.notes.append("its computes stand in another loop")
         for item in rounds:
             number = self.placement.rounds.index(item) + 1
             lacks = "load" if not item.loads else "compute"
-            self.notes.append(
-                f"round {number} ({', '.join(self._sources(item))}): no {lacks} found at this stage"
-            )
-        return "unknown"
-
-    def _computes(self) -> list[int]:
-        """Computes of the region and of what it encloses."""
-        return self.code.find(COMPUTES, self.region.whole)
-
-    def _compare(self, rounds: list[LocatedRound]) -> str:
-        rounds = [self._one_copy(item) for item in rounds]
-        pairs = [self._pair(a, b) for a, b in pairwise(rounds)]
-        self.pairs = tuple(pairs)
-        letters = {pair.letter for pair in pairs}
-        if letters == {"I"}:
-            return "interleaved"
-        if letters == {"C"}:
-            return "clustered"
-        if "M" in letters:
-            return "mixed"
-        text = "{1"
-        for number, pair in enumerate(pairs, 2):
-            text += f" {number}" if pair.letter == "C" else f"}}{{{number}"
-        self.groups = text + "}"
-        return "grouped"
-
-    def _one_copy(self, item: LocatedRound) -> LocatedRound:
-        """The first of the equal copies of an unrolled body."""
-        times = self.unrolled_by
-        if times == 1:
-            return item
-        statements = [
-            LocatedStatement(s.statement, s.loads[: max(1, len(s.loads) // times)])
-            for s in item.statements
-            if s.loads
-        ]
-        return LocatedRound(statements, item.computes[: max(1, len(item.computes) // times)])
-
-    def _pair(self, earlier: LocatedRound, later: LocatedRound) -> Pair:
-        first = min(self.position[i] for i in earlier.computes)
-        last = max(self.position[i] for i in earlier.computes)
-        before = after = 0.0
-        statements = [s for s in later.statements if s.loads]
-        for statement in statements:
-            places = [self.position[i] for i in statement.loads]
-            before += sum(place < first for place in places) / len(places)
-            after += sum(place > last for place in places) / len(places)
-        return Pair(before / len(statements), after / len(statements))
-
-    # -- loops ------------------------------------------------------------------------
-
-    def _loop_verdict(self, rounds: list[LocatedRound]) -> str | None:
-        """Pipelined, partly pipelined or None when every load serves its own iteration."""
-        self.unrolled_by = self._unrolling(rounds)
-        ahead: list[LocatedStatement] = []
-        same: list[LocatedStatement] = []
-        distances: list[int] = []
-        consumed = [self._consumed_in_front(item) for item in rounds]
-        for item, own in zip(rounds, consumed, strict=True):
-            for found in item.statements:
-                if not found.loads:
-                    if found.front:
-                        self.notes.append(
-                            f"the load of {self._name(found.statement)} was hoisted out of the loop"
-                        )
-                    continue
-                distance = self._distance(found, own, max(consumed))
-                self.distances[id(found)] = distance
-                if found.statement.is_index:
-                    continue
-                (ahead if distance > 0 else same).append(found)
-                if distance > 0:
-                    distances.append(distance)
-        if self.uncertain:
-            return "unknown"
-        if not ahead:
-            return None
-        low, high = min(distances), max(distances)
-        self.distance = low if low == high else (low, high)
-        self.copies_stand = self._copies_place(rounds)
-        if not same:
-            return "pipelined"
-        names = ", ".join(self._name(found.statement) for found in same)
-        self.notes.append(f"loaded in the iteration that uses it: {names}")
-        return "partly pipelined"
-
-    def _distance(self, found: LocatedStatement, own: int, most: int) -> int:
-        """Iterations ahead, given what its own round and any round consumes in front of the loop.
-
-        A back end that peels an iteration may blur the computes of one round; then the distance that
-        the stage before knew tells that a peeled iteration takes one off for every load.
-        """
-        known = 0 if self.before is None else self.before.distances.get(found.statement.index, 0)
-        if known > found.statement.distance and not found.front:
-            self.notes.append(
-                f"the copies of {self._name(found.statement)} in front of the loop have lost their line; "
-                "its distance is that of the stage before"
-            )
-            return known
-        copies = self._copies_in_front(found)
-        distance, peeled = (found.statement.distance + max(0, copies - n) for n in (own, most))
-        return peeled if known and distance != known == peeled else distance
-
-    def _copies_in_front(self, found: LocatedStatement) -> int:
-        each = len(found.loads) / self.unrolled_by
-        copies = len(found.front) / each
-        if copies == int(copies):
-            return int(copies)
-        known = None if self.before is None else self.before.distances.get(found.statement.index)
-        self.notes.append(
-            f"{len(found.front)} loads of {self._name(found.statement)} in front of the loop, "
-            f"{len(found.loads)} inside: not a whole number of iterations; "
-            + ("its distance is unknown" if known is None else "its distance is that of the stage before")
-        )
-        if known is None:
-            self.uncertain = True
-            return round(copies)
-        return known - found.statement.distance
-
-    def _consumed_in_front(self, item: LocatedRound) -> int:
-        if not item.computes or not item.front_computes:
-            return 0
-        return round(len(item.front_computes) / (len(item.computes) / self.unrolled_by))
-
-    def _copies_place(self, rounds: list[LocatedRound]) -> str | None:
-        """Where the loads that run ahead stand; what an iteration loads for itself is in front anyway."""
-        statements = [found for item in rounds for found in item.statements]
-        ahead = [found for found in statements if self.distances.get(id(found), 0) > 0]
-        loads = [self.position[i] for found in ahead for i in found.loads]
-        computes = [self.position[i] for item in rounds for i in item.computes]
-        if not loads or not computes:
-            return None
-        if max(loads) < min(computes):
-            return "before"
-        return "after" if min(loads) > max(computes) else "between"
-
-    def _unrolling(self, rounds: list[LocatedRound]) -> int:
-        """How many equal copies of the program's body the loop holds.
-
-        LLVM unrolls after the rounds were read: the events, told apart by round, repeat as a whole.
-        """
-        if self.before is not None:
-            # A back end that mixes copies, or the loads and computes of one, leaves the number of loads.
-            present = [s for item in rounds for s in item.statements if s.loads]
-            if all(len(s.loads) == self.before.loads.get(s.statement.index) for s in present):
-                return self.before.unrolled_by
-        labels: dict[int, str] = {}
-        for number, item in enumerate(rounds):
-            for place, found in enumerate(item.statements):
-                labels.update(dict.fromkeys(found.loads, f"L{number}.{place}"))
-            labels.update(dict.fromkeys(item.computes, f"C{number}"))
-        runs: list[str] = []
-        for index in sorted(labels, key=lambda i: self.position[i]):
-            if not runs or runs[-1] != labels[index]:
-                runs.append(labels[index])
-        statements = sum(bool(found.loads) for item in rounds for found in item.statements)
-        for period in range(max(2, statements), len(runs) // 2 + 1):
-            if len(runs) % period == 0 and runs == runs[:period] * (len(runs) // period):
-                return len(runs) // period
-        return 1
-
-    def _is_hoisted(self, item: LocatedRound) -> bool:
-        return self.region.loop is not None and any(found.front for found in item.statements)
+            self.notes.append(f"round {number} ({', '.join(item.sources)}): no {lacks} found at this stage")
+        return Verdict.UNKNOWN
 
     # -- words -------------------------------------------------------------------------
 
     def _round(self, item: LocatedRound) -> RoundFacts:
-        line = self._line
-        loads = sorted(item.loads, key=lambda i: self.position[i])
+        instructions = self.code.function.instructions
+        loads = sorted(item.loads, key=self.code.flow.position.__getitem__)
         return RoundFacts(
             loads=len(loads),
-            first_load=line(loads[0]) if loads else None,
-            last_load=line(loads[-1]) if loads else None,
-            first_compute=line(item.computes[0]) if item.computes else None,
-            last_compute=line(item.computes[-1]) if item.computes else None,
-            sources=tuple(dict.fromkeys(self._sources(item))),
+            first_load=instructions[loads[0]].line if loads else None,
+            last_load=instructions[loads[-1]].line if loads else None,
+            first_compute=instructions[item.computes[0]].line if item.computes else None,
+            last_compute=instructions[item.computes[-1]].line if item.computes else None,
+            sources=tuple(dict.fromkeys(item.sources)),
             names=tuple(dict.fromkeys(s.statement.name for s in item.statements if s.statement.name)),
-            shared=tuple(self._name(s.statement) for s in item.statements if s.statement.shared),
-            distances=tuple(self.distances.get(id(s), 0) for s in item.statements),
+            shared=tuple(s.statement.label for s in item.statements if s.statement.shared),
+            distances=tuple(self.loop.distances.get(s.statement.index, 0) for s in item.statements),
         )
-
-    def _line(self, index: int) -> int:
-        return self.code.function.instructions[index].line
-
-    def _sources(self, item: LocatedRound) -> list[str]:
-        return [s.statement.source for s in item.statements if s.statement.source is not None]
-
-    def _name(self, statement: LoadStatement) -> str:
-        if statement.source is None:
-            return statement.name or "a load"
-        return f"{statement.name} ({statement.source})" if statement.name else statement.source
 
     def _readable(self) -> str:
         names: dict[int, str] = {}
@@ -498,7 +234,7 @@ class _Judgement:
         block_of, instructions = self.code.flow.block_of, self.code.function.instructions
         own = [index for index in names.keys() | direct if block_of[index] in self.region.blocks]
         words: list[str] = []
-        for index in sorted(own, key=self.position.__getitem__):
+        for index in sorted(own, key=self.code.flow.position.__getitem__):
             letter = instructions[index].kind.letter
             word = f"{letter}({names[index]})" if index in names else letter
             if not words or words[-1] != word:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.order.verdict import RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.unpipelined import (
     AskedLoop,

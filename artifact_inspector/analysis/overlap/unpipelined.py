@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from artifact_inspector.analysis.order.verdict import ORDER_VERDICTS, RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.loop_form import LoopForm, LoopLoad
 from artifact_inspector.hardware.targets import Target
@@ -110,7 +110,7 @@ def find_cause(loop: AskedLoop) -> tuple[Cause | None, tuple[str, ...]]:
     verdict = loop.region.verdict
     if verdict in _NOTHING_TO_DO:
         return Cause(_NOTHING_TO_DO[verdict]), ()
-    if verdict not in ORDER_VERDICTS and verdict not in ("serial", "partly pipelined"):
+    if not verdict.is_of_order and verdict not in ("serial", "partly pipelined"):
         return None, ()
     if loop.program is None:
         return None, ("the loop is not in the program: a compiler made it from another",)

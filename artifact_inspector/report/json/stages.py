@@ -11,7 +11,7 @@ from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.order.verdict import Pair, RegionFacts
+from artifact_inspector.analysis.order.facts import Pair, RegionFacts
 from artifact_inspector.analysis.overlap.inflight import InFlight, WaitEffect
 from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import Slot

@@ -1,0 +1,156 @@
+"""How far the loads of a loop run ahead of the computes that take their data.
+
+A distance is counted from the data: what crosses the loop's back edge in the program, and the copies of a
+statement in front of the loop that nothing consumes there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
+from artifact_inspector.model import Standing
+
+__all__ = ["Ahead", "measure_ahead"]
+
+
+@dataclass(slots=True)
+class Ahead:
+    """The loads of a loop by how far they run ahead."""
+
+    unrolled_by: int = 1
+    """Equal copies of the program's body that the loop holds."""
+    distances: dict[int, int] = field(default_factory=dict)
+    """Load statement (by its index) → iterations of the source."""
+    ahead: list[LocatedStatement] = field(default_factory=list)
+    same: list[LocatedStatement] = field(default_factory=list)
+    """Those loaded in the iteration that uses them; index loads are in neither list."""
+    notes: list[str] = field(default_factory=list)
+    uncertain: bool = False
+    """Some copies in front of the loop are no whole number of iterations."""
+    stand: Standing | None = None
+    """Where the loads that run ahead stand to the direct computes."""
+
+    @property
+    def distance(self) -> int | tuple[int, int] | None:
+        """Iterations ahead, as (least, most) where they differ; None where no load runs ahead."""
+        found = [self.distances[statement.statement.index] for statement in self.ahead]
+        if not found:
+            return None
+        return found[0] if min(found) == max(found) else (min(found), max(found))
+
+
+def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None) -> Ahead:
+    """The distances of a loop's load statements, for what the stage before said of them."""
+    result = Ahead(_unrolling(code, rounds, before))
+    consumed = [_consumed_in_front(item, result.unrolled_by) for item in rounds]
+    for item, own in zip(rounds, consumed, strict=True):
+        for found in item.statements:
+            if not found.loads:
+                if found.front:
+                    result.notes.append(f"the load of {found.statement.label} was hoisted out of the loop")
+                continue
+            distance = _distance(result, found, before, own, max(consumed))
+            result.distances[found.statement.index] = distance
+            if not found.statement.is_index:
+                (result.ahead if distance > 0 else result.same).append(found)
+    result.stand = _standing(code, rounds, result.distances)
+    return result
+
+
+def _distance(result: Ahead, found: LocatedStatement, before: Memory | None, own: int, most: int) -> int:
+    """Iterations ahead, given what its own round and any round consumes in front of the loop.
+
+    A back end that peels an iteration may blur the computes of one round; then the distance that
+    the stage before knew tells that a peeled iteration takes one off for every load.
+    """
+    known = 0 if before is None else before.distances.get(found.statement.index, 0)
+    if known > found.statement.distance and not found.front:
+        result.notes.append(
+            f"the copies of {found.statement.label} in front of the loop have lost their line; "
+            "its distance is that of the stage before"
+        )
+        return known
+    copies = _copies_in_front(result, found, before)
+    distance, peeled = (found.statement.distance + max(0, copies - n) for n in (own, most))
+    return peeled if known and distance != known == peeled else distance
+
+
+def _copies_in_front(result: Ahead, found: LocatedStatement, before: Memory | None) -> int:
+    each = len(found.loads) / result.unrolled_by
+    copies = len(found.front) / each
+    if copies == int(copies):
+        return int(copies)
+    known = None if before is None else before.distances.get(found.statement.index)
+    result.notes.append(
+        f"{len(found.front)} loads of {found.statement.label} in front of the loop, "
+        f"{len(found.loads)} inside: not a whole number of iterations; "
+        + ("its distance is unknown" if known is None else "its distance is that of the stage before")
+    )
+    if known is None:
+        result.uncertain = True
+        return round(copies)
+    return known - found.statement.distance
+
+
+def _consumed_in_front(item: LocatedRound, unrolled_by: int) -> int:
+    if not item.computes or not item.front_computes:
+        return 0
+    return round(len(item.front_computes) / (len(item.computes) / unrolled_by))
+
+
+def _standing(code: Code, rounds: list[LocatedRound], distances: dict[int, int]) -> Standing | None:
+    """Where the loads that run ahead stand; what an iteration loads for itself is in front anyway."""
+    position = code.flow.position
+    statements = [found for item in rounds for found in item.statements]
+    ahead = [found for found in statements if distances.get(found.statement.index, 0) > 0]
+    loads = [position[i] for found in ahead for i in found.loads]
+    computes = [position[i] for item in rounds for i in item.computes]
+    if not loads or not computes:
+        return None
+    if max(loads) < min(computes):
+        return Standing.BEFORE
+    return Standing.AFTER if min(loads) > max(computes) else Standing.BETWEEN
+
+
+def _unrolling(code: Code, rounds: list[LocatedRound], before: Memory | None) -> int:
+    """How many equal copies of the program's body the loop holds.
+
+    LLVM unrolls after the rounds were read: the events, told apart by round, repeat as a whole.
+    """
+    present = [found for item in rounds for found in item.statements if found.loads]
+    # A back end that mixes copies, or the loads and computes of one, leaves the number of loads.
+    if before is not None and all(len(s.loads) == before.loads.get(s.statement.index) for s in present):
+        return before.unrolled_by
+    labels: dict[int, tuple[int, int]] = {}
+    """Load or compute → its round and, of a load, its statement there."""
+    for number, item in enumerate(rounds):
+        for place, found in enumerate(item.statements):
+            labels.update(dict.fromkeys(found.loads, (number, place)))
+        labels.update(dict.fromkeys(item.computes, (number, -1)))
+    runs: list[tuple[int, int]] = []
+    for index in sorted(labels, key=code.flow.position.__getitem__):
+        if not runs or runs[-1] != labels[index]:
+            runs.append(labels[index])
+    period = _period(runs)
+    least = max(2, len(present))  # a copy holds all statements, and a load and a compute at the least
+    longer = (n for n in range(period, len(runs) + 1, period) if n >= least and len(runs) % n == 0)
+    return len(runs) // next(longer, len(runs)) if runs else 1
+
+
+def _period(runs: list[tuple[int, int]]) -> int:
+    """The length of the shortest run that the whole repeats; its own where it repeats none.
+
+    Source: the failure function of Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977).
+    """
+    borders = [0] * len(runs)
+    for place in range(1, len(runs)):
+        length = borders[place - 1]
+        while length and runs[place] != runs[length]:
+            length = borders[length - 1]
+        borders[place] = length + (runs[place] == runs[length])
+    if not runs:
+        return 1
+    period = len(runs) - borders[-1]
+    return period if len(runs) % period == 0 else len(runs)

@@ -1,0 +1,117 @@
+"""What is said of a region at one stage: its verdict, and where its rounds stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from artifact_inspector.model import Basis, Instruction, PairOrder, RegionKind, Standing, Verdict
+
+__all__ = ["Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbouring rounds (r, r+1)."""
+
+    f: float
+    """Share of round r+1's load statements issued before round r's first direct compute."""
+    g: float
+    """Share issued after round r's last direct compute."""
+
+    @property
+    def letter(self) -> PairOrder:
+        """How the loads of the later round stand to the computes of the earlier."""
+        if self.g == 1.0:
+            return PairOrder.INTERLEAVED
+        return PairOrder.CLUSTERED if self.f == 1.0 else PairOrder.MIXED
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRound:
+    """Where one round stands at one stage; lines are those of the stage's file."""
+
+    loads: int
+    """Load instructions."""
+    first_load: int | None
+    last_load: int | None
+    first_compute: int | None
+    last_compute: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFacts(PlacedRound):
+    """Loads that belong together, and the computes on them."""
+
+    sources: tuple[str, ...]
+    """Lines of its load statements in the user's code, `file.py:line`."""
+    names: tuple[str, ...]
+    """What the IR calls the loaded values."""
+    shared: tuple[str, ...]
+    """Those of its statements whose data later rounds use too."""
+    distances: tuple[int, ...]
+    """Iterations ahead, of each statement."""
+
+    @property
+    def placed(self) -> PlacedRound:
+        """Its place alone."""
+        return PlacedRound(self.loads, self.first_load, self.last_load, self.first_compute, self.last_compute)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionFacts:
+    """A region at one stage: a loop, a partition or the straight-line code."""
+
+    id: str
+    """`loop@98`, `straight`, `partition0` …: the same at every stage."""
+    kind: RegionKind
+    depth: int
+    """Loops around it, itself included."""
+    parent: str | None
+    lines: tuple[int, int]
+    signature: str
+    """Its events in text order, as letters with their number: `W1 B1 s8 M16`."""
+    readable: str
+    """The signature with the names of what is loaded, where the IR tells."""
+    verdict: Verdict
+    distance: int | tuple[int, int] | None
+    """Source iterations that the loads run ahead; a range where they differ."""
+    basis: Basis
+    """By what its rounds were found: source places, else the flow of data."""
+    pairs: tuple[Pair, ...]
+    rounds: tuple[RoundFacts, ...]
+    other: tuple[str, ...]
+    """Places of loads and computes that belong to no round."""
+    matrix: int
+    """Matrix instructions."""
+    fused: int
+    """Fused multiply-adds: what a dot becomes where no matrix operation does it."""
+    unrolled_by: int
+    groups: str
+    """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
+    copies_stand: Standing | None
+    """In a pipelined loop: copies stand `before`, `after` or `between` the direct computes."""
+    notes: tuple[str, ...]
+    in_program: bool
+    """False for a loop that only the compiler made."""
+
+    @property
+    def phrase(self) -> str:
+        """The verdict as it is printed, with its distance, groups or shares."""
+        text = str(self.verdict)
+        if self.distance is not None:
+            low, high = self.distance if isinstance(self.distance, tuple) else (self.distance, self.distance)
+            text += f"({low})" if low == high else f"({low}–{high})"
+        if self.groups:
+            text += f" {self.groups}"
+        if self.verdict is Verdict.MIXED:
+            worst = next(pair for pair in self.pairs if pair.letter is PairOrder.MIXED)
+            text += f" (f={worst.f:.2g} g={worst.g:.2g})"
+        return text + (f" ×{self.unrolled_by}" if self.unrolled_by > 1 else "")
+
+
+def signature_of(instructions: Iterable[Instruction]) -> str:
+    """Run-length string of event letters, e.g. `W1 B1 s8 M16`."""
+    letters = filter(None, [instruction.kind.letter for instruction in instructions])
+    return " ".join(f"{letter}{len(list(run))}" for letter, run in groupby(letters))
