@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from artifact_inspector.compiling.reference import Reference, Workload
-from kernels import gemv_splitk
+from artifact_inspector.kernels import gemv_splitk
 
 if TYPE_CHECKING:
     import torch

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import triton
 import triton.language as tl
+from artifact_inspector.kernels.matmul_persistent import multiprocessors
 
 from artifact_inspector.compiling.reference import Reference, Workload
-from kernels.matmul_persistent import multiprocessors
 
 if TYPE_CHECKING:
     import torch

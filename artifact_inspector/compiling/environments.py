@@ -26,7 +26,6 @@ from artifact_inspector.model import Release, TritonVersion
 __all__ = ["cache_directory", "find_interpreter", "parse_triton"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_OWN = ("artifact_inspector", "kernels")
 _OLDEST = (2, 1)
 _PYTHON_3 = {
     (2, 1): (7, 11),
@@ -69,11 +68,11 @@ else:
 _BOOT = """
 import json, sys
 from importlib.machinery import PathFinder
-root, own, lent = json.loads(sys.argv[1])
+root, lent = json.loads(sys.argv[1])
 class Lent:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        return PathFinder.find_spec(name, [root]) if path is None and name in own else None
+        return PathFinder.find_spec(name, [root]) if name == "artifact_inspector" else None
 sys.meta_path.insert(0, Lent)
 from artifact_inspector.compiling._worker import main
 main(lent)
@@ -169,7 +168,7 @@ def _isolated(python: Path, version: str) -> Interpreter:
     }
     if "TRITON_HIP_LLD_PATH" not in os.environ and (linker := _linker(version)) is not None:
         environment["TRITON_HIP_LLD_PATH"] = str(linker)
-    command = [str(python), "-c", _BOOT, json.dumps([str(_ROOT), _OWN, lent])]
+    command = [str(python), "-c", _BOOT, json.dumps([str(_ROOT), lent])]
     return Interpreter(command, environment, version)
 
 

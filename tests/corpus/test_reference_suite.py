@@ -49,7 +49,7 @@ def test_every_kernel_of_the_suite_is_read_whole(tmp_path):
 
 
 def test_what_a_kernel_needs_is_said_and_missed_where_it_is_not(tmp_path):
-    from kernels.matmul_fp8 import REFERENCE
+    from artifact_inspector.kernels.matmul_fp8 import REFERENCE
 
     assert REFERENCE.cuda_since == 89
     refused, made = compile_reference(["matmul_fp8"], ["sm_80", "sm_89"], tmp_path)

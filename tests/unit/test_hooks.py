@@ -179,7 +179,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from artifact_inspector import inspect, watch
-from kernels.softmax import REFERENCE, softmax_kernel
+from artifact_inspector.kernels.softmax import REFERENCE, softmax_kernel
 
 def compile_it(target, **options):
     names = softmax_kernel.arg_names
