@@ -122,8 +122,15 @@ def parse(source: SourceText, stage: Stage) -> Module:
     """
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
     reader = _Reader()
+    instruction, take, control, rest = _INSTRUCTION.match, reader.take, reader.control, reader.rest
     for number, line in enumerate(text.split("\n"), 1):
-        reader.take(number, line)
+        code = line.lstrip()
+        if code.startswith("/* 0x") and (found := _SECOND_WORD.match(code)) is not None:
+            control(found[1])
+        elif (found := instruction(code)) is not None:
+            take(number, *found.groups())
+        else:
+            rest(number, line, code)
     functions = reader.finish()
     if not functions:
         raise ParseError(
@@ -139,7 +146,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
 
 
 class _Reader:
-    """Takes in line after line; the state of what is being read lives here."""
+    """Takes in lines; the state of what is being read lives here."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -157,16 +164,15 @@ class _Reader:
         """Line marks in front of the next instruction."""
         self._location: Location | None = None
 
-    def take(self, number: int, line: str) -> None:
-        """Take in a line."""
-        code = line.lstrip()
-        if (found := _SECOND_WORD.match(code)) is not None:
-            self._control(found[1])
-        elif (found := _INSTRUCTION.match(code)) is not None:
-            if self._marks:
-                self._locate()
-            self._body.take(number, self._location, *found.groups())
-        elif (found := _MARK.match(line)) is not None:
+    def take(self, number: int, address: str, text: str, guard: str | None, opcode: str) -> None:
+        """Take in an instruction."""
+        if self._marks:
+            self._locate()
+        self._body.take(number, self._location, address, text, guard, opcode)
+
+    def rest(self, number: int, line: str, code: str) -> None:
+        """Take in any other line; `code` is the same without its indent."""
+        if (found := _MARK.match(line)) is not None:
             self._marks.append(line)
         elif (found := _DUMPED.match(line)) is not None:
             self._body.controls.append(_sass.dumped_control(*found.groups()[:5]))
@@ -183,7 +189,8 @@ class _Reader:
         elif code.startswith("/*"):
             self.problems.append(f"line {number}: not an instruction: {line.strip()[:60]!r}")
 
-    def _control(self, word: str) -> None:
+    def control(self, word: str) -> None:
+        """Take in the second word of the last instruction."""
         digits = word[:6]
         control = self._controls.get(digits)
         if control is None:
