@@ -22,8 +22,9 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.text import split_list
 
-__all__ = ["TRAITS", "commit", "matrix", "split", "transfer", "vector_loads_in_flight", "wait"]
+__all__ = ["TRAITS", "commit", "matrix", "transfer", "vector_loads_in_flight", "wait"]
 
 TRAITS = Traits(
     {
@@ -35,7 +36,6 @@ TRAITS = Traits(
 )
 """Inline assembly brings opcodes of PTX and of AMD's assembler."""
 
-_BRACKET = re.compile(r'"[^"]*"|[(){}\[\]<>,]')
 _TYPE = r"(<\d+ x [^>]+>|\w+(?: addrspace\(\d+\))?\**)"
 _LOADED = re.compile(rf"\bload (?:atomic )?(?:volatile )?{_TYPE}, ")
 _STORED = re.compile(rf"\bstore (?:atomic )?(?:volatile )?{_TYPE} ")
@@ -155,27 +155,10 @@ def _number_at(arguments: list[str], place: int) -> int | None:
     return int(written) if written.isdecimal() else None
 
 
-def split(text: str, at: int = 0) -> list[str]:
-    """The parts between the commas that stand in no bracket, up to the bracket that closes around them."""
-    parts: list[str] = []
-    depth = 0
-    for mark in _BRACKET.finditer(text, at):
-        if mark[0] == "," and depth == 0:
-            parts.append(text[at : mark.start()])
-            at = mark.end()
-        elif mark[0] in "([{<":
-            depth += 1
-        elif mark[0] in ")]}>":
-            depth -= 1
-            if depth < 0:
-                return [*parts, text[at : mark.start()]]
-    return [*parts, text[at:]]
-
-
 def _arguments_of(text: str, callee: str) -> list[str]:
     """The arguments of a call, each with its type."""
     at = text.find(f"@{callee}(")
-    return [] if at < 0 else [part.strip() for part in split(text, at + len(callee) + 2)]
+    return [] if at < 0 else split_list(text, at + len(callee) + 2)
 
 
 def _value_of(argument: str) -> str:
@@ -196,8 +179,8 @@ def _asm_operand(reference: str, text: str) -> str:
         return reference
     outputs = sum(constraint.startswith("=") for constraint in parts[3].split(","))
     place = int(reference[1:]) - outputs
-    arguments = split('"'.join(parts[4:]).partition("(")[2])
-    return _value_of(arguments[place].strip()) if 0 <= place < len(arguments) else reference
+    arguments = split_list('"'.join(parts[4:]).partition("(")[2])
+    return _value_of(arguments[place]) if 0 <= place < len(arguments) else reference
 
 
 @lru_cache(maxsize=1024)

@@ -97,7 +97,7 @@ def _captured_bytes(text: str) -> int | None:
     if found is None:
         return None
     size = 0
-    for kind in split_list(found[1], "<>[](){}"):
+    for kind in split_list(found[1]):
         scalar = _CAPTURED.match(kind)
         if scalar is not None:
             size += -(-int(scalar[1]) // 8)

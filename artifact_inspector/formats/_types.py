@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from artifact_inspector.formats._encodings import parse_encoding
 from artifact_inspector.model import TensorType
+from artifact_inspector.model.text import split_closed
 
 __all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
 
@@ -33,8 +34,6 @@ _FLOAT8 = {
     "f8E5M2": "fp8e5",
     "f8E5M2FNUZ": "fp8e5b16",
 }
-_OPEN = "<[({"
-_MARKS = re.compile(r"[<\[({\])},]|(?<!-)>")
 
 
 def parse_layouts(text: str) -> dict[str, str]:
@@ -73,7 +72,7 @@ def _written_types(text: str) -> tuple[TensorType, ...]:
     """The types with their layouts as written: several analyses ask for those of one operation."""
     types: list[TensorType] = []
     for found in _START.finditer(text):
-        parts = _parameters(text, found.end())
+        parts = split_closed(text, found.end())
         if parts:
             # A tensor's encoding is its only parameter; of memory's, the first is the layout.
             layout = parts[1] if len(parts) > 1 else ""
@@ -96,7 +95,7 @@ def read_signature(text: str) -> tuple[str, ...]:
         ('*fp16:16', 'i32')
     """
     signature = []
-    for argument in _parameters(text, 0):
+    for argument in split_closed(text, 0):
         written = argument.partition(": ")[2].partition(" loc(")[0]
         kind, _, attributes = written.partition(" {")
         divisor = _DIVISOR.search(attributes)
@@ -110,25 +109,6 @@ def read_signature(text: str) -> tuple[str, ...]:
 def _scalar(kind: str) -> str:
     """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton names the other types as MLIR does."""
     return _FLOAT8.get(kind) or _FLOAT.sub("fp", kind)
-
-
-def _parameters(text: str, at: int) -> list[str]:
-    """The parts between commas up to the bracket that closes around them; empty where none does."""
-    parts: list[str] = []
-    depth, start = 0, at
-    for mark in _MARKS.finditer(text, at):
-        char = mark[0]
-        if char in _OPEN:
-            depth += 1
-        elif char == ",":
-            if depth == 0:
-                parts.append(text[start : mark.start()].strip())
-                start = mark.end()
-        else:
-            depth -= 1
-            if depth < 0:
-                return [*parts, text[start : mark.start()].strip()]
-    return []
 
 
 @lru_cache(maxsize=1024)

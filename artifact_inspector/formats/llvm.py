@@ -11,7 +11,7 @@ statements, statements over several lines other than `switch`, `invoke` and `cal
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from artifact_inspector.formats._llvm import (
     TRAITS,
     commit,
     matrix,
-    split,
     transfer,
     vector_loads_in_flight,
     wait,
@@ -40,7 +39,7 @@ from artifact_inspector.model import (
     Operands,
     Stage,
 )
-from artifact_inspector.model.text import SourceText
+from artifact_inspector.model.text import SourceText, split_list
 
 OPCODES = OpcodeTable(
     {
@@ -325,7 +324,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
         if header is None:
             context.problems.append(f"line {start + 1}: the function has no readable header")
         else:
-            functions.append(_function(header, start + 1, lines[start + 1 : stop], context))
+            functions.append(_Body(header, start + 1, context).read(lines[start + 1 : stop]))
     if not functions:
         raise ParseError(
             "the text defines no LLVM function", source.span(0), "Check that the file is complete LLVM IR."
@@ -345,6 +344,7 @@ class _Locations(dict[str, tuple[Location | None, str]]):
         super().__init__()
         self._nodes = {found[1]: found[2] for found in _METADATA.finditer(text, max(0, text.find("\n!")))}
         self._files: dict[str, str] = {}
+        """By the node of a scope or a file."""
 
     def __missing__(self, key: str) -> tuple[Location | None, str]:
         node = key.partition(",")[0].strip()
@@ -371,16 +371,21 @@ class _Locations(dict[str, tuple[Location | None, str]]):
 
     def _file(self, fields: dict[str, str]) -> str:
         """The path of the innermost scope around a node that names a file."""
-        key = fields.get("file") or fields.get("scope", "")
-        if key not in self._files:
-            scope, seen = fields, set[str]()
-            while "file" not in scope and scope.get("scope", "") not in seen:
-                seen.add(scope.get("scope", ""))
-                scope = self._fields(scope.get("scope", ""))
-            file = self._fields(scope.get("file", ""))
-            name, directory = _unescape(file.get("filename", "")), _unescape(file.get("directory", ""))
-            self._files[key] = name if not directory or name.startswith("/") else f"{directory}/{name}"
-        return self._files[key]
+        passed: dict[str, None] = {}
+        while (key := fields.get("file") or fields.get("scope", "")) not in self._files:
+            if key in passed or "file" in fields:
+                self._files[key] = "" if key in passed else self._path(self._fields(key))
+                break
+            passed[key] = None
+            fields = self._fields(key)
+        path = self._files[key]
+        self._files.update(dict.fromkeys(passed, path))
+        return path
+
+    @staticmethod
+    def _path(file: dict[str, str]) -> str:
+        name, directory = _unescape(file.get("filename", "")), _unescape(file.get("directory", ""))
+        return name if not directory or name.startswith("/") else f"{directory}/{name}"
 
 
 class _Context(NamedTuple):
@@ -411,92 +416,109 @@ def _attributes(text: str) -> dict[str, str]:
     return attributes
 
 
-def _function(header: re.Match[str], number: int, body: list[str], context: _Context) -> Function:
-    locations, problems = context.locations, context.problems
-    arguments = tuple(_arguments(header.string, header.end()))
-    name = _unquoted(header[1])
-    # Unnamed values share one count: arguments, then blocks and instructions in order of the text.
-    labels = [str(sum(argument[1:].isdigit() for argument in arguments))]
-    starts = [0]
-    exits: list[tuple[int, list[str]] | None] = [None]
-    instructions: list[Instruction] = []
-    append, new, statement, kind_of = instructions.append, tuple.__new__, _STATEMENT.match, OPCODES.kind
-    closed = False
-    rest = iter(enumerate(body, number + 1))
-    plain: dict[str, EventKind] = {}  # opcodes that have one kind whatever their operands are
-    for at, line in rest:
-        if line.startswith("  %"):
-            words = line.split(" ", 5)  # two of the indent, then the result, `=`, the opcode, the rest
-            if len(words) == 6 and words[3] == "=" and (known := plain.get(words[4])) is not None:
-                debug = line.rfind(_DEBUG)
-                location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
-                text = line[2:debug] + mark if debug >= 0 else line.strip()
-                append(new(Instruction, (at, words[4], known, location, None, text, decode)))
-                continue
-        found = statement(line)
-        if found is None:
-            label = _LABEL.match(line)
-            if label is not None:
-                if instructions or len(labels) > 1:
-                    labels.append(_unquoted(label[1]))
-                    starts.append(len(instructions))
-                    exits.append(None)
-                else:
-                    labels[0] = _unquoted(label[1])
+class _Body:
+    """A function while it is read."""
+
+    def __init__(self, header: re.Match[str], number: int, context: _Context) -> None:
+        self._header, self._number, self._context = header, number, context
+        self._arguments = tuple(_arguments(header.string, header.end()))
+        self._instructions: list[Instruction] = []
+        # Unnamed values share one count: arguments, then blocks and instructions in order of the text.
+        self._labels = [str(sum(argument[1:].isdigit() for argument in self._arguments))]
+        self._starts = [0]
+        self._exits: list[tuple[int, list[str]] | None] = [None]
+        """Of each block: the line of its terminator, and the labels that this names."""
+        self._plain: dict[str, EventKind] = {}
+        """Opcodes that have one kind whatever their operands are."""
+
+    def read(self, lines: list[str]) -> Function:
+        """The function, from the lines behind its header."""
+        locations, plain, statement = self._context.locations, self._plain, _STATEMENT.match
+        append, new = self._instructions.append, tuple.__new__
+        closed = False
+        rest = iter(enumerate(lines, self._number + 1))
+        for at, line in rest:
+            if line.startswith("  %"):
+                words = line.split(" ", 5)  # two of the indent, then the result, `=`, the opcode, the rest
+                if len(words) == 6 and words[3] == "=" and (known := plain.get(words[4])) is not None:
+                    debug = line.rfind(_DEBUG)
+                    location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
+                    text = line[2:debug] + mark if debug >= 0 else line.strip()
+                    append(new(Instruction, (at, words[4], known, location, None, text, decode)))
+                    continue
+            found = statement(line)
+            if found is not None:
+                self._statement(at, line, found, rest)
             elif _FUNCTION_END.match(line):
                 closed = line[0] == "}"
                 break
-            elif line and not line.lstrip().startswith((";", "#dbg_")) and not line.isspace():
-                problems.append(f"line {at}: not an instruction: {line.strip()[:60]}")
-            continue
+            else:
+                self._mark(at, line)
+        return self._close(closed=closed)
+
+    def _mark(self, at: int, line: str) -> None:
+        """Take in a line that is no statement: a label, a comment, or what cannot be read."""
+        label = _LABEL.match(line)
+        if label is None:
+            if line and not line.lstrip().startswith((";", "#dbg_")) and not line.isspace():
+                self._context.problems.append(f"line {at}: not an instruction: {line.strip()[:60]}")
+        elif self._instructions or len(self._labels) > 1:
+            self._labels.append(_unquoted(label[1]))
+            self._starts.append(len(self._instructions))
+            self._exits.append(None)
+        else:
+            self._labels[0] = _unquoted(label[1])
+
+    def _statement(self, at: int, line: str, found: re.Match[str], rest: Iterator[tuple[int, str]]) -> None:
         opcode = found[1]
         if opcode in _CONTINUED_UNTIL:
             line = _joined(line, rest, _CONTINUED_UNTIL[opcode])
         debug = line.rfind(_DEBUG)
-        location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
+        location, mark = self._context.locations[line[debug + 8 :]] if debug >= 0 else (None, "")
         text = line[:debug].strip() + mark if debug >= 0 else line.strip()
         if opcode not in _SPECIAL:
-            kind = plain[opcode] = kind_of(opcode)
-        elif opcode == "load":
-            kind = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
-        elif opcode == "store":
+            kind = self._plain[opcode] = OPCODES.kind(opcode)
+        elif opcode in ("load", "store"):
             load = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
-            kind = _STORES.get(load, EventKind.OTHER)
+            kind = load if opcode == "load" else _STORES.get(load, EventKind.OTHER)
         elif opcode == "call":
-            callee = _CALLEE.match(line, found.end())
-            if callee is None:
-                kind = EventKind.BRANCH
-            elif callee[1] is None:
-                for inner, kind, guard in _assembly(callee[2]):
-                    append(new(Instruction, (at, inner, kind, location, guard, text, decode)))
-                continue
-            else:
-                opcode = callee[1]
-                kind = _callee_kind(opcode)
-                if opcode == "llvm.amdgcn.s.waitcnt":
-                    kind = (
-                        EventKind.OTHER
-                        if vector_loads_in_flight(text, context.target) is None
-                        else EventKind.WAIT
-                    )
-                elif not opcode.startswith("llvm."):
-                    opcode = "@" + _unquoted(opcode)
+            for inner, kind, guard in self._call(text, _CALLEE.match(line, found.end())):
+                self._instructions.append(Instruction(at, inner, kind, location, guard, text, decode))
+            return
         elif opcode in _TERMINATORS:
             kind = EventKind.BRANCH
-            exits[-1] = (at, _TARGET_LABEL.findall(text))
+            self._exits[-1] = (at, _TARGET_LABEL.findall(text))
         else:
-            continue
-        append(new(Instruction, (at, opcode, kind, location, None, text, decode)))
-    if not closed:
-        problems.append(f"line {number}: the function {name} {UNCLOSED}")
-    subprogram = _HEADER_SUBPROGRAM.search(header.string)
-    blocks = tuple(_blocks(number, labels, [*starts, len(instructions)], exits, instructions, problems))
-    where = None if subprogram is None else locations.subprogram(subprogram[1])
-    return Function(name, number, where, arguments, tuple(instructions), blocks)
+            return  # continues another
+        self._instructions.append(Instruction(at, opcode, kind, location, None, text, decode))
+
+    def _call(self, text: str, callee: re.Match[str] | None) -> tuple[tuple[str, EventKind, str | None], ...]:
+        """What a call does, as (opcode, kind, guard): inline assembly may do several things."""
+        if callee is None:
+            return (("call", EventKind.BRANCH, None),)
+        if callee[1] is None:
+            return _assembly(callee[2])
+        name = callee[1]
+        kind = _callee_kind(name)
+        if name == "llvm.amdgcn.s.waitcnt":
+            waits = vector_loads_in_flight(text, self._context.target) is not None
+            kind = EventKind.WAIT if waits else EventKind.OTHER
+        return ((name if name.startswith("llvm.") else "@" + _unquoted(name), kind, None),)
+
+    def _close(self, *, closed: bool) -> Function:
+        name, problems = _unquoted(self._header[1]), self._context.problems
+        if not closed:
+            problems.append(f"line {self._number}: the function {name} {UNCLOSED}")
+        subprogram = _HEADER_SUBPROGRAM.search(self._header.string)
+        where = None if subprogram is None else self._context.locations.subprogram(subprogram[1])
+        instructions = tuple(self._instructions)
+        bounds = [*self._starts, len(instructions)]
+        blocks = tuple(_blocks(self._number, self._labels, bounds, self._exits, instructions, problems))
+        return Function(name, self._number, where, self._arguments, instructions, blocks)
 
 
 def _arguments(header: str, at: int) -> Iterator[str]:
-    for parameter in split(header, at):
+    for parameter in split_list(header, at):
         named = re.search(rf"({_NAME})\s*$", parameter)
         if named is not None:
             yield named[1]
@@ -518,7 +540,7 @@ def _pointer_space(text: str, line: str, at: int) -> str | None:
     opaque = _POINTER.match(line, at)
     if opaque is not None:
         return opaque[1]
-    operands = split(text)
+    operands = split_list(text)
     if len(operands) < 2:
         return None
     # A typed pointer's own space stands last in its type: `half addrspace(1)* addrspace(3)* %p`.
@@ -593,7 +615,7 @@ def _blocks(
     labels: list[str],
     bounds: list[int],
     exits: list[tuple[int, list[str]] | None],
-    instructions: list[Instruction],
+    instructions: Sequence[Instruction],
     problems: list[str],
 ) -> Iterator[BasicBlock]:
     indices: dict[str, int] = {}

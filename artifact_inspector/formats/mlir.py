@@ -238,7 +238,7 @@ class _Locations:
             return None if inner is None or outer is None else inner + outer
         if text.startswith("fused"):
             # Several places made one operation; the first that is known stands for them.
-            for part in split_list(text[text.find("[") + 1 : text.rfind("]")], "()[]"):
+            for part in split_list(text[text.find("[") + 1 : text.rfind("]")]):
                 found = self.resolve(part)
                 if found is not None:
                     return found

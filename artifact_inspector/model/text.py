@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["SourceText", "Span", "split_list", "split_words"]
+__all__ = ["SourceText", "Span", "split_closed", "split_list", "split_words"]
 
 EXCERPT_WIDTH = 160
+
+_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
+_OPENING = "([{<"
+_DEEPEST = 200
+"""Brackets in brackets; what is deeper is taken for unclosed, which keeps lists in lists linear."""
 
 
 @dataclass(frozen=True)
@@ -70,24 +76,44 @@ class Span:
         return f"  {text[first : first + EXCERPT_WIDTH]}\n  {' ' * (column - first)}^"
 
 
-def split_list(text: str, brackets: str = "()[]{}") -> list[str]:
-    """The parts between the commas outside brackets, stripped, without the empty ones.
+def split_list(text: str, at: int = 0) -> list[str]:
+    """The parts between the commas outside brackets and quotes, stripped, without the empty ones.
 
-    Args:
-        brackets: what opens and what closes, in turns.
+    They end where a bracket closes that was opened before `at`, or with the text.
+
+    Example:
+        >>> split_list("a, tensor<2x2, #b>, (c, d)) -> e, f")
+        ['a', 'tensor<2x2, #b>', '(c, d)']
     """
-    opening, closing = brackets[::2], brackets[1::2]
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(text):
-        if character in opening:
+    parts, end = _parts(text, at)
+    return [part for part in (*parts, text[end[0] : end[1]].strip()) if part]
+
+
+def split_closed(text: str, at: int) -> list[str]:
+    """The same, as long as a bracket closes around them; else nothing."""
+    parts, end = _parts(text, at)
+    return [*parts, text[end[0] : end[1]].strip()] if end[1] < len(text) else []
+
+
+def _parts(text: str, at: int) -> tuple[list[str], tuple[int, int]]:
+    """The parts that end in a comma, and where the last one begins and ends."""
+    parts: list[str] = []
+    depth = 0
+    for mark in _MARKS.finditer(text, at):
+        character = mark[0][0]
+        if character in _OPENING:
             depth += 1
-        elif character in closing:
+            if depth > _DEEPEST:
+                break
+        elif character == ",":
+            if depth == 0:
+                parts.append(text[at : mark.start()].strip())
+                at = mark.end()
+        elif character != '"':
             depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]
+            if depth < 0:
+                return parts, (at, mark.start())
+    return parts, (at, len(text))
 
 
 def split_words(texts: Iterable[str]) -> list[str]:
