@@ -100,7 +100,8 @@ def check(
 
             show(CheckReport(recorded, corpus, gates), sys.stdout)
         else:
-            write(_written(format, recorded, corpus, gates, sys.stdout.encoding), sys.stdout)
+            text = _written(format, recorded, corpus, gates, sys.stdout.encoding)
+            write(text, sys.stdout, commands=format == "github")
         if corpus.failures(gates):
             raise typer.Exit(FOUND)
 

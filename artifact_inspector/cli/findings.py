@@ -97,7 +97,7 @@ def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
         text = as_text(sarif_document(finding_kinds(), remarks), encoding)
     else:
         text = workflow_commands(remarks)
-    write(text, sys.stdout)
+    write(text, sys.stdout, commands=format == "github")
 
 
 def _explain(word: str) -> None:

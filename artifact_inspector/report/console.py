@@ -16,6 +16,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
+from artifact_inspector.report.printable import escaped, obeyed_by_nobody
+
 __all__ = ["make_console", "show", "to_html", "to_text", "write"]
 
 PIPE_WIDTH = 200
@@ -51,7 +53,7 @@ def to_text(report: RenderableType, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(_Printable(report), crop=False)
-    return _unpadded(captured.get())
+    return obeyed_by_nobody(_unpadded(captured.get()))
 
 
 def to_html(report: RenderableType, width: int = 120) -> str:
@@ -79,8 +81,13 @@ def _unpadded(text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
-def write(text: str, stream: TextIO) -> None:
-    """Write text in whatever encoding the stream has; what it lacks is written in ASCII."""
+def write(text: str, stream: TextIO, *, commands: bool = False) -> None:
+    """Write text in whatever encoding the stream has; what it lacks is written in ASCII.
+
+    Args:
+        commands: the text is meant as commands to a CI system.
+    """
+    text = text if commands else obeyed_by_nobody(text)
     encoding = (stream.encoding or "utf-8").lower().replace("_", "-")
     if not encoding.startswith("utf"):
         text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
@@ -102,7 +109,4 @@ class _Printable:
 
 def _clean(segments: Iterable[Segment]) -> Iterator[Segment]:
     for segment in segments:
-        text = segment.text
-        if not text.isprintable() and text != "\n":
-            text = "".join(c if c.isprintable() or c == "\n" else chr(0xFFFD) for c in text)
-        yield Segment(text, segment.style, segment.control)
+        yield Segment(escaped(segment.text), segment.style, segment.control)

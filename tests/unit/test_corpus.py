@@ -360,4 +360,4 @@ def test_a_name_that_xml_cannot_hold_still_makes_a_document(name: str, corpus: C
     root = ElementTree.fromstring(junit_text(many(corpus, name, 2), ["gone"]).encode())
     cases = root.findall("testsuite/testcase")
     assert len(cases) == 2 + 2 + 1
-    assert {case.get("name", "")[:1] for case in cases} <= {name[0], "\ufffd", cases[-1].get("name", "")[:1]}
+    assert {case.get("name", "")[:1] for case in cases} <= {name[0], "\\", cases[-1].get("name", "")[:1]}

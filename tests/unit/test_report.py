@@ -458,7 +458,7 @@ def test_a_stream_without_unicode_gets_the_nearest_ascii() -> None:
 
 
 def test_text_from_files_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert printed(Text("a\x1b[2Jb\x07\u202ec"), 80, monkeypatch) == "a\ufffd[2Jb\ufffdc\n"
+    assert printed(Text("a\x1b[2Jb\x07\u202ec"), 80, monkeypatch) == "a\\x1b[2Jb\\u202ec\n"
 
 
 def test_pieces_break_between_facts_only() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from artifact_inspector.report.printable import escaped
 from artifact_inspector.report.remarks import Remark
 
 __all__ = ["workflow_commands"]
@@ -22,12 +23,12 @@ def workflow_commands(remarks: Iterable[Remark]) -> str:
 
 
 def _command(remark: Remark) -> str:
-    properties = {"title": remark.title}
+    properties = {"title": escaped(remark.title)}
     if remark.place is not None and remark.place.is_found:
-        properties = {"file": remark.place.path, "line": str(remark.place.line), **properties}
-    said = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items())
-    return f"::{_COMMANDS[remark.level]} {said}::{_escaped(remark.message, _IN_TEXT)}\n"
+        properties = {"file": escaped(remark.place.path), "line": str(remark.place.line), **properties}
+    said = ",".join(f"{name}={_quoted(value, _IN_PROPERTY)}" for name, value in properties.items())
+    return f"::{_COMMANDS[remark.level]} {said}::{_quoted(escaped(remark.message), _IN_TEXT)}\n"
 
 
-def _escaped(text: str, escapes: dict[str, str]) -> str:
+def _quoted(text: str, escapes: dict[str, str]) -> str:
     return "".join(escapes.get(character, character) for character in text)

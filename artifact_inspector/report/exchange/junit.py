@@ -13,10 +13,12 @@ from xml.etree import ElementTree
 from artifact_inspector.comparison.corpus import GATES, Corpus, Degree
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.report.corpus import describe_changes_of
+from artifact_inspector.report.printable import escaped
 
 __all__ = ["junit_text"]
 
-_UNHELD = re.compile(r"[^\t\n\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
+_COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#\[)")
+"""What a CI system that reads the output would obey."""
 
 
 def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
@@ -46,7 +48,8 @@ def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    text = _COMMAND.sub(_as_entity, ElementTree.tostring(root, encoding="unicode"))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 def _lonely(suite: ElementTree.Element, corpus: Corpus, wanted: Sequence[str]) -> None:
@@ -76,4 +79,8 @@ def _case(suite: ElementTree.Element, candidate: Candidate) -> ElementTree.Eleme
 
 def _plain(text: str) -> str:
     """Text without the characters that XML cannot hold: controls, surrogates and two that are none."""
-    return _UNHELD.sub("\N{REPLACEMENT CHARACTER}", text)
+    return escaped(text)
+
+
+def _as_entity(found: re.Match[str]) -> str:
+    return f"{found[1] or ''}&#{ord(found[0][-1])};"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
@@ -14,11 +15,13 @@ from artifact_inspector.report.corpus import (
     summary_pieces,
 )
 from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
+from artifact_inspector.report.printable import escaped
 
 __all__ = ["corpus_markdown", "pair_markdown"]
 
 MOST_KERNELS = 50
 MOST_FACTS = 4
+_MARKUP = re.compile(r"[\\`*\[\]<&|@~]")
 MOST_CHARACTERS = 60_000
 """GitHub takes comments of at most 65,536."""
 
@@ -28,7 +31,7 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
     lines = [f"**{' · '.join(summary_pieces(corpus))}**", ""]
     if corpus.by_category:
         lines += [" · ".join(f"{name} {count}" for name, count in corpus.by_category.items()), ""]
-    lines += [f"⚠ {sentence}" for sentence in describe_gates(corpus, gates)]
+    lines += [f"⚠ {_plain(sentence)}" for sentence in describe_gates(corpus, gates)]
     told = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]
     if told:
         lines += ["", "| kernel | target | changed | what |", "|---|---|---|---|"]
@@ -38,7 +41,7 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
     for sentence in (*describe_lonely(corpus), *describe_uncompared(corpus)):
         head, _, rest = sentence.partition("\n")
         # one piece, that no cut may leave open
-        lines += ["", f"<details><summary>{head}</summary>\n\n```\n{rest}\n```\n</details>"]
+        lines += ["", f"<details><summary>{_plain(head)}</summary>\n\n{_block(rest)}\n</details>"]
     return _bounded(lines)
 
 
@@ -46,7 +49,7 @@ def pair_markdown(pair: Pair) -> str:
     """Two kernels: who made them differ, and the facts that do."""
     labels = side_labels(pair)
     lines = list(_attribution(pair, labels))
-    lines += ["", f"| | unit | {_cell(labels[0])} | {_cell(labels[1])} |", "|---|---|---|---|"]
+    lines += ["", f"| | unit | {_plain(labels[0])} | {_plain(labels[1])} |", "|---|---|---|---|"]
     for fact in (*pair.options, *pair.facts):
         if fact.state is State.SAME or (fact.state is State.NOT_COMPARED and fact.left is fact.right is None):
             continue
@@ -54,8 +57,8 @@ def pair_markdown(pair: Pair) -> str:
         values = [value_text(value) for value in (fact.left, fact.right)]
         if fact.state is State.NOT_COMPARED:
             values = ["?" if value == "–" else value for value in values]
-        lines.append(f"| {_cell(name)} | {_cell(fact.unit)} | {_cell(values[0])} | {_cell(values[1])} |")
-    lines += ["", *(f"- not compared: {note}" for note in pair.notes)] if pair.notes else []
+        lines.append(f"| {_plain(name)} | {_plain(fact.unit)} | {_plain(values[0])} | {_plain(values[1])} |")
+    lines += ["", *(f"- not compared: {_plain(note)}" for note in pair.notes)] if pair.notes else []
     return _bounded(lines)
 
 
@@ -67,25 +70,43 @@ def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[str]:
             if pair.is_same
             else "**The verdicts agree at every stage that both have.**"
         )
-    yield from (f"**{describe_parting(pair, region)}**" for region in parted)
+    yield from (f"**{_plain(describe_parting(pair, region) or '')}**" for region in parted)
     yield ""
     for region in pair.regions:
         if region.is_principal:
-            yield from (f"- {describe_turn(turn, labels, region.name)}" for turn in region.turns)
+            yield from (f"- {_plain(describe_turn(turn, labels, region.name))}" for turn in region.turns)
 
 
 def _row(change: Change) -> str:
     said = list(describe_changes_of(change))
     more = [f"and {len(said) - MOST_FACTS} more"] if len(said) > MOST_FACTS else []
     artifact = change.left.artifact
-    name = f"`{artifact.display_name}` {artifact.hash[:8]}"
-    what = "<br>".join(_cell(sentence) for sentence in [*said[:MOST_FACTS], *more])
+    name = f"{_code(artifact.display_name)} {_plain(artifact.hash[:8])}"
+    what = "<br>".join(_plain(sentence) for sentence in [*said[:MOST_FACTS], *more])
     categories = " ".join(change.categories) or change.degree.value
-    return f"| {_cell(name)} | {_cell(change.left.target or '?')} | {categories} | {what} |"
+    return f"| {name} | {_plain(change.left.target or '?')} | {categories} | {what} |"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+def _plain(text: str) -> str:
+    """Text that means nothing but itself: no markup, no end of a table cell, no mention, no order."""
+    return _MARKUP.sub(_unmarked, escaped(text).replace("\n", " "))
+
+
+def _unmarked(found: re.Match[str]) -> str:
+    character = found[0]
+    return {"<": "&lt;", "&": "&amp;", "@": "&#64;"}.get(character, f"\\{character}")
+
+
+def _code(text: str) -> str:
+    """Code in a sentence or a table cell, that its text cannot leave."""
+    plain = _plain(text)
+    return f"`{text}`" if plain == text else f"<code>{plain}</code>"
+
+
+def _block(text: str) -> str:
+    """A block of code that its text cannot leave."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{fence}\n{escaped(text)}\n{fence}"
 
 
 def _bounded(lines: Sequence[str]) -> str:

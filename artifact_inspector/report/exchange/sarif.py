@@ -6,17 +6,20 @@ to be shown beside a line, GitHub's "SARIF support for code scanning".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
+from artifact_inspector.report.printable import escaped
 from artifact_inspector.report.remarks import Kind, Remark
 from artifact_inspector.version import __version__
 
 __all__ = ["sarif_document"]
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LINK = re.compile(r"(\[)(?=[^\]]*\]\()")
 ROOT = "%SRCROOT%"
 """The name by which readers know the root of the working tree."""
 
@@ -59,7 +62,7 @@ def _rule(kind: Kind) -> dict[str, Any]:
 
 
 def _result(remark: Remark, rule: int) -> dict[str, Any]:
-    location: dict[str, Any] = {"logicalLocations": [{"name": remark.kernel, "kind": "function"}]}
+    location: dict[str, Any] = {"logicalLocations": [{"name": escaped(remark.kernel), "kind": "function"}]}
     if remark.place is not None:
         artifact = {"uri": quote(remark.place.path)}
         location["physicalLocation"] = {
@@ -71,7 +74,12 @@ def _result(remark: Remark, rule: int) -> dict[str, Any]:
         "ruleId": remark.code,
         "ruleIndex": rule,
         "level": remark.level,
-        "message": {"text": remark.message},
+        "message": {"text": _without_links(escaped(remark.message))},
         "locations": [location],
         "partialFingerprints": {"kernelFact/v1": digest},
     }
+
+
+def _without_links(text: str) -> str:
+    """Text in which no bracket begins a link: SARIF 2.1.0, 3.11.6."""
+    return _LINK.sub(r"\\\1", text)

@@ -16,7 +16,18 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-__all__ = ["Key", "Words", "as_text", "encode", "is_object", "keys_of", "override_of", "shape", "title_of"]
+__all__ = [
+    "Key",
+    "Words",
+    "as_text",
+    "encode",
+    "harmless",
+    "is_object",
+    "keys_of",
+    "override_of",
+    "shape",
+    "title_of",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,9 +143,16 @@ def encode(value: object) -> Any:
 def as_text(document: object, encoding: str | None) -> str:
     """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8."""
     utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
-    text = json.dumps(encode(document), indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n"
-    # a lone surrogate has no UTF-8; JSON can still escape it
-    return text if not utf8 else "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return harmless(json.dumps(encode(document), indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n")
+
+
+def harmless(text: str) -> str:
+    """JSON in which what shows nothing of its own is escaped, and what a CI system would obey anywhere."""
+    text = text.replace("##[", "#\\u0023[")
+    plain = text.isascii() or text.replace("\n", " ").isprintable()
+    return (
+        text if plain else "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    )
 
 
 @cache

@@ -18,7 +18,7 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
 from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
-from artifact_inspector.report.json._encoding import Words, encode, shape
+from artifact_inspector.report.json._encoding import Words, encode, harmless, shape
 from artifact_inspector.report.json.comparison import (
     CategoryName,
     GateName,
@@ -118,7 +118,7 @@ def baseline_document(kernels: Iterable[Recorded]) -> BaselineDocument:
 
 def baseline_text(document: BaselineDocument) -> str:
     """The document with one line for each fact, in ASCII."""
-    return _laid_out(encode(document), "") + "\n"
+    return harmless(_laid_out(encode(document), "") + "\n")
 
 
 def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckDocument:
