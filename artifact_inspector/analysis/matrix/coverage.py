@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import NamedTuple
 
-from artifact_inspector.analysis.matrix.work import WARPS_PER_WARPGROUP, Tiling
+from artifact_inspector.analysis.matrix.work import Tiling
+from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import Issuer, MatrixOp
 
 __all__ = ["Part", "Side", "covered_by", "redundancy_of"]

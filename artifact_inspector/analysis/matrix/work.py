@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region, find_in_region
+from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import EventKind, Instruction, Issuer, Language, MatrixOp, Module
 from artifact_inspector.model.encoding import LayoutKind, Vectors
 
 __all__ = ["MatrixWork", "Tiling", "find_matrix_work", "warps_of"]
 
-WARPS_PER_WARPGROUP = 4
-"""PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
 _MATRIX = frozenset({EventKind.MATRIX})
 
 
