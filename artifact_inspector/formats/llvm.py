@@ -301,6 +301,8 @@ _SPECIAL = _TERMINATORS | _CONTINUATIONS | {"load", "store", "call"}
 _DEBUG = ", !dbg !"
 _NONTEMPORAL = ", !nontemporal"
 
+_new = tuple.__new__
+
 
 def sniff(text: str) -> bool:
     """True when the text looks like an LLVM module."""
@@ -330,6 +332,10 @@ def parse(source: SourceText, stage: Stage) -> Module:
             "the text defines no LLVM function", source.span(0), "Check that the file is complete LLVM IR."
         )
     return Module(stage, source.name, tuple(functions), attributes, tuple(context.problems))
+
+
+_Events = tuple[tuple[str, EventKind, str | None], ...]
+"""What a statement does, as (opcode, kind, guard): inline assembly may do several things."""
 
 
 class _Locations(dict[str, tuple[Location | None, str]]):
@@ -423,28 +429,34 @@ class _Body:
         self._header, self._number, self._context = header, number, context
         self._arguments = tuple(_arguments(header.string, header.end()))
         self._instructions: list[Instruction] = []
+        self._append = self._instructions.append
         # Unnamed values share one count: arguments, then blocks and instructions in order of the text.
         self._labels = [str(sum(argument[1:].isdigit() for argument in self._arguments))]
         self._starts = [0]
         self._exits: list[tuple[int, list[str]] | None] = [None]
         """Of each block: the line of its terminator, and the labels that this names."""
-        self._plain: dict[str, EventKind] = {}
+        self._plain: dict[str, _Events] = {}
         """Opcodes that have one kind whatever their operands are."""
+        self._calls: dict[str, _Events] = {}
+        """The same for calls, by their text up to the first bracket: the callee, or the whole assembly."""
 
     def read(self, lines: list[str]) -> Function:
         """The function, from the lines behind its header."""
-        locations, plain, statement = self._context.locations, self._plain, _STATEMENT.match
-        append, new = self._instructions.append, tuple.__new__
+        locations, plain, calls = self._context.locations, self._plain, self._calls
+        append, new, statement = self._append, _new, _STATEMENT.match
         closed = False
         rest = iter(enumerate(lines, self._number + 1))
         for at, line in rest:
-            if line.startswith("  %"):
-                words = line.split(" ", 5)  # two of the indent, then the result, `=`, the opcode, the rest
-                if len(words) == 6 and words[3] == "=" and (known := plain.get(words[4])) is not None:
+            # Two words of the indent, then the result, `=`, the opcode, the rest.
+            words = line.split(" ", 5) if line.startswith("  %") else ()
+            if len(words) == 6 and words[3] == "=":
+                events = plain.get(words[4]) or calls.get(words[5].partition("(")[0])
+                if events is not None:
                     debug = line.rfind(_DEBUG)
                     location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
                     text = line[2:debug] + mark if debug >= 0 else line.strip()
-                    append(new(Instruction, (at, words[4], known, location, None, text, decode)))
+                    for opcode, kind, guard in events:
+                        append(new(Instruction, (at, opcode, kind, location, guard, text, decode)))
                     continue
             found = statement(line)
             if found is not None:
@@ -474,36 +486,41 @@ class _Body:
         if opcode in _CONTINUED_UNTIL:
             line = _joined(line, rest, _CONTINUED_UNTIL[opcode])
         debug = line.rfind(_DEBUG)
-        location, mark = self._context.locations[line[debug + 8 :]] if debug >= 0 else (None, "")
-        text = line[:debug].strip() + mark if debug >= 0 else line.strip()
+        if debug >= 0:
+            location, mark = self._context.locations[line[debug + 8 :]]
+            text = line[:debug].strip() + mark
+        else:
+            location, text = None, line.strip()
+        if opcode == "call":
+            for inner, kind, guard in self._call(line, _CALLEE.match(line, found.end())):
+                self._append(_new(Instruction, (at, inner, kind, location, guard, text, decode)))
+            return
         if opcode not in _SPECIAL:
-            kind = self._plain[opcode] = OPCODES.kind(opcode)
+            kind = OPCODES.kind(opcode)
+            self._plain[opcode] = ((opcode, kind, None),)
         elif opcode in ("load", "store"):
             load = _LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
             kind = load if opcode == "load" else _STORES.get(load, EventKind.OTHER)
-        elif opcode == "call":
-            for inner, kind, guard in self._call(text, _CALLEE.match(line, found.end())):
-                self._instructions.append(Instruction(at, inner, kind, location, guard, text, decode))
-            return
         elif opcode in _TERMINATORS:
             kind = EventKind.BRANCH
             self._exits[-1] = (at, _TARGET_LABEL.findall(text))
         else:
             return  # continues another
-        self._instructions.append(Instruction(at, opcode, kind, location, None, text, decode))
+        self._append(Instruction(at, opcode, kind, location, None, text, decode))
 
-    def _call(self, text: str, callee: re.Match[str] | None) -> tuple[tuple[str, EventKind, str | None], ...]:
-        """What a call does, as (opcode, kind, guard): inline assembly may do several things."""
+    def _call(self, line: str, callee: re.Match[str] | None) -> _Events:
         if callee is None:
             return (("call", EventKind.BRANCH, None),)
-        if callee[1] is None:
-            return _assembly(callee[2])
         name = callee[1]
-        kind = _callee_kind(name)
         if name == "llvm.amdgcn.s.waitcnt":
-            waits = vector_loads_in_flight(text, self._context.target) is not None
-            kind = EventKind.WAIT if waits else EventKind.OTHER
-        return ((name if name.startswith("llvm.") else "@" + _unquoted(name), kind, None),)
+            waits = vector_loads_in_flight(line, self._context.target) is not None
+            return ((name, EventKind.WAIT if waits else EventKind.OTHER, None),)
+        events = _assembly(callee[2]) if name is None else _callee(name)
+        bracket = line.find("(")
+        words = line[:bracket].split(" ", 5)
+        if len(words) == 6 and callee.end() <= bracket + 1:
+            self._calls[words[5]] = events
+        return events
 
     def _close(self, *, closed: bool) -> Function:
         name, problems = _unquoted(self._header[1]), self._context.problems
@@ -549,19 +566,21 @@ def _pointer_space(text: str, line: str, at: int) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _callee_kind(name: str) -> EventKind:
+def _callee(name: str) -> _Events:
+    """The event of a call of a function."""
     if not name.startswith("llvm."):
-        return OPCODES.kind("@" + _unquoted(name))
+        opcode = "@" + _unquoted(name)
+        return ((opcode, OPCODES.kind(opcode), None),)
     if name.startswith(("llvm.masked.", "llvm.mem")):
         space = _MANGLED_SPACE.search(name)
         load = _LOADS.get(space and space[1], EventKind.OTHER)
         reads = name.startswith(("llvm.masked.load", "llvm.masked.gather", "llvm.masked.expandload"))
-        return load if reads else _STORES.get(load, EventKind.OTHER)
-    return OPCODES.kind(name)
+        return ((name, load if reads else _STORES.get(load, EventKind.OTHER), None),)
+    return ((name, OPCODES.kind(name), None),)
 
 
 @lru_cache(maxsize=4096)
-def _assembly(template: str) -> tuple[tuple[str, EventKind, str | None], ...]:
+def _assembly(template: str) -> _Events:
     """The events of an inline-assembly template as (opcode, kind, guard), or one quiet `asm`."""
     events: list[tuple[str, EventKind, str | None]] = []
     quiet: set[EventKind] = set()
