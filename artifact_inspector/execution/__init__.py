@@ -1,0 +1,36 @@
+"""A kernel run on paper: what a launch would execute, touch and wait for, with no GPU.
+
+The integers of machine code decide where a kernel goes and what it touches, and they follow from its
+arguments and grid. They are computed here for every lane; floats are not, and what comes of data that was
+not given is *unknown by name*. What depends on an unknown is told as unknown with that name, never
+guessed.
+
+How it is built, from below; each layer knows only those before it:
+
+- `lanes`: a value over all lanes of some CTAs. `Known` is one number where all lanes have the same, else
+  an array (CTAs or 1, threads or 1); `Unknown(data, bad, why)` has the bits that are not known. `apply(f,
+  *values)` computes whole registers, `choose(mask, yes, no)` merges, `Names` gives each missing thing a
+  bit.
+- `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
+  `place(launch)` which gives addresses to tensors without one, `evaluate_extent` for a grid written as an
+  expression.
+- `counters`: `Counts`, one list for each kind of count, one entry for each step of the program; `why` has
+  what the counts of a step lack.
+- `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds), `Scratch` (shared or local memory),
+  `count_sectors`, `count_wavefronts`: what an access costs, for arrays of addresses (warps, lanes).
+- `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers by name,
+  groups of lanes that have converged, reconvergence), `run_all`. A step's `run(machine)` reads
+  `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
+  `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that part ways become machines of
+  their own.
+- `access`: what loads, stores and atomics of a machine's lanes do to memory and counts, for any language:
+  `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
+- One module per language, with one table `SEMANTICS: opcode → builder of its run` and
+  `read_program(module, kernel)`: `sass` (rows in `sass_integer`, `sass_logic`, `sass_float`,
+  `sass_memory`, `sass_control`; operands in `sass_operands`). Its `Environment` holds what a launch
+  gives: constants and special registers. Another language brings its own of both and needs nothing else
+  of the machine: wavefront size is `Program.warp`, masks such as EXEC are predicates.
+
+A new opcode is one row; an opcode without a row writes unknown results and stands in
+`Program.not_understood`.
+"""

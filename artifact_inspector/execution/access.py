@@ -1,0 +1,229 @@
+"""What an access of a machine's lanes to global or shared memory touches and costs, whatever the language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
+from artifact_inspector.execution.memory import (
+    SECTOR,
+    count_sectors,
+    count_wavefronts,
+    outside,
+)
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.machine import Machine
+
+__all__ = [
+    "Lanes",
+    "access_global",
+    "access_shared",
+    "lanes_of",
+    "load_global",
+    "load_shared",
+    "store_shared",
+]
+
+
+class Lanes(NamedTuple):
+    """Addresses of the lanes that access memory."""
+
+    addresses: NDArray[np.int64]
+    """Shape (CTAs or 1, threads)."""
+    mask: NDArray[np.bool_] | None
+    """Of the same shape; None where all take part."""
+    repeat: int
+    """CTAs that a row stands for."""
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """Addresses of the lanes that take part, flat."""
+        return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
+
+
+def lanes_of(machine: Machine, address: Value, mask: Mask | None = None) -> Lanes | None:
+    """The lanes that access an address; None where there are none, or where it is not known."""
+    mask = machine.on if mask is None else mask
+    if machine.maybe is not None:
+        machine.counts.mark(machine.step.index, machine.maybe.why)
+    if not is_true(mask):
+        return None
+    if isinstance(address, Unknown):
+        bad = np.asarray(address.bad) != 0
+        if np.any(bad & mask):
+            machine.counts.mark(machine.step.index, address.why)
+            return None
+    data = np.asarray(data_of(address), np.int64)
+    data = data if data.ndim == 2 else data.reshape(1, 1)
+    rows = max(data.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
+    shape = (rows, machine.threads)
+    lanes = None if mask is True else np.broadcast_to(mask, shape)
+    return Lanes(np.broadcast_to(data, shape), lanes, machine.rows // rows)
+
+
+def _by_warp(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    warp = machine.program.warp
+    mask = None if lanes.mask is None else lanes.mask.reshape(-1, warp)
+    return lanes.addresses.reshape(-1, warp), mask
+
+
+def access_global(
+    machine: Machine, address: Value, size: int, *, reads: bool, writes: bool, mask: Mask | None = None
+) -> Lanes | None:
+    """Count an access to global memory and note what it touches.
+
+    Args:
+        machine: whose lanes are on.
+        address: of each lane, 64 bits.
+        size: bytes of each lane.
+        reads: it reads.
+        writes: it writes.
+        mask: the lanes that take part, those that are on where None.
+    """
+    lanes = lanes_of(machine, address, mask)
+    if lanes is None:
+        return None
+    counts, index = machine.counts, machine.step.index
+    addresses, on = _by_warp(machine, lanes)
+    found = count_sectors(addresses, on) * max(size // SECTOR, 1)
+    if on is None:
+        full = -(-machine.program.warp * size // SECTOR) * len(addresses)
+        active = lanes.addresses.size
+    else:
+        each = on.sum(axis=1)
+        full, active = int((-(-each * size // SECTOR)).sum()), int(each.sum())
+    counts.sectors[index] += found * lanes.repeat
+    counts.sectors_ideal[index] += min(full, found) * lanes.repeat
+    counts.bytes[index] += active * size * lanes.repeat
+    misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes)
+    if misses.size:
+        _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")
+    return lanes
+
+
+def _note_outside(machine: Machine, lanes: Lanes, misses: NDArray[Any], kind: str) -> None:
+    shape = lanes.addresses.shape
+    places = np.arange(lanes.addresses.size) if lanes.mask is None else np.flatnonzero(lanes.mask)
+    at = places[misses]
+    rows, threads = np.divmod(at, shape[1])
+    ctas = machine.ctas[rows]
+    counts = machine.counts
+    seen = sum(1 for found in counts.outside if found.index == machine.step.index)
+    if seen < 3:
+        kept = np.arange(len(at))[: 3 - seen]
+        counts.outside += outside(
+            machine.memory, machine.step.index, kind, kept, ctas, threads, lanes.addresses.ravel()[at]
+        )
+    counts.more_outside += len(at) * lanes.repeat
+
+
+def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
+    """What the words of an access hold, where the tensor's values were given."""
+    if lanes is None:
+        why = machine.counts.why.get(machine.step.index, 0)
+        return [Unknown(0, FULL, why)] * words
+    found: list[Value] = []
+    each = min(size, 4)
+    name = machine.memory.not_given(lanes.addresses)
+    if name is not None:
+        return [machine.unknown(name)] * words
+    active = lanes.active
+    for word in range(words):
+        data, name = machine.memory.load(active + 4 * word, each)
+        if data is None:
+            return [machine.unknown(name)] * words
+        if lanes.mask is None:
+            found.append(data.reshape(lanes.addresses.shape))
+        else:
+            values = np.zeros(lanes.addresses.shape, np.int64)
+            values[lanes.mask] = data
+            found.append(values)
+    return found
+
+
+# ── Shared memory ────────────────────────────────────────────────────────────────────────────────
+
+
+def access_shared(
+    machine: Machine, address: Value, size: int, mask: Mask | None = None, served: int | None = None
+) -> Lanes | None:
+    """Count an access to shared memory.
+
+    Args:
+        machine: whose lanes are on.
+        address: of each lane.
+        size: bytes of each lane.
+        mask: the lanes that take part, those that are on where None.
+        served: lanes of a warp that are served together, where the opcode fixes it.
+    """
+    lanes = lanes_of(machine, address, mask)
+    if lanes is None:
+        return None
+    whole, lanes = lanes, _without_repeats(lanes)
+    addresses, on = _by_warp(machine, lanes)
+    found, ideal = count_wavefronts(addresses, size, on, served)
+    counts, index = machine.counts, machine.step.index
+    counts.wavefronts[index] += found * lanes.repeat
+    counts.wavefronts_ideal[index] += ideal * lanes.repeat
+    return whole
+
+
+def _without_repeats(lanes: Lanes) -> Lanes:
+    """One CTA for all where every CTA does the same."""
+    rows = len(lanes.addresses)
+    same = rows == 1 or (
+        bool((lanes.addresses == lanes.addresses[:1]).all())
+        and (lanes.mask is None or bool((lanes.mask == lanes.mask[:1]).all()))
+    )
+    if rows == 1 or not same:
+        return lanes
+    mask = None if lanes.mask is None else lanes.mask[:1]
+    return Lanes(lanes.addresses[:1], mask, lanes.repeat * rows)
+
+
+def _per_cta(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    addresses = np.broadcast_to(lanes.addresses, machine.shape)
+    mask = np.ones(machine.shape, bool) if lanes.mask is None else np.broadcast_to(lanes.mask, machine.shape)
+    return addresses, mask
+
+
+def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
+    """What words in shared memory hold, where that is known."""
+    nothing = machine.unknown("what shared memory holds")
+    if lanes is None or machine.shared.data is None:
+        return [nothing] * words
+    addresses, mask = _per_cta(machine, lanes)
+    found: list[Value] = []
+    for word in range(words):
+        held = machine.shared.load(addresses + 4 * word, min(size, 4), mask)
+        if held is None:
+            found.append(nothing)
+            continue
+        data, known = held
+        missing = mask & ~known
+        found.append(Unknown(data, np.where(missing, FULL, 0), nothing.why) if missing.any() else data)
+    return found
+
+
+def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Sequence[Value]) -> None:
+    """Keep what is stored to shared memory; what is not known is forgotten there."""
+    shared = machine.shared
+    if lanes is None:  # it may be anywhere
+        if machine.counts.why.get(machine.step.index):
+            shared.forget()
+        return
+    wholly = [isinstance(value, Unknown) and not isinstance(value.bad, np.ndarray) for value in values]
+    if shared.data is None and all(wholly):
+        return
+    addresses, mask = _per_cta(machine, lanes)
+    for word, value in enumerate(values):
+        at, each = addresses + 4 * word, min(size, 4)
+        bad = np.broadcast_to(np.asarray(bits_unknown(value)) != 0, machine.shape)
+        data = np.broadcast_to(np.asarray(data_of(value), np.int64), machine.shape)
+        shared.store(at, each, data, mask & ~bad)
+        shared.store(at, each, None, mask & bad)

@@ -1,0 +1,81 @@
+"""What is counted while a program runs, instruction by instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.machine import Step
+
+__all__ = ["Bounds", "Counts", "Spent"]
+
+
+class Spent(Exception):  # noqa: N818 - a limit, no error
+    """A program ran for more steps than it was given."""
+
+    def __init__(self, step: Step, limit: int) -> None:
+        super().__init__(f"{limit} steps")
+        self.step = step
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """An access outside of every tensor."""
+
+    index: int
+    """Of the step."""
+    kind: str
+    cta: int
+    lane: int
+    """Thread in the CTA."""
+    address: int
+    near: str
+    """The tensor that ends or begins closest, and by how many bytes it was missed."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Counts by step; unknown ones by the names of what was not given."""
+
+    size: int
+    limit: int = 50_000_000
+    """Steps of all machines together, after which a program counts as endless."""
+    executed: list[int] = field(init=False)
+    """Warps that executed the instruction, its guard true or not (ncu: `smsp__inst_executed`)."""
+    lanes: list[int] = field(init=False)
+    """Threads for which the guard held."""
+    sectors: list[int] = field(init=False)
+    """32-byte sectors of global memory, counted for each warp's request on its own."""
+    sectors_ideal: list[int] = field(init=False)
+    """The same had the lanes' bytes stood side by side."""
+    wavefronts: list[int] = field(init=False)
+    wavefronts_ideal: list[int] = field(init=False)
+    bytes: list[int] = field(init=False)
+    """Asked for by all lanes together."""
+    why: dict[int, int] = field(default_factory=dict)
+    """Step → names of what its sectors or wavefronts depend on and was not given."""
+    spent: int = 0
+    outside: list[Bounds] = field(default_factory=list)
+    more_outside: int = 0
+
+    def __post_init__(self) -> None:
+        for name in (
+            "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes"
+        ):  # fmt: skip
+            setattr(self, name, [0] * self.size)
+
+    def spend(self, step: Step) -> None:
+        """Count one step against the limit.
+
+        Raises:
+            Spent: there is none left.
+        """
+        self.spent += 1
+        if self.spent > self.limit:
+            raise Spent(step, self.limit)
+
+    def mark(self, index: int, why: int) -> None:
+        """Note that what an access touches is not known."""
+        self.why[index] = self.why.get(index, 0) | why

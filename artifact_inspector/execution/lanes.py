@@ -1,0 +1,190 @@
+"""Values of registers and predicates over all lanes of some CTAs.
+
+A value that is the same everywhere is one Python number; else it is an array of shape (CTAs or 1, threads
+or 1), which numpy broadcasts. Register values are unsigned, in int64 so that sums do not wrap before they
+are cut to 32 bits; predicates are booleans. What is not known is `Unknown` and carries, as a bit set,
+the names of what would have to be given (`Names`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "FULL",
+    "Known",
+    "Mask",
+    "Names",
+    "Unknown",
+    "Value",
+    "apply",
+    "bits_unknown",
+    "choose",
+    "data_of",
+    "invert",
+    "is_spoiled",
+    "is_true",
+    "rows_of",
+    "signed",
+    "spread",
+    "widen",
+]
+
+FULL = 0xFFFFFFFF
+"""All bits of a register."""
+
+Known: TypeAlias = Any
+"""A number or an array: `int | bool | NDArray`, whose operators the checker cannot follow in a union."""
+Mask: TypeAlias = Any
+"""Lanes that take part: `bool | NDArray[np.bool_]`."""
+
+
+class Unknown(NamedTuple):
+    """A value of which some lanes, or some bits, are not known."""
+
+    data: Known
+    """Right where `bad` has no bit."""
+    bad: Known
+    """Bits that are not known, lane by lane; of a predicate a boolean."""
+    why: int
+    """Names of what was not given, a bit each."""
+
+
+Value: TypeAlias = Any
+"""`Known | Unknown`."""
+
+
+class Names:
+    """What was not given, each by the bit that stands for it."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._bits: dict[str, int] = {}
+
+    def bit(self, name: str) -> int:
+        """The bit of a name."""
+        found = self._bits.get(name)
+        if found is None:
+            found = self._bits[name] = 1 << len(self._names)
+            self._names.append(name)
+        return found
+
+    def unknown(self, name: str) -> Unknown:
+        """A register of which nothing is known."""
+        return Unknown(0, FULL, self.bit(name))
+
+    def of(self, bits: int) -> tuple[str, ...]:
+        """The names that stand in a bit set."""
+        return tuple(name for at, name in enumerate(self._names) if bits >> at & 1)
+
+
+def data_of(value: Value) -> Known:
+    """The data, right where it is known."""
+    return value.data if value.__class__ is Unknown else value
+
+
+def bits_unknown(value: Value) -> Known:
+    """The bits that are not known, 0 or False where all are."""
+    return value.bad if value.__class__ is Unknown else 0
+
+
+def apply(function: Callable[..., Known], *values: Value) -> Value:
+    """A function of whole registers: not known in each lane where any of them is not."""
+    for value in values:
+        if value.__class__ is Unknown:
+            return _apply_unknown(function, values)
+    return function(*values)
+
+
+def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) -> Value:
+    why, bad = 0, False
+    for value in values:
+        if isinstance(value, Unknown):
+            why |= value.why
+            if isinstance(value.bad, np.ndarray):
+                bad = bad | (value.bad != 0)
+            elif value.bad:
+                return Unknown(0, FULL, why | _all_why(values))
+    with np.errstate(all="ignore"):
+        data = function(*(data_of(value) for value in values))
+    return Unknown(data, np.where(bad, FULL, 0), why)
+
+
+def _all_why(values: tuple[Value, ...]) -> int:
+    why = 0
+    for value in values:
+        if isinstance(value, Unknown):
+            why |= value.why
+    return why
+
+
+def choose(mask: Value, yes: Value, no: Value) -> Value:
+    """`yes` in the lanes of a mask, `no` in the others; neither known where the mask is not."""
+    if mask is True:
+        return yes
+    if mask is False:
+        return no
+    if isinstance(mask, Unknown):
+        picked = choose(mask.data, yes, no)
+        every: Known = True if isinstance(data_of(yes), (bool, np.bool_)) else FULL
+        bad = np.where(mask.bad, every, bits_unknown(picked))
+        return Unknown(data_of(picked), bad, mask.why | _all_why((yes, no)))
+    if yes.__class__ is not Unknown and no.__class__ is not Unknown:
+        if yes is no:
+            return yes
+        return np.where(mask, yes, no)
+    if is_spoiled(yes) and is_spoiled(no):
+        return Unknown(0, FULL, _all_why((yes, no)))
+    data = np.where(mask, data_of(yes), data_of(no))
+    bad = np.where(mask, bits_unknown(yes), bits_unknown(no))
+    return Unknown(data, bad, _all_why((yes, no))) if np.any(bad) else data
+
+
+def is_spoiled(value: Value) -> bool:
+    """Whether no bit of a register is known in any lane."""
+    return isinstance(value, Unknown) and value.bad.__class__ is int and value.bad == FULL
+
+
+def invert(value: Value) -> Value:
+    """A predicate's negation."""
+    if isinstance(value, Unknown):
+        return Unknown(np.logical_not(value.data), value.bad, value.why)
+    return (not value) if isinstance(value, bool) else np.logical_not(value)
+
+
+def signed(value: Known) -> Known:
+    """A register read as a signed number."""
+    return (value ^ 0x80000000) - 0x80000000
+
+
+def is_true(mask: Mask) -> bool:
+    """Whether any lane is in a mask."""
+    return mask if isinstance(mask, bool) else bool(mask.any())
+
+
+def spread(value: Known, shape: tuple[int, int]) -> NDArray[Any]:
+    """A value in every lane, one by one."""
+    return np.broadcast_to(np.asarray(value), shape)
+
+
+def widen(mask: Mask, warp: int) -> Mask:
+    """The lanes of every warp that has a lane in a mask."""
+    if isinstance(mask, bool) or mask.shape[1] == 1:
+        return mask
+    rows, lanes = mask.shape
+    warps = mask.reshape(rows, lanes // warp, warp).any(axis=2)
+    return np.repeat(warps, warp, axis=1)
+
+
+def rows_of(value: Value, rows: NDArray[Any]) -> Value:
+    """A value for some of the CTAs."""
+    if isinstance(value, Unknown):
+        return Unknown(rows_of(value.data, rows), rows_of(value.bad, rows), value.why)
+    if isinstance(value, np.ndarray):
+        taken = value[rows] if value.shape[0] > 1 else value
+        return taken.item() if taken.size == 1 else taken
+    return value

@@ -1,0 +1,163 @@
+"""A launch: a grid, and what every argument of the kernel is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from artifact_inspector.errors import UsageError
+
+__all__ = ["Launch", "Tensor", "evaluate_extent", "place"]
+
+BITS: Mapping[str, int] = {
+    "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
+    "i16": 16, "u16": 16, "int32": 32, "uint32": 32, "i32": 32, "u32": 32, "int64": 64, "uint64": 64,
+    "i64": 64, "u64": 64, "float16": 16, "fp16": 16, "f16": 16, "half": 16, "bfloat16": 16, "bf16": 16,
+    "float32": 32, "fp32": 32, "f32": 32, "float": 32, "float64": 64, "fp64": 64, "f64": 64, "double": 64,
+    "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8,
+    "fp8e4nv": 8, "fp8e5": 8, "fp8e4b15": 8, "fp8e4b8": 8, "fp8e5b16": 8, "long": 64, "int": 32, "short": 16,
+    "float4_e2m1fn_x2": 8,
+}  # fmt: skip
+"""Bits of one element, by torch's names and Triton's."""
+
+ALIGNMENT = 512
+"""Bytes that divide every address that torch's CUDA allocator gives out.
+
+**Source** PyTorch, c10/cuda/CUDACachingAllocator.cpp, `kMinBlockSize`."""
+FIRST = 0x7F00_0000_0000
+"""Where the first tensor without an address is put: as the driver does, above 2³²."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor argument."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    """torch's name or Triton's, without `torch.`: `float16`, `fp16`."""
+    stride: tuple[int, ...] = ()
+    """In elements; contiguous where left out."""
+    pointer: int | None = None
+    """Its address; None has one given to it."""
+    values: tuple[int | float, ...] | None = None
+    """All elements in the order of memory, where they are given."""
+
+    @property
+    def bits(self) -> int:
+        """Of one element."""
+        return BITS[self.dtype]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements: those given, else those of a contiguous tensor."""
+        if self.stride or not self.shape:
+            return self.stride
+        found, step = [], 1
+        for extent in reversed(self.shape):
+            found.append(step)
+            step *= max(extent, 1)
+        return tuple(reversed(found))
+
+    @property
+    def bytes(self) -> int:
+        """From the first element to behind the last one in memory."""
+        if any(extent == 0 for extent in self.shape):
+            return 0
+        last = sum((extent - 1) * abs(step) for extent, step in zip(self.shape, self.strides, strict=True))
+        return (last + 1) * self.bits // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A grid and the arguments by the kernel's own names; constants may be among them."""
+
+    grid: tuple[int, int, int]
+    arguments: Mapping[str, Tensor | int | float | bool | None]
+    hash: str | None = None
+    """Of the compiled form that is launched, where several are known."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def ctas(self) -> int:
+        """CTAs in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors among the arguments."""
+        return {name: given for name, given in self.arguments.items() if isinstance(given, Tensor)}
+
+
+def place(launch: Launch) -> Launch:
+    """The launch with an address for every tensor, apart from one another as an allocator puts them."""
+    taken = [given.pointer + given.bytes for given in launch.tensors.values() if given.pointer is not None]
+    at = max([FIRST, *(-(-end // (2 << 20)) * (2 << 20) for end in taken)])
+    arguments: dict[str, Any] = {}
+    for name, given in launch.arguments.items():
+        if isinstance(given, Tensor) and given.pointer is None:
+            given = Tensor(given.shape, given.dtype, given.strides, at, given.values)
+            at += -(-max(given.bytes, 1) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+        arguments[name] = given
+    return Launch(launch.grid, arguments, launch.hash, launch.notes)
+
+
+# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "cdiv": lambda a, b: -(-a // b),
+    "min": min,
+    "max": max,
+    "next_power_of_2": lambda a: 1 << max(a - 1, 0).bit_length(),
+}
+
+
+def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
+    """The number that an expression over arguments and constants stands for.
+
+    Raises:
+        UsageError: it holds anything but numbers, names, `+ - * // %` and the functions known.
+
+    Example:
+        >>> evaluate_extent("cdiv(M, BLOCK_M) * 2", {"M": 100, "BLOCK_M": 64})
+        4
+    """
+    try:
+        found = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError) as error:
+        raise UsageError(
+            f"The grid's {text!r} is no expression that can be computed.",
+            "Write numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",
+        ) from error
+    return found
+
+
+def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
+    match node:
+        case ast.Constant(value=int() as number) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name):
+            found = names.get(name)
+            if isinstance(found, int):
+                return int(found)
+            known = ", ".join(sorted(name for name, given in names.items() if isinstance(given, int)))
+            raise UsageError(
+                f"The grid's {text!r} needs {name}, which is no number given.", f"Known: {known}."
+            )
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, names, text)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+            return _OPERATORS[type(operator)](_evaluate(left, names, text), _evaluate(right, names, text))
+        case ast.Call(func=called, args=given, keywords=[]):
+            name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+            if name in _FUNCTIONS and given:
+                return int(_FUNCTIONS[name](*(_evaluate(argument, names, text) for argument in given)))
+    raise ValueError(text)

@@ -1,0 +1,439 @@
+"""The machine that runs a program over all lanes of some CTAs, whatever its language.
+
+Lanes run in groups that have converged: of a warp, a group has one set of lanes. The group at the lowest
+address runs first; groups of different warps that meet join, those of one warp do so only where the program
+says that they reconverge (`wait_for`). CTAs that part at a branch become a machine of their own, so that
+what is the same for all lanes stays one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.counters import Counts
+from artifact_inspector.execution.lanes import (
+    Mask,
+    Names,
+    Unknown,
+    Value,
+    choose,
+    data_of,
+    invert,
+    is_true,
+    rows_of,
+    widen,
+)
+from artifact_inspector.execution.memory import Memory, Scratch
+
+__all__ = ["Group", "Machine", "Program", "Step", "Undecided", "run_all"]
+
+
+ALWAYS_TRUE = frozenset(("PT", "UPT"))
+"""Predicates that hold without being written."""
+
+
+class Undecided(Exception):  # noqa: N818 - it is no error: the program's way is not known from here on
+    """Where a program goes depends on what was not given, or it does not end."""
+
+    def __init__(self, step: Step, reasons: tuple[str, ...]) -> None:
+        super().__init__(", ".join(reasons))
+        self.step = step
+        self.reasons = reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction, ready to run."""
+
+    index: int
+    address: int
+    opcode: str
+    text: str
+    line: int
+    """Of the text that it was read from."""
+    source: tuple[str, int] | None
+    """File and line of the kernel's source."""
+    run: Callable[[Machine], bool | None]
+    """Does it for the lanes in `machine.on`; True where `machine` has to choose anew what runs next."""
+    guard: str | None = None
+    unless: bool = False
+    is_uniform: bool = False
+    """Writes registers that a warp shares: seen by all of its lanes."""
+    always: bool = False
+    """Runs where no lane's guard holds, too: a branch."""
+    work: tuple[tuple[str, int], ...] = ()
+    """Floating-point operations of one lane by type."""
+    kind: str = ""
+    """What counters it counts in: `tensor`, `global_load` …"""
+    is_understood: bool = True
+    """False where the language has no semantics for it: its results are unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel's code, decoded once; it may run many launches."""
+
+    name: str
+    steps: tuple[Step, ...]
+    places: Mapping[int, int]
+    """Address → index in `steps`."""
+    warp: int = 32
+    """Lanes of a warp, or of an AMD wavefront."""
+    constants: Mapping[int, bytes] = field(default_factory=dict)
+    """Banks of constants that the binary brings."""
+    parameters: tuple[tuple[int, int], ...] = ()
+    """Offset in the constant bank, or in the kernel's arguments, and bytes of each parameter in order."""
+    arch: int = 90
+    shared: int = 0
+    """Bytes of shared memory that a CTA may use; 0 where the binary does not say."""
+
+    @property
+    def not_understood(self) -> tuple[str, ...]:
+        """Opcodes without semantics, in the order of the program."""
+        return tuple(dict.fromkeys(step.opcode for step in self.steps if not step.is_understood))
+
+
+class Group:
+    """Lanes that run together."""
+
+    __slots__ = ("lanes", "mask", "pc", "warps")
+
+    def __init__(self, pc: int, mask: Mask, machine: Machine) -> None:
+        self.pc = pc
+        self.mask: Mask = mask
+        self.warps, self.lanes = machine.count_warps(mask), machine.count_lanes(mask)
+
+
+class Machine:
+    """Some CTAs of a launch on their way through a program."""
+
+    def __init__(
+        self,
+        program: Program,
+        ctas: NDArray[np.int64],
+        threads: int,
+        memory: Memory,
+        counts: Counts,
+        names: Names,
+        environment: Any,
+    ) -> None:
+        self.program = program
+        self.ctas = ctas
+        """Linear numbers of the CTAs."""
+        self.threads = threads
+        self.memory = memory
+        self.counts = counts
+        self.names = names
+        self.environment = environment
+        """What the language keeps of the launch: constants, special registers."""
+        self.registers: dict[str, Value] = {}
+        self.barriers: dict[str, Mask] = {}
+        """Convergence barrier → the lanes that take part in it."""
+        self.saved: dict[str, Mask] = {}
+        self.waiting: list[tuple[str, Group]] = []
+        self.exited: Mask = False
+        self.local = Scratch()
+        self.shared = Scratch()
+        self.on: Mask = True
+        self.maybe: Unknown | None = None
+        """Lanes of which it is not known whether the guard holds."""
+        self.groups = [Group(0, True, self)]
+        self.group = self.groups[0]
+        self.step = program.steps[0]
+        self.pending: list[Machine] = []
+
+    # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def rows(self) -> int:
+        """CTAs on this machine."""
+        return len(self.ctas)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """CTAs and threads."""
+        return len(self.ctas), self.threads
+
+    def count_lanes(self, mask: Mask) -> int:
+        """Lanes in a mask."""
+        rows, threads = self.shape
+        if isinstance(mask, bool):
+            return rows * threads if mask else 0
+        return int(np.count_nonzero(mask) * (rows // mask.shape[0]) * (threads // mask.shape[1]))
+
+    def count_warps(self, mask: Mask) -> int:
+        """Warps that have a lane in a mask."""
+        rows, threads = self.shape
+        warp = self.program.warp
+        if isinstance(mask, bool) or mask.shape[1] == 1:
+            return self.count_lanes(mask) // warp
+        found = np.count_nonzero(mask.reshape(mask.shape[0], threads // warp, warp).any(axis=2))
+        return int(found * (rows // mask.shape[0]))
+
+    # ── Registers ────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, name: str) -> Value:
+        """What a register or predicate holds."""
+        found = self.registers.get(name)
+        if found is None:
+            if name in ALWAYS_TRUE:
+                return True
+            return self.names.unknown(f"{name}, which nothing wrote")
+        return found
+
+    def write(self, name: str, value: Value) -> None:
+        """Write a register or predicate in the lanes that are on."""
+        if self.on is not True:
+            value = choose(self.on, value, self.read(name))
+        if self.maybe is not None:
+            value = choose(self.maybe, value, value)
+        self.registers[name] = value
+
+    def unknown(self, name: str) -> Unknown:
+        """A register of which nothing is known, and why."""
+        return self.names.unknown(name)
+
+    # ── Control ──────────────────────────────────────────────────────────────────────────────────
+
+    def branch(self, taken: Value, target: int) -> bool:
+        """Send the lanes for which a predicate holds to another place; True where any went."""
+        self._settle(taken)
+        if taken is True and self.on is True:
+            self.group.pc = target
+            return True
+        before = self.group
+        yes, no = self._divide(taken)
+        if not is_true(yes):
+            return self.group is not before
+        if not is_true(no):
+            self.group.pc = target
+            return True
+        pc = self.group.pc
+        self.groups.remove(self.group)
+        self.groups += [Group(pc, no, self), Group(target, yes, self)]
+        return True
+
+    def leave(self) -> bool:
+        """End the lanes that are on."""
+        self._settle(True)
+        before = self.group
+        yes, no = self._divide(True)
+        if not is_true(yes):
+            return self.group is not before
+        self.exited = yes if self.exited is False else self.exited | yes
+        if is_true(no):
+            self.groups[self.groups.index(self.group)] = Group(self.group.pc, no, self)
+        else:
+            self.groups.remove(self.group)
+        return True
+
+    def _settle(self, taken: Value) -> None:
+        why = 0 if self.maybe is None else self.maybe.why
+        if isinstance(taken, Unknown) and is_true(self._and(self.on, taken.bad)):
+            why |= taken.why
+        if why:
+            raise Undecided(self.step, self.names.of(why))
+
+    @staticmethod
+    def _and(mask: Mask, other: Any) -> Mask:
+        if mask is True:
+            return other if isinstance(other, np.ndarray) else bool(other)
+        return mask & other
+
+    def _divide(self, taken: Value) -> tuple[Mask, Mask]:
+        """The group's lanes for which a predicate holds and the others; other CTAs are sent off first."""
+        yes = self._and(self.on, data_of(taken))
+        mask = self.group.mask
+        if isinstance(yes, bool) or not yes.any():
+            return (mask, False) if is_true(yes) else (False, mask)
+        no = np.logical_not(yes) if mask is True else mask & ~yes
+        if self.rows > 1 and max(yes.shape[0], no.shape[0]) > 1:
+            ways = yes.any(axis=1) * 2 + no.any(axis=1)
+            ways = np.broadcast_to(ways, (self.rows,))
+            kinds = [way for way in (1, 2, 3) if (ways == way).any()]
+            if len(kinds) > 1:
+                keep = kinds[0]
+                for way in kinds[1:]:
+                    self._send_off(np.flatnonzero(ways == way))
+                here = np.flatnonzero((ways == keep) | (ways == 0))
+                yes, mask = _mask_rows(yes, here), _mask_rows(mask, here)
+                no = np.logical_not(yes) if mask is True else mask & ~yes
+                self._keep(here)
+        if not is_true(no):
+            return self.group.mask, False
+        return (yes, no) if is_true(yes) else (False, self.group.mask)
+
+    def _send_off(self, rows: NDArray[Any]) -> None:
+        """Leave some CTAs to a machine of their own, which runs the present step anew."""
+        other = object.__new__(Machine)
+        other.__dict__.update(self.__dict__)
+        other.registers = dict(self.registers)
+        other.barriers, other.saved = dict(self.barriers), dict(self.saved)
+        other.local, other.shared = self.local.copy(), self.shared.copy()
+        at = self.groups.index(self.group)
+        other.groups = [Group(group.pc, group.mask, self) for group in self.groups]
+        other.waiting = [(name, Group(group.pc, group.mask, self)) for name, group in self.waiting]
+        other.group = other.groups[at]
+        other.group.pc = self.step.index
+        other._keep(rows)
+        self.counts.executed[self.step.index] -= other.group.warps
+        self.counts.lanes[self.step.index] -= other.group.lanes
+        self.pending.append(other)
+
+    def _keep(self, rows: NDArray[Any]) -> None:
+        """Go on with some of the CTAs only."""
+        self.ctas = self.ctas[rows]
+        self.registers = {name: rows_of(value, rows) for name, value in self.registers.items()}
+        self.barriers = {name: _mask_rows(mask, rows) for name, mask in self.barriers.items()}
+        self.saved = {name: _mask_rows(mask, rows) for name, mask in self.saved.items()}
+        self.exited = _mask_rows(self.exited, rows)
+        self.local.keep(rows)
+        self.shared.keep(rows)
+        at = self.groups.index(self.group)
+        groups = [Group(group.pc, _mask_rows(group.mask, rows), self) for group in self.groups]
+        self.group = groups[at]
+        self.groups = [group for group in groups if group.warps or group is self.group]
+        self.waiting = [(n, Group(g.pc, _mask_rows(g.mask, rows), self)) for n, g in self.waiting]
+
+    def begin_convergence(self, barrier: str) -> None:
+        """Have the lanes of the group take part in a convergence barrier."""
+        mask = self.group.mask
+        if mask is True:
+            self.barriers[barrier] = True
+            return
+        old = self.barriers.get(barrier, False)
+        warps = widen(mask, self.program.warp)
+        self.barriers[barrier] = (mask & warps) | (np.logical_not(warps) & old)
+
+    def leave_convergence(self, barrier: str) -> None:
+        """Take the lanes of the group out of a convergence barrier."""
+        old = self.barriers.get(barrier, False)
+        self.barriers[barrier] = np.logical_not(self.group.mask) & old if old is not False else False
+        self._release(barrier)
+
+    def wait_for(self, barrier: str) -> bool:
+        """Hold the group until all lanes of its warps that take part in a barrier have come."""
+        group, need = self.group, self.barriers.get(barrier, True)
+        if need is group.mask or (self.count_lanes(need) == group.lanes and not self.waiting):
+            return False
+        self.groups.remove(group)
+        self.waiting.append((barrier, group))
+        self._release(barrier)
+        return True
+
+    def _release(self, barrier: str) -> None:
+        for pc in {group.pc for name, group in self.waiting if name == barrier}:
+            here = [group for name, group in self.waiting if name == barrier and group.pc == pc]
+            arrived: Mask = False
+            for group in here:
+                arrived = group.mask | arrived
+            need = self.barriers.get(barrier, True)
+            missing = need & np.logical_not(arrived) & np.logical_not(self.exited)
+            missing = np.broadcast_to(missing, self.shape)
+            ready = arrived & np.logical_not(widen(missing, self.program.warp))
+            if not ready.any():
+                continue
+            self.waiting = [held for held in self.waiting if held[1] not in here]
+            self.groups.append(Group(pc, ready, self))
+            left = arrived & ~ready
+            if left.any():
+                self.waiting.append((barrier, Group(pc, left, self)))
+
+    # ── Running ──────────────────────────────────────────────────────────────────────────────────
+
+    def run(self) -> None:
+        """Run until every lane has ended."""
+        while self.groups or self.waiting:
+            if not self.groups:  # what they wait for will not come
+                self.groups = [group for _, group in self.waiting]
+                self.waiting = []
+            self._run_lowest()
+
+    def _run_lowest(self) -> None:
+        group = min(self.groups, key=_pc)
+        if len(self.groups) > 1:
+            group = self._join(group)
+        self.group = group
+        others = [other.pc for other in self.groups if other is not group]
+        stop = min(others) if others else len(self.program.steps)
+        steps, counts = self.program.steps, self.counts
+        while True:
+            step = self.step = steps[group.pc]
+            counts.spend(step)
+            counts.executed[step.index] += group.warps
+            group.pc += 1
+            if step.guard is None:
+                self.maybe = None
+                self.on = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
+                counts.lanes[step.index] += group.lanes
+            elif not self._guard(step) and not step.always:
+                if group.pc >= stop:
+                    return
+                continue
+            if step.run(self) or group.pc >= stop:
+                return
+            if group.pc >= len(steps):
+                self.groups.remove(group)
+                return
+
+    def _guard(self, step: Step) -> bool:
+        """Switch on the lanes for which the guard holds; False where there is none."""
+        assert step.guard is not None
+        group = self.group
+        holds = self.read(step.guard)
+        if step.unless:
+            holds = invert(holds)
+        mask = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
+        self.maybe = None
+        if isinstance(holds, Unknown):
+            bad = self._and(mask, holds.bad)
+            if is_true(bad):
+                self.maybe = Unknown(False, bad, holds.why)
+            holds = np.logical_and(holds.data, np.logical_not(holds.bad))
+        if isinstance(holds, np.ndarray):
+            self.on = self._and(mask, holds)
+            lanes = self.count_lanes(self.on)
+            if lanes == group.lanes and not step.is_uniform:
+                self.on = group.mask
+        else:
+            self.on = mask if holds else False
+            lanes = group.lanes if holds else 0
+        self.counts.lanes[step.index] += lanes
+        return lanes > 0 or self.maybe is not None
+
+    def _join(self, group: Group) -> Group:
+        """The group with those of other warps that stand at the same place."""
+        for other in [other for other in self.groups if other is not group and other.pc == group.pc]:
+            warp = self.program.warp
+            if is_true(self._and(widen(group.mask, warp), widen(other.mask, warp))):
+                continue
+            joined = Group(group.pc, group.mask | other.mask, self)
+            if joined.lanes == self.rows * self.threads:
+                joined.mask = True
+            self.groups.remove(group)
+            self.groups[self.groups.index(other)] = joined
+            group = joined
+        return group
+
+
+def _pc(group: Group) -> int:
+    return group.pc
+
+
+def _mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
+    if isinstance(mask, bool) or mask.shape[0] == 1:
+        return mask
+    taken: NDArray[np.bool_] = mask[rows]
+    return True if taken.all() else taken
+
+
+def run_all(machine: Machine) -> None:
+    """Run a machine and all that part from it."""
+    pending = machine.pending = [machine]
+    while pending:
+        pending.pop().run()
