@@ -141,6 +141,8 @@ def test_nothing_repeats_the_fields_of_a_dataclass() -> None:
             assert not repeated, (
                 f"{module}:{node.lineno} repeats {repeated}; report/json/_encoding encodes it"
             )
+
+
 def test_numpy_is_for_running_on_paper_alone() -> None:
     users = {
         m.relative_to(PACKAGE).parts[0] for m in MODULES if any(n.startswith("numpy") for n in imported(m))
