@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.vocabulary.rows import Row, Summary, Value
+from artifact_inspector.vocabulary.fact import Row, Value
+from artifact_inspector.vocabulary.rows import Summary
 
 __all__ = ["STORED", "StoredFacts"]
 

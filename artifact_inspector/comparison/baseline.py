@@ -26,7 +26,10 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.binaries import read_loaded
 from artifact_inspector.files.cache import BINARIES, Artifact, Problem
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary.rows import Summary, Value, name_regions, summarise
+from artifact_inspector.model.region import RegionId
+from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.names import name_regions
+from artifact_inspector.vocabulary.rows import Summary, summarise
 
 __all__ = ["DEFAULT_GATES", "Baseline", "Recorded", "hold_against", "lines_of", "record"]
 
@@ -204,8 +207,8 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
             for line in (source.rpartition(":")[2] for source in placed.sources)
             if line.isdecimal()
         ]
-        number = region.rpartition("loop@")[2].partition("/")[0]
-        line = int(number) if number.isdecimal() else min(sources, default=0)
+        own = RegionId.parse(region)
+        line = own.place if own.place is not None and own.is_line else min(sources, default=0)
         if line:
             found[name] = line
     return found

@@ -24,7 +24,8 @@ from artifact_inspector.files.binaries import read_loaded
 from artifact_inspector.files.cache import BINARIES, Artifact, Problem, read_stage
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
-from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, step_of
+from artifact_inspector.vocabulary.names import STEPS, step_of
+from artifact_inspector.vocabulary.rows import CATEGORIES
 
 __all__ = ["GATES", "Change", "Corpus", "Degree", "Sides", "compare_corpora", "parse_gates"]
 

@@ -23,10 +23,10 @@ from artifact_inspector.files.cache import Artifact, Problem, read_stage
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
-from artifact_inspector.vocabulary.rows import Value, read_options
+from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
 
 __all__ = [
-    "SHARED_OPTIONS",
     "Axis",
     "Candidate",
     "Difference",
@@ -57,10 +57,6 @@ class Difference(NamedTuple):
     what: str
     left: Value
     right: Value
-
-
-SHARED_OPTIONS = ("num_warps", "num_ctas", "num_stages")
-"""Options that every back end and every version of Triton has."""
 
 
 @dataclass(frozen=True, eq=False)

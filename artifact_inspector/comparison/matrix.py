@@ -4,39 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.vocabulary.rows import Summary, Value, name_regions, step_of, summarise, verdict_words
+from artifact_inspector.vocabulary.fact import Absent, Column, Value
+from artifact_inspector.vocabulary.names import step_of
+from artifact_inspector.vocabulary.rows import Summary, columns, figure_of, summarise, verdict_words
 
-__all__ = ["COLUMNS", "Column", "Form", "Matrix", "find_matrix"]
-
-
-class Column(NamedTuple):
-    """A fact that the forms of a kernel can be listed and sorted by."""
-
-    name: str
-    """What `--sort` calls it."""
-    heading: str
-    unit: str
-    key: str
-    """Of the summary's row, `{principal}` standing for the region that the kernel is known by."""
+__all__ = ["Form", "Matrix", "find_matrix", "shown_columns"]
 
 
-COLUMNS = (
-    Column("shared", "shared", "B per CTA", "shared"),
-    Column("registers", "regs", "per thread", "registers"),
-    Column("spills", "spills", "B per thread", "spills"),
-    Column(
-        "wait", "wait", "what the strictest wait for loads leaves in flight", "{principal}.pipeline.depth"
-    ),
-    Column("iterations", "ahead", "iterations in flight behind it", "{principal}.pipeline.iterations"),
-    Column("mma", "MMA", "matrix instructions per iteration", "{principal}.mma"),
-    Column("flight", "flight", "B in flight per CTA, at most", "{principal}.in_flight.bytes"),
-    Column("occupancy", "blocks", "that fit on an SM or CU", "occupancy"),
-    Column("instructions", "code", "instructions of assembly", "instructions.assembly"),
-)
+def shown_columns() -> tuple[Column, ...]:
+    """What the forms of a kernel can be listed and sorted by."""
+    return tuple(fact.column for fact in columns() if fact.column is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,32 +80,17 @@ def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Mat
 
 
 def _form(kernel: KernelFacts) -> Form:
-    summary = summarise(kernel)
-    facts, principal = summary.facts, name_regions(kernel).get(kernel.principal or "", "")
     figures: dict[str, Value] = {}
-    for column in COLUMNS:
-        key = column.key.replace("{principal}", principal)
-        if column.name == "mma":
-            count = _per_iteration(kernel)
-            if count is not None:
-                figures[column.name] = count
-        elif key in facts:
-            figures[column.name] = facts[key]
+    for fact in columns():
+        value = figure_of(fact, kernel)
+        if fact.column is not None and value is not Absent.ABSENT:
+            figures[fact.column.name] = value
     verdicts = {
         step_of(stage): verdict_words(region)
         for stage, read in kernel.stages.items()
         if (region := read.region(kernel.principal or "")) is not None
     }
-    return Form(kernel, summary, verdicts, figures)
-
-
-def _per_iteration(kernel: KernelFacts) -> int | float | None:
-    """Matrix instructions of the principal region in one iteration of the source."""
-    region = kernel.principal_region
-    if region is None or kernel.last is None or kernel.last.region(region.id) is None:
-        return None
-    count = region.matrix / region.unrolled_by
-    return int(count) if count.is_integer() else count
+    return Form(kernel, summarise(kernel), verdicts, figures)
 
 
 def _natural(form: Form) -> tuple[str, ...]:
@@ -154,7 +119,7 @@ _WORDS: Mapping[str, Callable[[Form], Value]] = {
 
 def _sorted(forms: Sequence[Form], word: str) -> list[Form]:
     name = word.lstrip("-")
-    known = (*(column.name for column in COLUMNS), *_WORDS)
+    known = (*(column.name for column in shown_columns()), *_WORDS)
     if name not in known:
         raise UsageError(f"There is no column {name!r} to sort by.", f"There are {', '.join(known)}.")
     values = {id(f): _WORDS[name](f) if name in _WORDS else f.figures.get(name) for f in forms}

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.order.facts import PlacedRound, RegionFacts
 from artifact_inspector.comparison.matching import (
-    SHARED_OPTIONS,
     Axis,
     Candidate,
     Difference,
@@ -17,17 +16,10 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary.rows import (
-    OPTIONS,
-    STEPS,
-    Row,
-    Summary,
-    Value,
-    name_regions,
-    step_of,
-    summarise,
-    verdict_words,
-)
+from artifact_inspector.vocabulary.fact import Row, Value
+from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
+from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
+from artifact_inspector.vocabulary.rows import Summary, summarise, verdict_words
 
 __all__ = [
     "FactPair",

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 from artifact_inspector.model.word import Word
 
-__all__ = ["PipelineKind", "RegionKind", "SlotKind"]
+__all__ = ["PipelineKind", "RegionId", "RegionKind", "SlotKind"]
+
+_LOOP = re.compile(r"loop([@#])(\d+)")
+
+
+class RegionId(NamedTuple):
+    """A region's id, taken apart: `helper/loop@9/loads` is what is left of a loop of line 9 in `helper`.
+
+    Example:
+        >>> RegionId.parse("helper/loop@9/loads")
+        RegionId(function='helper/', place=9, is_line=True, rest='/loads')
+        >>> RegionId.parse("straight").place is None
+        True
+    """
+
+    function: str
+    """What stands in front of the loop, with its slash; empty in a file of one function."""
+    place: int | None
+    """Line of the loop's header, else its number; None for what is no loop."""
+    is_line: bool
+    rest: str
+    """Which of several: `#2` on one line, `/2` or `/loads` of one loop."""
+
+    @classmethod
+    def parse(cls, text: str) -> RegionId:
+        """The parts of an id as users write it."""
+        found = _LOOP.search(text)
+        if found is None:
+            return cls("", None, False, text)
+        return cls(text[: found.start()], int(found[2]), found[1] == "@", text[found.end() :])
 
 
 class RegionKind(Word):

@@ -25,7 +25,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.report.layout import Signature
 from artifact_inspector.report.text import faults, phrase_text
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
-from artifact_inspector.vocabulary.rows import Value
+from artifact_inspector.vocabulary.fact import Value
 
 __all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
 

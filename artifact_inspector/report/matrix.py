@@ -12,12 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.comparison.matrix import COLUMNS, Form, Matrix
+from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.text import phrase_text
 from artifact_inspector.report.words import describe_verdict
-from artifact_inspector.vocabulary.rows import STEPS
+from artifact_inspector.vocabulary.names import STEPS
 
 __all__ = ["MatrixReport"]
 
@@ -95,7 +95,9 @@ def _verdict(form: Form, step: str) -> str | None:
 
 def _configurations(matrix: Matrix) -> tuple[str, Table]:
     """What is the same for all, and a row for each form."""
-    figures = [column for column in COLUMNS if any(column.name in form.figures for form in matrix.forms)]
+    figures = [
+        column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)
+    ]
     headings = ["Triton", "tiles", "warps", "stages", "target", *matrix.options]
     rows = [
         [*_configured(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms
@@ -143,7 +145,7 @@ def _meanings(matrix: Matrix) -> Iterator[tuple[str, str]]:
     phrases = {phrase for form in matrix.forms for phrase in form.verdicts.values() if phrase is not None}
     for word in sorted({_WORD.split(phrase)[0] for phrase in phrases}):
         yield word, describe_verdict(word) or ""
-    for column in COLUMNS:
+    for column in shown_columns():
         if any(column.name in form.figures for form in matrix.forms):
             yield column.heading, column.unit
     if any(value is None for form in matrix.forms for value in form.figures.values()):

@@ -13,7 +13,7 @@ from saved import FIXTURES, Saved, saved_kernels
 from typer.testing import CliRunner, Result
 
 from artifact_inspector.cli import app
-from artifact_inspector.comparison.matrix import COLUMNS, Form, find_matrix
+from artifact_inspector.comparison.matrix import Form, find_matrix, shown_columns
 from artifact_inspector.errors import UsageError
 from artifact_inspector.report.matrix import MatrixReport
 
@@ -78,7 +78,7 @@ def test_figures_are_those_of_the_kernel_alone(kernel: Saved) -> None:
 # -- order -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [column.name for column in COLUMNS])
+@pytest.mark.parametrize("name", [column.name for column in shown_columns()])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_forms_are_sorted_by_any_column_with_what_is_not_known_last(name: str, sign: str) -> None:
     found = [form.figures.get(name) for form in forms(MATMUL, sign + name)]

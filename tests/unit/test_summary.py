@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from artifact_inspector.cli import app
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, name_regions, step_of, summarise
+from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
+from artifact_inspector.vocabulary.rows import CATEGORIES, summarise
 
 EVERY = saved_kernels()
 SOME = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from artifact_inspector.model import Basis, Instruction, PairOrder, RegionKind, Standing, Verdict
+from artifact_inspector.model import Basis, EventKind, Instruction, PairOrder, RegionKind, Standing, Verdict
 
 __all__ = ["Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
 
@@ -97,8 +97,18 @@ class RegionFacts:
     """False for a loop that only the compiler made."""
 
     @property
+    def is_left_over(self) -> bool:
+        """True for what is left of a loop that is none at this stage: it stands in another region."""
+        return self.kind is RegionKind.STRAIGHT and not self.id.endswith("straight")
+
+    @property
     def phrase(self) -> str:
         """The verdict as it is printed, with its distance, groups or shares."""
+        return self.layout + (f" ×{self.unrolled_by}" if self.unrolled_by > 1 else "")
+
+    @property
+    def layout(self) -> str:
+        """The verdict with its distance, groups or shares, whatever the compiler unrolled."""
         text = str(self.verdict)
         if self.distance is not None:
             low, high = self.distance if isinstance(self.distance, tuple) else (self.distance, self.distance)
@@ -108,7 +118,11 @@ class RegionFacts:
         if self.verdict is Verdict.MIXED:
             worst = next(pair for pair in self.pairs if pair.letter is PairOrder.MIXED)
             text += f" (f={worst.f:.2g} g={worst.g:.2g})"
-        return text + (f" ×{self.unrolled_by}" if self.unrolled_by > 1 else "")
+        return text
+
+    def count(self, kind: EventKind) -> int:
+        """Events of a kind, by the signature."""
+        return sum(int(run[1:]) for run in self.signature.split() if run[0] == kind.letter)
 
 
 def signature_of(instructions: Iterable[Instruction]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
@@ -34,19 +33,6 @@ MOST_VISITS = 400
 """Visits per block, on average, after which no loop is gone through again: deeply nested loops."""
 
 
-class PassedWait(NamedTuple):
-    """A wait when it was last gone through."""
-
-    what: WaitFor
-    before: int
-    """Loads (matrix operations) of its queue in flight in front of it."""
-    after: int
-    groups: int | None
-    """Groups, or phases of its barriers, behind it."""
-    drains: bool
-    """It completes the last of the loads in flight that stand in the loop around it."""
-
-
 @dataclass(slots=True)
 class Measure:
     """What a region showed when its blocks were last gone through."""
@@ -59,8 +45,8 @@ class Measure:
     commits: int = 0
     """Groups of copies closed."""
     distances: list[int] = field(default_factory=list)
-    waits: dict[int, PassedWait] = field(default_factory=dict)
-    """By instruction."""
+    waits: dict[int, tuple[WaitFor, int, int, int | None]] = field(default_factory=dict)
+    """By instruction: the wait, loads of its queue before and after it, groups after it."""
     levels: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By instruction: loads in flight before and after it."""
     unread: set[int] = field(default_factory=set)
@@ -102,8 +88,6 @@ class Walk:
             while loop is not None:
                 self._inside.setdefault(loop, []).append(number)
                 loop = self._flow.loops[loop].parent
-        self._around = [() if region.loop is None else tuple(self._inside[region.loop]) for region in regions]
-        """The regions of the loop that each region is, with those in it."""
         self._copied = {
             what.array.start
             for found in events
@@ -205,8 +189,7 @@ class Walk:
     def _pass(self, index: int, state: Scoreboard) -> None:
         """Go through a block."""
         block = self._blocks[index]
-        region = self._region_of[index]
-        measure, inside = self.measures[region], self._around[region]
+        measure = self.measures[self._region_of[index]]
         at, flying = block.start, len(state.flying)
         if block.stop > block.start:
             self._note_level(measure, state)
@@ -222,7 +205,7 @@ class Walk:
             elif isinstance(what, Clears):
                 done = state.clear(what)
             elif isinstance(what, Issue):
-                ended = state.issue(at, what, began + at, region)
+                ended = state.issue(at, what, began + at)
                 self._note_issue(measure, at, what, ended)
             elif isinstance(what, Moves):
                 state.move(what)
@@ -232,11 +215,9 @@ class Walk:
             elif self._is_for_copies(what):
                 measure.has_phases = measure.has_phases or what.wait.queue is Queue.PHASE
                 before, _ = state.pending(what)
-                own = state.flying_from(inside)
                 if what.array is None or what.array.start not in self.foreign:
                     done = state.wait(what)
-                drains = own > 0 and state.flying_from(inside) == 0
-                measure.waits[at] = PassedWait(what, before, *state.pending(what), drains)
+                measure.waits[at] = (what, before, *state.pending(what))
             for flight in done:
                 self._note_distance(flight, began + at, index)
             if len(state.flying) != flying:

@@ -40,7 +40,10 @@ class Allocation:
     """In TTGIR."""
     source: str | None
     """`file.py:line` of the user's code."""
-    purpose: str
+    role: str
+    """What it is for, the same for all that are for the like: `operand a of the dot`, `mbarrier`."""
+    dot: str | None
+    """Of an operand: `file.py:line` of its dot, where that is known."""
     name: str
     """The value's name in the source, empty where it has none."""
     is_scratch: bool
@@ -50,6 +53,11 @@ class Allocation:
     last: int
     offset: int | None
     """Where Triton places it; None unless the bill adds up."""
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, with the place of what uses it."""
+        return self.role if self.dot is None else f"{self.role} at {self.dot}"
 
     @property
     def live(self) -> tuple[int, int]:
@@ -224,7 +232,7 @@ class _Reader:
             memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
             instruction.line,
             source_of(instruction.location),
-            self._purpose(memory, users, roles),
+            *self._purpose(memory, users, roles),
             self.language.source_name(instruction),
             False,
             self.code.function.instructions[first].line,
@@ -263,7 +271,7 @@ class _Reader:
             return []
         line = instruction.line
         entry = Allocation(
-            size, 1, line, source_of(instruction.location), purpose, "", True, line, line, None
+            size, 1, line, source_of(instruction.location), purpose, None, "", True, line, line, None
         )
         at = self.memory.at(index)
         return [_Found(entry, self._request(index, size, alignment, at, at + 1), index)]
@@ -283,6 +291,7 @@ class _Reader:
             function.line,
             source_of(function.location),
             "states of the partitions' warps",
+            None,
             "",
             True,
             *lines,
@@ -290,18 +299,20 @@ class _Reader:
         )
         return [_Found(entry, Request(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
 
-    def _purpose(self, memory: TensorType, users: list[int], roles: set[SharedRole]) -> str:
-        """Who uses an allocation, in words."""
+    def _purpose(
+        self, memory: TensorType, users: list[int], roles: set[SharedRole]
+    ) -> tuple[str, str | None]:
+        """Who uses an allocation, in words; of an operand, where its dot stands."""
         if memory.element == BARRIER or SharedRole.BARRIER in roles:
-            return "mbarriers" if SharedRole.BUFFER in roles else "mbarrier"
+            return ("mbarriers" if SharedRole.BUFFER in roles else "mbarrier"), None
         for user in users:
             found = self._operand(user)
             if found is not None:
                 return found
-        return SharedRole.STAGED_STORE.value if SharedRole.STAGED_STORE in roles else "tile"
+        return (SharedRole.STAGED_STORE.value if SharedRole.STAGED_STORE in roles else "tile"), None
 
-    def _operand(self, user: int) -> str | None:
-        """`operand a of the dot at f.py:3`, for a user that is a matrix operation or feeds one."""
+    def _operand(self, user: int) -> tuple[str, str | None] | None:
+        """`operand a of the dot` and `f.py:3`, for a user that is a matrix operation or feeds one."""
         seen: set[int] = set()
         pending = [user]
         while pending:
@@ -321,11 +332,10 @@ class _Reader:
                 return None
         return None
 
-    def _named(self, matrix: Instruction, at: int, value: int) -> str:
+    def _named(self, matrix: Instruction, at: int, value: int) -> tuple[str, str | None]:
         operand = list(self.memory.values.reads[at].values()).index(value)
-        place = source_of(matrix.location)
         role = f"operand {'abc'[operand]}" if operand < 3 else "scale"
-        return f"{role} of the dot" + ("" if place is None else f" at {place}")
+        return f"{role} of the dot", source_of(matrix.location)
 
 
 _PASSING = frozenset({EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})

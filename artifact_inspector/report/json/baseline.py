@@ -28,7 +28,9 @@ from artifact_inspector.report.json.comparison import (
     ambiguous,
 )
 from artifact_inspector.version import __version__
-from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, Row, Summary, Value
+from artifact_inspector.vocabulary.fact import Row, Value
+from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.rows import CATEGORIES, Summary
 
 __all__ = [
     "BaselineDocument",

@@ -30,7 +30,7 @@ shape(Policy, "line source store=is_store asked found=words lost")
 shape(
     Allocation,
     "bytes buffers line source purpose name scratch=is_scratch live",
-    without="first last",
+    without="first last role dot",
     empty="name",
 )
 shape(Bill, "declared peak accounted unexplained note", without="entries", empty="note", title="Accounted")

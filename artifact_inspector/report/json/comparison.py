@@ -8,13 +8,15 @@ from typing import Annotated, Literal
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
-from artifact_inspector.comparison.matrix import COLUMNS, Matrix
+from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import FactPair, Pair, Parting, RegionPair, Side, StagePair, Turn
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.json.stages import Verdict
-from artifact_inspector.vocabulary.rows import CATEGORIES, STEPS, Value
+from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.rows import CATEGORIES
 
 __all__ = [
     "CategoryName",
@@ -137,7 +139,7 @@ class FormDocument:
     kernel: Candidate
     verdicts: Mapping[StepName, str | None]
     """Of the principal region, by stage; null where it is not known, absent without the stage."""
-    figures: Mapping[Annotated[str, Words(tuple(column.name for column in COLUMNS))], Value]
+    figures: Mapping[Annotated[str, Words(tuple(column.name for column in shown_columns()))], Value]
     """Absent where it does not apply, null where it is not known."""
 
 

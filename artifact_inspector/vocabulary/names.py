@@ -1,0 +1,53 @@
+"""Names that two kernels have in common: of stages for both vendors, of regions on whatever lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.model.region import RegionId
+
+__all__ = ["STEPS", "name_regions", "step_of"]
+
+STEPS = ("ttir", "ttgir", "llir", "assembly", "sass")
+"""Compilation stages by one name for both vendors; `assembly` is PTX or AMDGCN."""
+
+
+def step_of(stage: Stage) -> str:
+    """The name of a stage that both vendors share."""
+    return STEPS[stage.order]
+
+
+def name_regions(kernel: KernelFacts) -> dict[str, str]:
+    """Region id → a name that stays when lines shift: `loop1`, `loop2` by their place in the program.
+
+    Loops that only the compiler made are left out.
+
+    Example:
+        >>> name_regions(kernel)  # doctest: +SKIP
+        {'loop@81': 'loop1', 'straight': 'straight'}
+    """
+    ids = dict.fromkeys(
+        region.id for facts in kernel.stages.values() for region in facts.regions if region.in_program
+    )
+    return _named(ids)
+
+
+def _named(ids: Iterable[str]) -> dict[str, str]:
+    parts = {name: RegionId.parse(name) for name in ids}
+    lines: dict[str, set[int]] = {}
+    for part in parts.values():
+        if part.place is not None:
+            lines.setdefault(part.function, set()).add(part.place)
+    numbers = {
+        (function, line): number
+        for function, own in lines.items()
+        for number, line in enumerate(sorted(own), 1)
+    }
+    return {
+        name: name
+        if part.place is None
+        else f"{part.function}loop{numbers[part.function, part.place]}{part.rest}"
+        for name, part in parts.items()
+    }
