@@ -126,8 +126,8 @@ class _Numbering:
         if Trait.LOOP not in traits:
             return names
         own = {flow.target for flow in self._at.get(index, ())}
-        if Trait.COUNTED in traits:
-            self._current.pop(names[0], None)  # the variable that it counts
+        for variable in names[:1] if Trait.COUNTED in traits else ():
+            self._current.pop(variable, None)
         return tuple(name for name in names if name not in own)
 
     def _hand_over(self, index: int) -> tuple[list[Handed], dict[str, int | None]]:

@@ -282,7 +282,7 @@ class _Locator:
         for number, item in enumerate(located):
             self._complete(number, item, levels[number], located)
             item.computes = sorted(set(item.computes), key=lambda index: self.position[index])
-        lacking = [item for item in located if item.loads and not item.computes]
+        lacking = [item for item in located if item.has_loads and not item.computes]
         tallies = self._tallies() if lacking else []
         if tallies:
             for item, share in zip(lacking, equal_runs(tallies, len(lacking)), strict=True):
@@ -302,7 +302,7 @@ class _Locator:
 
     def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
         """Add computes that were contracted into a consumer, or that bear another operation's line."""
-        if not item.loads:
+        if not item.has_loads:
             return
         if level < 0:
             item.computes = self._taking(located)[number]

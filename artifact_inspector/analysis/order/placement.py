@@ -50,6 +50,11 @@ class LocatedRound:
         return sorted({load for statement in self.statements for load in statement.loads})
 
     @property
+    def has_loads(self) -> bool:
+        """True where a load of it was found inside the region."""
+        return any(statement.loads for statement in self.statements)
+
+    @property
     def sources(self) -> list[str]:
         """Lines of its load statements in the user's code."""
         return [s.statement.source for s in self.statements if s.statement.source is not None]

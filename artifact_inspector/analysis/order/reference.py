@@ -15,6 +15,8 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
 from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
 from artifact_inspector.model import SINKS, EventKind, Function, Trait
 
+MOST_STEPS = 8
+"""Consumers, one behind the other, in which a contracted compute is looked for; mostly it is in the first."""
 STRAIGHT = "straight"
 """What the code outside loops is called."""
 
@@ -128,15 +130,25 @@ def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceReg
         if kept:
             written.append(replace(item, statements=kept))
     names = loop_names(code)
+    blocks_of: dict[int | None, list[int]] = {}
+    for block in flow.order:
+        blocks_of.setdefault(flow.loop_of[block], []).append(block)
+    own: dict[int | None, list[Round]] = {}
+    lent: dict[int | None, int] = {}
+    for item in written:
+        own.setdefault(item.loop, []).append(item)
+        anchored = flow.loop_at(item.anchor)
+        if anchored != item.loop:
+            lent[anchored] = lent.get(anchored, 0) + len(item.statements)
+    other: dict[int | None, list[LoadStatement]] = {}
+    for statement in found.other:
+        other.setdefault(statement.loop, []).append(_statement(function, statement))
     regions = []
     for loop in (None, *range(len(flow.loops))):
-        blocks = [b for b in flow.order if flow.loop_of[b] == loop]
-        inside = [i for b in blocks for i in range(function.blocks[b].start, function.blocks[b].stop)]
-        chains = (chain_of(function.instructions[i].location) for i in inside)
+        blocks = (function.blocks[block] for block in blocks_of.get(loop, ()))
+        inside = [index for block in blocks for index in range(block.start, block.stop)]
+        kinds = {function.instructions[index].kind for index in inside}
         parent = None if loop is None else flow.loops[loop].parent
-        kinds = {function.instructions[i].kind for i in inside}
-        own = [item for item in written if item.loop == loop]
-        lent = [item for item in written if item.loop != loop and flow.loop_at(item.anchor) == loop]
         regions.append(
             ReferenceRegion(
                 id=STRAIGHT if loop is None else names[loop],
@@ -144,20 +156,19 @@ def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceReg
                 parent=None if loop is None else (STRAIGHT if parent is None else names[parent]),
                 depth=0 if loop is None else flow.loops[loop].depth,
                 chain=None if loop is None else loop_chain(code, loop),
-                chains=frozenset(chain for chain in chains if chain is not None),
-                rounds=tuple(_round(code, names, found, item, prologues) for item in own),
-                other=tuple(_statement(function, s) for s in found.other if s.loop == loop),
-                sinks=frozenset(
-                    chain
-                    for i in inside
-                    if function.instructions[i].kind in SINKS
-                    and (chain := chain_of(function.instructions[i].location)) is not None
-                ),
-                lent=sum(len(item.statements) for item in lent),
+                chains=_places_of(code, inside),
+                rounds=tuple(_round(code, names, found, item, prologues) for item in own.get(loop, ())),
+                other=tuple(other.get(loop, ())),
+                sinks=_places_of(code, (i for i in inside if function.instructions[i].kind in SINKS)),
+                lent=lent.get(loop, 0),
                 has_matrix=EventKind.MATRIX in kinds,
             )
         )
     return tuple(regions)
+
+
+def _places_of(code: Code, indices: Iterable[int]) -> frozenset[Chain]:
+    return frozenset(chain for index in indices if (chain := code.chain(index)) is not None)
 
 
 def loop_names(code: Code) -> list[str]:
@@ -197,12 +208,15 @@ def _prologues(code: Code, found: RoundsOf) -> dict[int, list[int]]:
     """
     function, flow = code.function, code.flow
     copies: dict[int, list[int]] = {}
+    meeting: dict[int, list[Round]] = {}
+    for item in found.rounds:
+        meeting.setdefault(item.anchor, []).append(item)
     for item in found.rounds:
         own = [s for s in item.statements if item.loop is not None and s.distance == 0]
         ahead = [
             s.index
-            for other in found.rounds
-            if other.anchor == item.anchor and other.loop != item.loop == flow.loop_at(item.anchor)
+            for other in meeting[item.anchor]
+            if other.loop != item.loop == flow.loop_at(item.anchor)
             for s in other.statements
         ]
         for statement in own:
@@ -268,7 +282,7 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
     levels: list[frozenset[Chain]] = []
     level: Iterable[int] = (index,)
     seen: set[int] = set()
-    while True:
+    for _ in range(MOST_STEPS):
         fresh = [i for i in level if i not in seen]
         if not fresh:
             break
@@ -278,8 +292,7 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
             after
             for i in fresh
             if i != anchor  # what comes behind the anchor is of another round
-            for after in found.consumers.get(i, ())
-            if anchor in found.serves.get(after, ())
+            for after in found.consumers(i, anchor)
         ]
     body = _body(code, index)
     is_integer = bool(body) and not any(code.has(i, Trait.ON_FLOATS) for i in body)

@@ -10,14 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Instruction, Pointing, Trait
-from artifact_inspector.model.shared import SharedRole
+from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
+from artifact_inspector.analysis.order.nearest import Nearest
+from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Pointing, Trait
 
 __all__ = ["Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
-
-_NAMING = frozenset({SharedRole.ALLOCATION, SharedRole.BUFFER, SharedRole.VIEW})
-FARTHEST = 8
-"""Iterations that data is followed across back edges; deeper prefetch than this is not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +53,11 @@ class RoundsOf:
     rounds: tuple[Round, ...]
     """Of all regions, in program order of their anchors."""
     other: tuple[Statement, ...]
-    consumers: dict[int, tuple[int, ...]]
-    """For a compute, the computes that take its result next."""
-    serves: dict[int, frozenset[int]]
-    """For a compute, the anchors and final stores that its result reaches (itself, if it is one)."""
+    _search: _Search
 
-
-@dataclass(slots=True)
-class _Tags:
-    """What a value carries, as bit sets; a load's bits are `FARTHEST` wide, one per iteration."""
-
-    reach: int = 0
-    """Loads whose data it holds, through any operation but an anchor."""
-    fresh: int = 0
-    """Loads whose data no compute has used yet."""
-    through: int = 0
-    """Computes it has come through since the last anchor."""
-    last: int = 0
-    """Computes that made it, with nothing but moves since."""
-
-    def join(self, other: _Tags) -> None:
-        self.reach |= other.reach
-        self.fresh |= other.fresh
-        self.through |= other.through
-        self.last |= other.last
-
-    def __bool__(self) -> bool:
-        return bool(self.reach | self.fresh | self.through | self.last)
+    def consumers(self, compute: int, anchor: int) -> list[int]:
+        """The computes that take a compute's result next, on its way to an anchor."""
+        return self._search.consumers(compute, anchor)
 
 
 def find_rounds(code: Code) -> RoundsOf | None:
@@ -91,248 +66,198 @@ def find_rounds(code: Code) -> RoundsOf | None:
 
 
 class _Search:
+    """The loads of a function by the anchors that their data reaches first."""
+
     def __init__(self, code: Code) -> None:
-        function, access = code.function, code.language.access
-        assert access is not None
-        self.code, self.function, self.flow, self.values = code, function, code.flow, code.values
-        self.loads = [i for i, x in enumerate(function.instructions) if x.kind in LOADS]
-        self.number = {index: n for n, index in enumerate(self.loads)}
-        self.roles = {
-            i: access(x) for i, x in enumerate(function.instructions) if x.kind in LOADS or x.kind in SINKS
+        self._code, self._flow = code, code.flow
+        self._graph = DataGraph(code)
+        instructions = code.function.instructions
+        self._loads = [index for index, found in enumerate(instructions) if found.kind in LOADS]
+        self._carried = _carried_floats(code)
+        self._base = _pointer_bases(code)
+        self._anchors = {
+            index
+            for index, found in enumerate(instructions)
+            if found.kind in COMPUTES and self._is_anchor(index)
         }
-        self.scalars = 0
-        """Bits of the loads of one element each."""
-        for number, index in enumerate(self.loads):
-            if code.language.pointing(function.instructions[index]) is Pointing.ONE:
-                self.scalars |= ((1 << FARTHEST) - 1) << (number * FARTHEST)
-        self.carried = _carried_floats(code)
-        self.root = _buffers(code)
-        self.base = _pointer_bases(code)
-        self.tags: list[_Tags | None] = [None] * self.values.count
-        self.memory: dict[int, _Tags] = {}
-        self.anchors: dict[int, set[tuple[int, int]]] = {}
-        """Load number → (distance, anchor)."""
-        self.sinks: dict[int, set[tuple[int, int]]] = {}
-        self.addressed: dict[int, set[int]] = {}
-        """Load number → loads that its data addresses."""
-        self.direct: dict[int, int] = {}
-        """Compute → fresh bits it takes."""
-        self.serves: dict[int, set[int]] = {}
-        """Compute → anchors and sinks that its result reaches."""
-        self.consumers: dict[int, set[int]] = {}
-        self.owner_loop = {
-            block.start - 1: self.flow.loop_of[block.index]
-            for block in function.blocks
-            if self.flow.loop_of[block.index] is not None
-            and self.flow.loops[self.flow.loop_of[block.index] or 0].header == block.index
-        }
-
-    def run(self) -> RoundsOf:
-        has_back = any(back for handed in self.values.flows for *_, back in handed)
-        for _ in range(FARTHEST + 1 if has_back else 1):
-            before = self._size()
-            for index in range(len(self.function.instructions)):
-                self._step(index)
-            if self._size() == before:
-                break
-        return self._collect()
-
-    def _size(self) -> int:
-        return hash(tuple((t.reach, t.fresh, t.through, t.last) if t is not None else 0 for t in self.tags))
-
-    # -- propagation -----------------------------------------------------------
-
-    def _joined(self, values: tuple[int, ...] | list[int]) -> _Tags:
-        joined = _Tags()
-        for value in values:
-            tags = self.tags[value]
-            if tags is not None:
-                joined.join(tags)
-            memory = self.memory.get(self.root.get(value, -1))
-            if memory is not None:
-                joined.join(memory)
-        return joined
-
-    def _define(self, values: tuple[int, ...], tags: _Tags) -> None:
-        for value in values:
-            if tags:
-                self.tags[value] = tags
-
-    def _step(self, index: int) -> None:
-        instruction = self.function.instructions[index]
-        kind = instruction.kind
-        reads = self.values.reads[index]
-        results = self.values.results[index]
-        if kind in LOADS:
-            self._load(index, reads, results)
-        elif kind in SINKS:
-            role = self.roles[index]
-            data = self._joined([reads[name] for name in role.value if name in reads])
-            self._reached(data, self.sinks, index)
-            for compute in bits_of(data.through):
-                self.serves.setdefault(compute, set()).add(index)
-        elif kind in COMPUTES:
-            self._compute(index, self._joined(list(reads.values())), results)
-        elif kind is EventKind.SHARED_STORE:
-            values = list(reads.values())
-            stored = self._joined(values)
-            for value in values:
-                if value in self.root:
-                    self.memory.setdefault(self.root[value], _Tags()).join(stored)
-        elif kind is not EventKind.BRANCH or results:
-            moved = self._joined(list(reads.values()))
-            if kind is EventKind.MOVE and self.code.has(index, Trait.SELECTION):
-                self._drop_bounds(moved, instruction, reads)
-            self._define(results, moved)
-        for source, target, owner, back in self.values.flows[index]:
-            moved = self._joined([source])
-            if back:
-                moved = self._next_iteration(moved, owner, index)
-            elif not moved:
-                continue
-            known = self.tags[target]
-            if known is not None:
-                moved.join(known)
-            self.tags[target] = moved
-
-    def _drop_bounds(self, moved: _Tags, instruction: Instruction, reads: dict[str, int]) -> None:
-        """Take scalar loads out of what a selection yields when they only decide it: a bound, no data."""
-        condition, *chosen = instruction.operands.reads
-        if condition in reads:
-            data = self._joined([reads[name] for name in chosen if name in reads])
-            deciding = self._joined([reads[condition]])
-            moved.reach &= ~(deciding.reach & ~data.reach & self.scalars)
-            moved.fresh &= ~(deciding.fresh & ~data.fresh & self.scalars)
-
-    def _load(self, index: int, reads: dict[str, int], results: tuple[int, ...]) -> None:
-        role = self.roles[index]
-        number = self.number[index]
-        address = self._joined([reads[name] for name in role.address if name in reads])
-        for other in {bit // FARTHEST for bit in bits_of(address.reach)}:
-            if other != number:
-                self.addressed.setdefault(other, set()).add(number)
-        loaded = self._joined([reads[name] for name in role.value if name in reads])
-        bit = 1 << (number * FARTHEST)
-        loaded.join(_Tags(bit, bit))
-        if self.function.instructions[index].kind is EventKind.ASYNC_COPY:
-            for value in reads.values():
-                if value in self.root:
-                    self.memory.setdefault(self.root[value], _Tags()).join(loaded)
-        self._define(results, loaded)
-
-    def _compute(self, index: int, data: _Tags, results: tuple[int, ...]) -> None:
-        if not data:
-            return
-        own = 1 << index
-        if data.fresh:
-            self.direct[index] = self.direct.get(index, 0) | data.fresh
-        for earlier in bits_of(data.last):
-            self.consumers.setdefault(earlier, set()).add(index)
-        if self._is_anchor(index):
-            self._reached(data, self.anchors, index)
-            for compute in bits_of(data.through | own):
-                self.serves.setdefault(compute, set()).add(index)
-            self._define(results, _Tags(last=own))
-        else:
-            self._define(results, _Tags(data.reach, 0, data.through | own, own))
+        self._sinks = [index for index, found in enumerate(instructions) if found.kind in SINKS]
+        self._loaded: dict[int, list[int]] = {}
+        """Loop → the nodes that its own loads fill."""
+        for index in self._loads:
+            loop = self._flow.loop_at(index)
+            if loop is not None:
+                self._loaded.setdefault(loop, []).extend(self._graph.given[index])
+        self._nearest: dict[tuple[bool, bool], Nearest] = {}
+        self._chosen: dict[int, tuple[int, int]] = {}
+        """Load → (iterations, the anchor or sink of its round)."""
 
     def _is_anchor(self, index: int) -> bool:
         return (
-            self.function.instructions[index].kind is EventKind.MATRIX
-            or index in self.carried
-            or self.code.has(index, Trait.COMBINATION)
+            self._code.function.instructions[index].kind is EventKind.MATRIX
+            or index in self._carried
+            or self._code.has(index, Trait.COMBINATION)
         )
 
-    def _reached(self, data: _Tags, where: dict[int, set[tuple[int, int]]], index: int) -> None:
-        for bit in bits_of(data.reach):
-            number, distance = divmod(bit, FARTHEST)
-            where.setdefault(number, set()).add((distance, index))
+    def _passes(self, compute: int) -> bool:
+        return compute not in self._anchors
 
-    def _next_iteration(self, tags: _Tags, owner: int, index: int) -> _Tags:
-        loop = self.owner_loop.get(owner) if owner >= 0 else self.flow.loop_of[-1 - owner]
-        moved = _Tags(0, 0, tags.through, tags.last)
-        for bit in bits_of(tags.reach):
-            moved.reach |= self._shifted(bit, loop)
-        for bit in bits_of(tags.fresh):
-            moved.fresh |= self._shifted(bit, loop)
-        return moved
+    def _is_scalar(self, load: int) -> bool:
+        """True for a load of one element."""
+        return self._code.language.pointing(self._code.function.instructions[load]) is Pointing.ONE
 
-    def _shifted(self, bit: int, loop: int | None) -> int:
-        number, distance = divmod(bit, FARTHEST)
-        own = self.flow.loop_at(self.loads[number])
-        if own != loop:
-            return 1 << bit
-        return 1 << (bit + 1) if distance + 1 < FARTHEST else 0
+    def _ends(self, *, sinks: bool, is_bound: bool) -> Nearest:
+        """The nearest anchors, or stores and atomics."""
+        key = (sinks, is_bound)
+        if key not in self._nearest:
+            ends = self._sinks if sinks else self._anchors
+            self._nearest[key] = Nearest(
+                self._graph, self._flow, ends, self._passes, self._loaded, is_bound=is_bound
+            )
+        return self._nearest[key]
 
-    # -- result ----------------------------------------------------------------
+    def _reached(self, load: int, *, sinks: bool = False) -> list[tuple[int, int]]:
+        ends = self._ends(sinks=sinks, is_bound=self._is_scalar(load))
+        return ends.of(self._graph.given[load], self._flow.loop_at(load))
 
-    def _collect(self) -> RoundsOf:
-        position = self.flow.position
-        chosen: dict[int, tuple[int, int]] = {}
-        computed: set[int] = set()
-        for fresh in self.direct.values():
-            computed.update(bit // FARTHEST for bit in bits_of(fresh))
-        for number in range(len(self.loads)):
-            reached = self.anchors.get(number)
-            if not reached and number in computed:
-                reached = self.sinks.get(number)
-            if reached:
-                chosen[number] = min(reached, key=lambda found: (found[0], position[found[1]]))
-        indices = self._index_loads(chosen)
+    # -- rounds --------------------------------------------------------------------
+
+    def run(self) -> RoundsOf:
+        """The rounds."""
+        shared = self._choose()
+        indices = self._choose_for_indices()
+        position = self._flow.position
         grouped: dict[tuple[int | None, int], list[Statement]] = {}
         other: list[Statement] = []
-        for number, index in enumerate(self.loads):
-            loop = self.flow.loop_at(index)
-            if number not in chosen:
-                other.append(Statement(index, loop, 0, False, False, self._base(index)))
+        for load in self._loads:
+            loop = self._flow.loop_at(load)
+            if load not in self._chosen:
+                other.append(Statement(load, loop, 0, False, False, self._base_of(load)))
                 continue
-            distance, anchor = chosen[number]
-            later = {found for _, found in self.anchors.get(number, ())} - {anchor}
-            statement = Statement(index, loop, distance, bool(later), number in indices, self._base(index))
+            distance, anchor = self._chosen[load]
+            statement = Statement(load, loop, distance, load in shared, load in indices, self._base_of(load))
             grouped.setdefault((loop, anchor), []).append(statement)
         for key, statements in list(grouped.items()):
             if all(statement.is_index for statement in statements):
                 # What they address is loaded in another region; here they compute nothing.
                 other += grouped.pop(key)
         other.sort(key=lambda statement: statement.index)
-        serving: dict[int, list[int]] = {}
-        for compute in self.direct:
-            for anchor in self.serves.get(compute, ()):
-                serving.setdefault(anchor, []).append(compute)
         rounds = [
-            Round(loop, anchor, tuple(statements), self._computes_of(serving.get(anchor, []), statements))
+            Round(loop, anchor, tuple(statements), self._computes_of(anchor, loop, statements))
             for (loop, anchor), statements in grouped.items()
         ]
         rounds.sort(key=lambda found: (position[found.anchor], position[found.statements[0].index]))
-        consumers = {compute: tuple(sorted(after)) for compute, after in self.consumers.items()}
-        serves = {compute: frozenset(reached) for compute, reached in self.serves.items()}
-        return RoundsOf(tuple(rounds), tuple(other), consumers, serves)
+        return RoundsOf(tuple(rounds), tuple(other), self)
 
-    def _base(self, index: int) -> str | None:
-        reads = self.values.reads[index]
-        address = (reads[name] for name in self.roles[index].address if name in reads)
-        return next((self.base[value] for value in address if value in self.base), None)
+    def _choose(self) -> set[int]:
+        """Give loads the first anchor that their data reaches; those whose data reaches others too."""
+        shared: set[int] = set()
+        without: list[int] = []
+        for load in self._loads:
+            reached = self._reached(load)
+            if reached:
+                self._chosen[load] = reached[0]
+            else:
+                without.append(load)
+            if len(reached) > 1:
+                shared.add(load)
+        if without:
+            computed = {is_bound: self._computed(is_bound=is_bound) for is_bound in (False, True)}
+            for load in without:
+                if not computed[self._is_scalar(load)].isdisjoint(self._graph.given[load]):
+                    reached = self._reached(load, sinks=True)
+                    if reached:
+                        self._chosen[load] = reached[0]
+        return shared
 
-    def _index_loads(self, chosen: dict[int, tuple[int, int]]) -> set[int]:
-        """Give loads that only feed addresses the round of the load they address."""
+    def _computed(self, *, is_bound: bool) -> set[int]:
+        """The nodes whose data some compute takes as it is."""
+        pending = list(self._graph.takers)
+        found = set(pending)
+        while pending:
+            for before, kind in self._graph.before[pending.pop()]:
+                if before not in found and not (is_bound and kind == BOUND):
+                    found.add(before)
+                    pending.append(before)
+        return found
+
+    def _choose_for_indices(self) -> set[int]:
+        """Give loads that only feed addresses the round of the first load that they address."""
+        filled: dict[int, list[int]] = {}
+        for load in self._loads:
+            if load not in self._chosen:
+                for node in self._graph.given[load]:
+                    filled.setdefault(node, []).append(load)
         indices: set[int] = set()
-        changed = True
-        while changed:
-            changed = False
-            for number, targets in self.addressed.items():
-                known = [chosen[target] for target in targets if target in chosen]
-                if number not in chosen and known:
-                    chosen[number] = min(known, key=lambda found: self.flow.position[found[1]])
-                    indices.add(number)
-                    changed = True
+        if not filled:
+            return indices
+        seen: set[tuple[int, bool]] = set()
+        for target in sorted(self._chosen, key=lambda load: self._flow.position[self._chosen[load][1]]):
+            chosen = self._chosen[target]
+            pending = [(node, False) for node in self._graph.taken[target]]
+            while pending:
+                node, bound = pending.pop()
+                if (node, bound) in seen:
+                    continue
+                seen.add((node, bound))
+                for load in filled.get(node, ()):
+                    if load not in self._chosen and not (bound and self._is_scalar(load)):
+                        self._chosen[load] = chosen
+                        indices.add(load)
+                        pending += [(address, False) for address in self._graph.taken[load]]
+                pending += [(n, bound or kind == BOUND) for n, kind in self._graph.before[node]]
+                compute = self._graph.made_by.get(node)
+                if compute is not None and self._passes(compute):
+                    pending += [(n, bound) for n in self._graph.taken[compute]]
         return indices
 
-    def _computes_of(self, serving: list[int], statements: list[Statement]) -> tuple[int, ...]:
-        mask = 0
-        for statement in statements:
-            mask |= ((1 << FARTHEST) - 1) << (self.number[statement.index] * FARTHEST)
-        found = [compute for compute in serving if self.direct[compute] & mask]
-        return tuple(sorted(found, key=lambda index: self.flow.position[index]))
+    def _computes_of(self, anchor: int, loop: int | None, statements: list[Statement]) -> tuple[int, ...]:
+        """The computes that take data of a round's loads first, on the way to its anchor."""
+        taking: set[int] = set()
+        for is_bound in (False, True):
+            nodes = [
+                node
+                for found in statements
+                if self._is_scalar(found.index) is is_bound
+                for node in self._graph.given[found.index]
+            ]
+            taking.update(self._takers(nodes, is_bound=is_bound))
+        found = [compute for compute in taking if self._serves(compute, anchor, loop)]
+        return tuple(sorted(found, key=self._flow.position.__getitem__))
+
+    def _takers(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
+        """The computes that take the data of some nodes as it is."""
+        pending, seen = list(nodes), set(nodes)
+        taking: set[int] = set()
+        while pending:
+            node = pending.pop()
+            taking.update(self._graph.takers.get(node, ()))
+            for after, kind in self._graph.after[node]:
+                if after not in seen and not (is_bound and kind == BOUND):
+                    seen.add(after)
+                    pending.append(after)
+        return taking
+
+    def _serves(self, compute: int, anchor: int, loop: int | None) -> bool:
+        """True where the result of a compute reaches an anchor or sink before any other anchor, or is it."""
+        if compute in self._anchors:
+            return compute == anchor
+        ends = self._ends(sinks=anchor not in self._anchors, is_bound=False)
+        reached = ends.of(self._graph.given[compute], loop if loop in self._loaded else None)
+        return any(end == anchor for _, end in reached)
+
+    def consumers(self, compute: int, anchor: int) -> list[int]:
+        taking = self._takers(self._graph.given[compute])
+        loop = self._flow.loop_at(compute)
+        return sorted(found for found in taking if self._serves(found, anchor, loop))
+
+    def _base_of(self, load: int) -> str | None:
+        access = self._code.language.access
+        assert access is not None
+        reads = self._code.values.reads[load]
+        address = [
+            reads[name] for name in access(self._code.function.instructions[load]).address if name in reads
+        ]
+        return next((self._base[value] for value in address if value in self._base), None)
 
 
 def bits_of(mask: int) -> list[int]:
@@ -376,25 +301,3 @@ def _pointer_bases(code: Code) -> dict[int, str]:
             if handed.source in base:
                 base.setdefault(handed.target, base[handed.source])
     return base
-
-
-def _buffers(code: Code) -> dict[int, int]:
-    """The allocation behind every value that is a view of shared memory, as value → root value."""
-    function, values = code.function, code.values
-    root: dict[int, int] = {}
-    for index, instruction in enumerate(function.instructions):
-        results = values.results[index]
-        role = code.language.shared(instruction).role if results else SharedRole.NONE
-        if role not in _NAMING:
-            continue
-        if role is SharedRole.ALLOCATION:
-            root[results[0]] = results[0]
-        elif instruction.kind is EventKind.MOVE:
-            for value in values.reads[index].values():
-                if value in root:
-                    root[results[0]] = root[value]
-                    break
-        for handed in values.flows[index]:
-            if handed.source in root:
-                root[handed.target] = root[handed.source]
-    return root

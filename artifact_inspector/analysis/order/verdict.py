@@ -127,14 +127,14 @@ class _Judgement:
 
     def _in_sequence(self, rounds: list[LocatedRound]) -> Verdict:
         is_loop = self.region.loop is not None
-        rounds = [item for item in rounds if item.loads or not (is_loop and item.is_hoisted)]
+        rounds = [item for item in rounds if item.has_loads or not (is_loop and item.is_hoisted)]
         if not rounds:
             return Verdict.NO_LOADS
         for item in rounds:
-            for found in item.statements:
-                if item.loads and not found.loads and not found.front and not found.statement.is_index:
+            for found in item.statements if item.has_loads else ():
+                if not found.loads and not found.front and not found.statement.is_index:
                     self.notes.append(f"no load of {found.statement.label} was found at this stage")
-        incomplete = [item for item in rounds if not item.loads or not item.computes]
+        incomplete = [item for item in rounds if not item.has_loads or not item.computes]
         if incomplete:
             return self._incomplete(incomplete)
         if len(rounds) == 1:
@@ -202,7 +202,7 @@ class _Judgement:
             self.notes.append("its computes stand in another loop")
         for item in rounds:
             number = self.placement.rounds.index(item) + 1
-            lacks = "load" if not item.loads else "compute"
+            lacks = "load" if not item.has_loads else "compute"
             self.notes.append(f"round {number} ({', '.join(item.sources)}): no {lacks} found at this stage")
         return Verdict.UNKNOWN
 

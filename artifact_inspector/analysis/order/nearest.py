@@ -1,0 +1,138 @@
+"""Which ends (anchors, stores) data reaches first: of every node of a data graph the nearest few.
+
+Ends are near by iterations first, then by their place in execution order. Labels go backwards from the
+ends and each node keeps a few, so every edge is gone over a bounded number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from artifact_inspector.analysis.flow.cfg import ControlFlow
+from artifact_inspector.analysis.flow.datagraph import BOUND, EVERYWHERE, PLAIN, DataGraph
+
+__all__ = ["FARTHEST", "NEAREST", "Nearest"]
+
+FARTHEST = 8
+"""Iterations that data is followed across back edges; deeper prefetch than this is not written."""
+NEAREST = 4
+"""Ends that are told of each node."""
+
+Labels = dict[int, list[tuple[int, int]]]
+"""Node → (iterations, end), nearest first; an end stands there once."""
+Seeds = list[tuple[int, int, int]]
+"""(iterations, end, node)"""
+
+
+class Nearest:
+    """The nearest ends of the nodes of a graph.
+
+    Args:
+        ends: instructions, which read the nodes that the graph says they take.
+        passes: whether data goes on through a compute.
+        loaded: loop → the nodes that are filled in it, whose ends are counted in iterations of it.
+        is_bound: follow data that only bounds others: it does not go from a condition to what is selected.
+    """
+
+    def __init__(
+        self,
+        graph: DataGraph,
+        flow: ControlFlow,
+        ends: Collection[int],
+        passes: Callable[[int], bool],
+        loaded: Mapping[int, Collection[int]],
+        *,
+        is_bound: bool,
+    ) -> None:
+        self._graph, self._flow, self._passes, self._loaded = graph, flow, passes, loaded
+        self._is_bound = is_bound
+        self._ends: dict[int, list[int]] = {}
+        """Node → the ends that take it."""
+        for end in ends:
+            for node in graph.taken[end]:
+                self._ends.setdefault(node, []).append(end)
+        self._anywhere: Labels = {}
+        self._spread(self._anywhere, self._seeds_at(self._ends), None, None)
+        self._by_loop: dict[int, Labels] = {}
+
+    def of(self, nodes: Iterable[int], loop: int | None) -> list[tuple[int, int]]:
+        """(iterations of a loop, end) for the ends that data in some nodes reaches, nearest first."""
+        labels = self._anywhere if loop is None else self._counted(loop)
+        found: dict[int, int] = {}
+        for node in nodes:
+            for distance, end in labels[node] if node in labels else self._anywhere.get(node, ()):
+                found[end] = min(distance, found.get(end, distance))
+        return sorted(((distance, end) for end, distance in found.items()), key=self._rank)
+
+    def _rank(self, label: tuple[int, ...]) -> tuple[int, int]:
+        return label[0], self._flow.position[label[1]]
+
+    def _counted(self, loop: int) -> Labels:
+        """Labels of the nodes that data loaded in a loop comes to inside it."""
+        if loop in self._by_loop:
+            return self._by_loop[loop]
+        inside = self._inside(loop)
+        seeds = self._seeds_at(inside)
+        for node in inside:  # what leaves the loop crosses its back edge no more
+            left = {after for after, _ in self._ahead(node) if after not in inside}
+            seeds += [(0, end, node) for after in left for _, end in self._anywhere.get(after, ())]
+        labels: Labels = {}
+        self._by_loop[loop] = labels
+        while seeds:
+            seeds = self._spread(labels, seeds, inside, loop)
+        return labels
+
+    def _inside(self, loop: int) -> set[int]:
+        pending = list(self._loaded[loop])
+        inside = set(pending)
+        while pending:
+            for node, _ in self._ahead(pending.pop()):
+                if node not in inside and self._lives_in(node, loop):
+                    inside.add(node)
+                    pending.append(node)
+        return inside
+
+    def _lives_in(self, node: int, loop: int) -> bool:
+        home = self._graph.home[node]
+        return home == EVERYWHERE or self._flow.encloses(loop, home)
+
+    def _seeds_at(self, nodes: Iterable[int]) -> Seeds:
+        return [(0, end, node) for node in nodes for end in self._ends.get(node, ())]
+
+    def _spread(self, labels: Labels, seeds: Seeds, inside: set[int] | None, loop: int | None) -> Seeds:
+        """Label what leads to some nodes; seeds across the back edge of a loop are left for the next time."""
+        crossing: Seeds = []
+        for distance, end, seed in sorted(seeds, key=self._rank):
+            pending = [seed]
+            while pending:
+                node = pending.pop()
+                known = labels.setdefault(node, [])
+                if len(known) >= NEAREST or any(other == end for _, other in known):
+                    continue
+                known.append((distance, end))
+                for before, kind in self._behind(node):
+                    if inside is not None and before not in inside:
+                        continue
+                    if kind != loop:
+                        pending.append(before)
+                    elif distance + 1 < FARTHEST:
+                        crossing.append((distance + 1, end, before))
+        return crossing
+
+    def _behind(self, node: int) -> Iterator[tuple[int, int]]:
+        for before in self._graph.before[node]:
+            if not (self._is_bound and before[1] == BOUND):
+                yield before
+        compute = self._graph.made_by.get(node)
+        if compute is not None and self._passes(compute):
+            for taken in self._graph.taken[compute]:
+                yield taken, PLAIN
+
+    def _ahead(self, node: int) -> Iterator[tuple[int, int]]:
+        for after in self._graph.after[node]:
+            if not (self._is_bound and after[1] == BOUND):
+                yield after
+        for compute in self._graph.takers.get(node, ()):
+            if self._passes(compute):
+                for given in self._graph.given[compute]:
+                    yield given, PLAIN
