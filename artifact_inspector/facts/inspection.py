@@ -135,7 +135,7 @@ def _of_region(table: Table, stage: Stage, region: str, name: str) -> Any:
 
 
 _MISSING: Mapping[str, Callable[[], object]] = {
-    "in_flight": lambda: InFlight(None, None, None, None, (), (), (), ("it could not be found",)),
+    "in_flight": lambda: InFlight(None, None, None, None, (), (), ("it could not be found",)),
     "matrix": tuple,
     "packed_dots": int,
     "accesses": lambda: count_accesses(()),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.bounds_checks import Check
@@ -19,6 +18,7 @@ from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.overlap.waits import Wait as WaitFacts
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.resources.taken import Contradiction, Resources
 from artifact_inspector.analysis.shared.bill import Bill
@@ -27,7 +27,7 @@ from artifact_inspector.facts.records import Record
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import EventKind, Queue, Stage
+from artifact_inspector.model import EventKind, Stage
 
 __all__ = ["COUNTED", "KernelFacts", "RegionWork", "StageFacts", "WaitFacts"]
 
@@ -35,26 +35,6 @@ COUNTED = tuple(
     kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
 )
 """Kinds whose instructions are counted per file."""
-
-_OF_LOADS = frozenset({Queue.GROUP, Queue.LOADS, Queue.COPIES, Queue.TENSORS})
-
-
-class WaitFacts(NamedTuple):
-    """One wait instruction."""
-
-    line: int
-    op: str
-    """As people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`."""
-    depth: int | None
-    """How many younger loads, or groups of copies, it leaves in flight; None where a barrier phase tells."""
-    queue: Queue
-    region: str
-    """The id of the region that it stands in."""
-
-    @property
-    def is_for_loads(self) -> bool:
-        """True for a wait that counts loads or copies; a barrier phase counts nothing."""
-        return self.queue in _OF_LOADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +164,14 @@ class KernelFacts(Record):
             tensor_columns=taken.tensor_columns.value,
             workgroup_processor=taken.workgroup_processor,
         )
+
+    def drains(self, region: str) -> tuple[int, ...]:
+        """Lines of the waits that drain a pipelined loop in the last stage that has it."""
+        pipeline = self.pipelines.get(region)
+        if pipeline is None or pipeline.kind is None:
+            return ()
+        stage = next((facts for facts in reversed(self.stages.values()) if region in facts.work), None)
+        return () if stage is None else stage.work[region].in_flight.drains
 
     @property
     def wait_depths(self) -> tuple[int, ...]:

@@ -215,8 +215,9 @@ def _resources(artifact: Artifact, modules: Mapping[Stage, Module], binary: Bina
     return find_resources(
         artifact.target,
         artifact.metadata,
-        ptx=None if ptx is None else ptx.attributes,
-        amdgcn=None if amdgcn is None else amdgcn.attributes,
+        ptx=None if ptx is None else format_of(Stage.PTX).figures(ptx),
+        amdgcn=None if amdgcn is None else format_of(Stage.AMDGCN).figures(amdgcn),
+        written=None if amdgcn is None else amdgcn.attributes.get("target"),
         binary=binary,
         unreadable=binary is None and _binary_suffix(artifact) != "",
     )
@@ -234,6 +235,7 @@ def _contradictions(
         name if isinstance(name, str) else None,
         artifact.num_warps,
         {stage: module for stage, module in modules.items() if module.functions},
+        None if Stage.TTGIR not in modules else format_of(Stage.TTGIR).launch(modules[Stage.TTGIR]),
         None if binary is None else (_binary_suffix(artifact), binary.kernel),
         bill,
     )

@@ -28,6 +28,7 @@ from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_b
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
 from artifact_inspector.analysis.overlap.issue import Issue, find_issue
 from artifact_inspector.analysis.overlap.partitions import Slot, find_slots
+from artifact_inspector.analysis.overlap.waits import find_waits
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
 from artifact_inspector.facts.kernel import COUNTED, WaitFacts
 from artifact_inspector.facts.modules import Disassemble, read_module
@@ -179,16 +180,12 @@ def _census(codes: Sequence[Code]) -> Census:
 
 
 def _waits(module: Module, ordered: Ordered) -> tuple[WaitFacts, ...]:
-    language, waits = format_of(module.stage), []
+    language = format_of(module.stage)
+    waits: list[WaitFacts] = []
     for function in ordered.functions:
         code = function.code
         home = {block: function.prefix + region.id for region in function.regions for block in region.blocks}
-        for index in code.of_kind.get(EventKind.WAIT, ()):
-            instruction = code.function.instructions[index]
-            wait = language.wait(instruction, module)
-            if wait is not None:
-                region = home[code.flow.block_of[index]]
-                waits.append(WaitFacts(instruction.line, wait.op, wait.depth, wait.queue, region))
+        waits += find_waits(code, module, language, home)
     return tuple(waits)
 
 
@@ -240,11 +237,12 @@ def _threads(artifact: Artifact, stage: Stage, tensor: Sequence[Code] | None) ->
 
 def _in_flight(module: Module, ordered: Ordered, threads: int | None) -> dict[str, InFlight]:
     language = format_of(module.stage)
+    unrolled = {region.id: region.unrolled_by for region in ordered.facts}
     return {
-        function.prefix + region: found
+        name: found
         for function in ordered.functions
-        for region, found in find_in_flight(
-            function.code, function.regions, module, language, threads
+        for name, found in find_in_flight(
+            function.code, function.regions, module, language, threads, function.prefix, unrolled
         ).items()
     }
 

@@ -55,6 +55,10 @@ class Cubin:
     stack: tuple[StackAccess, ...] | None
     """None where the instructions are not those of sm_70 and later."""
 
+    def said_by(self, *, is_store: bool) -> str:
+        """What stores to, or loads from, the stack are found by."""
+        return f"cubin, {'STL' if is_store else 'LDL'} instructions"
+
 
 @dataclass(frozen=True, slots=True)
 class Hsaco:

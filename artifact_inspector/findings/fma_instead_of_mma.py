@@ -17,12 +17,17 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.matrix.identity import Reason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.model import MatrixUnit
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for name, generation in kernel.generations.items():
         identity = kernel.identities.get(name)
-        if identity is None or identity.reason is not Reason.SCALAR or generation.newest in (None, "none"):
+        if (
+            identity is None
+            or identity.reason is not Reason.SCALAR
+            or generation.newest in (None, MatrixUnit.NONE)
+        ):
             continue
         stage, lines, sources = dots_of(kernel, name)
         if not lines:

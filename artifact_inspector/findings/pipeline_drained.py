@@ -17,21 +17,27 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.model import PipelineKind
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     for name, pipeline in kernel.pipelines.items():
-        if last is None or pipeline.kind in (None, "register prefetch") or not pipeline.drains_at:
+        if last is None or pipeline.kind in (None, PipelineKind.REGISTERS):
+            continue
+        drains = kernel.drains(name)
+        if not drains:
             continue
         region = last.region(name)
-        waits = {wait.op for wait in last.waits if wait.line in pipeline.drains_at}
+        waits = {
+            wait.op if wait.depth is None else f"{wait.op} {wait.depth}"
+            for wait in last.waits
+            if wait.line in drains
+        }
         depth = f"num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else "its num_stages"
-        message = (
-            f"{name}: {', '.join(sorted(waits))} 0 leaves no copy in flight in any iteration, at {depth}"
-        )
+        message = f"{name}: {', '.join(sorted(waits))} leaves no copy in flight in any iteration, at {depth}"
         sources = () if region is None else tuple(s for found in region.rounds for s in found.sources)
-        yield Remark(message, last.stage, pipeline.drains_at, tuple(dict.fromkeys(sources)))
+        yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))
 
 
 RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, _look, __doc__)

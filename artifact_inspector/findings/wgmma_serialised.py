@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
-from artifact_inspector.model import Queue
+from artifact_inspector.model import WaitPurpose
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -26,7 +26,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         work = last.work.get(region.id)
         if work is None or region.kind != "loop" or not any("wgmma" in found.op for found in work.matrix):
             continue
-        waits = [w for w in last.waits if w.region == region.id and w.queue is Queue.MATRIX]
+        waits = [w for w in last.waits if w.region == region.id and w.purpose is WaitPurpose.MATRIX]
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
         if waits and all(wait.depth == 0 for wait in waits):
             yield Remark(

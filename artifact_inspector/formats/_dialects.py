@@ -25,7 +25,19 @@ from artifact_inspector.model import (
     Wait,
 )
 
-__all__ = ["TRAITS", "VALUE", "access", "commit", "matrix", "modern", "pointing", "transfer", "types", "wait"]
+__all__ = [
+    "TRAITS",
+    "VALUE",
+    "access",
+    "commit",
+    "matrix",
+    "modern",
+    "pointing",
+    "precision",
+    "transfer",
+    "types",
+    "wait",
+]
 
 TRAITS = Traits(
     {
@@ -62,6 +74,10 @@ _CACHE = re.compile(r"\b(?:cacheModifier|cache_modifier|evictionPolicy|eviction_
 _NUMBERED_CACHE = re.compile(r"\b(cache|evict) = (\d+) : i32")
 _SCALAR = re.compile(r"(?:!tt\.ptr<(\w+)|\b([iufb]\w*\d))")
 _OPERAND_FORMAT = re.compile(r"\b(lhs|rhs) = (\w+)")
+
+_PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
+# Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
+_PRECISIONS = {"0": "tf32", "1": "tf32x3", "2": "ieee", "3": "bf16x3", "4": "bf16x6"}
 
 
 @lru_cache(maxsize=4096)
@@ -227,3 +243,11 @@ def matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
 def types(instruction: Instruction, module: Module) -> tuple[TensorType, ...]:
     """Tensor types in the text of an operation, in order; the last one is as a rule the result's."""
     return parse_types(instruction.text, module.layouts)
+
+
+def precision(instruction: Instruction) -> str | None:
+    """How precisely a dot multiplies, where it says: `tf32`, `tf32x3`, `ieee` …."""
+    found = _PRECISION.search(instruction.text)
+    if found is None or not (found[1] or found[2]):
+        return None
+    return "tf32" if found[2] else _PRECISIONS.get(found[1], found[1].lower())

@@ -61,7 +61,7 @@ _WAIT_NAMES = {
     "llvm.nvvm.mbarrier.try.wait": ("mbarrier.try_wait", Queue.PHASE),
     "llvm.nvvm.mbarrier.test.wait": ("mbarrier.test_wait", Queue.PHASE),
     "llvm.nvvm.wgmma.wait_group": ("wgmma.wait_group", Queue.MATRIX),
-    "llvm.nvvm.tcgen05.wait": ("tcgen05.wait", Queue.MATRIX),
+    "llvm.nvvm.tcgen05.wait": ("tcgen05.wait", Queue.TENSOR_MEMORY),
     "llvm.amdgcn.wait.asyncmark": ("wait.asyncmark", Queue.GROUP),
     "llvm.amdgcn.s.waitcnt": ("s_waitcnt vmcnt", Queue.LOADS),
     "llvm.amdgcn.s.wait.loadcnt": ("s_wait_loadcnt", Queue.LOADS),
@@ -89,7 +89,7 @@ def wait(instruction: Instruction, module: Module) -> Wait | None:
         arguments = _arguments_of(text, opcode)
         return Wait(op, None, queue, _value_of(arguments[0]) if arguments else None)
     if op == "cp.async.wait_all":
-        return Wait(op, 0, queue)
+        return Wait(op, 0, queue, closes=True)
     depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
     return Wait(op, None if depth is None else int(depth[1]), queue)
 

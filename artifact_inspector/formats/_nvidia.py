@@ -21,7 +21,7 @@ _WAITS = {
     "cp.async.bulk.wait_group.read": Queue.STORES,
     "cp.async.bulk.wait_group": Queue.STORES,
     "wgmma.wait_group": Queue.MATRIX,
-    "tcgen05.wait": Queue.MATRIX,
+    "tcgen05.wait": Queue.TENSOR_MEMORY,
     "mbarrier.try_wait": Queue.PHASE,
     "mbarrier.test_wait": Queue.PHASE,
 }
@@ -73,7 +73,7 @@ def wait_of(opcode: str, text: str) -> Wait | None:
         barrier = _ADDRESS.search(operands)
         return Wait(op, None, queue, None if barrier is None else barrier[1])
     if op == "cp.async.wait_all":
-        return Wait(op, 0, queue)
+        return Wait(op, 0, queue, closes=True)
     number = re.match(r"\s*(0x[\da-fA-F]+|\d+)", operands) if "wait_group" in op else None
     return Wait(op, None if number is None else integer(number[1]), queue)
 

@@ -23,6 +23,7 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 from artifact_inspector.model.condition import Conditions
+from artifact_inspector.model.figure import Figure, FigureKey
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
@@ -176,6 +177,10 @@ class Format:
     """The words of an access about caches without those that ask for what happens anyway."""
     keeps_cache_word: Callable[[str, Sequence[str]], bool] = is_kept
     """Whether some words about caches say, or stand for, one that the program has."""
+    figures: Callable[[Module], Mapping[FigureKey, Figure]] = lambda _: {}
+    """What assembly says of the hardware that its kernel takes."""
+    precision: Callable[[Instruction], str | None] = lambda _: None
+    """How precisely a dot of tensor-level IR multiplies, where it says."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
 

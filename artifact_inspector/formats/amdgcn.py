@@ -17,6 +17,7 @@ from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd
 from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import AMDGCN
+from artifact_inspector.formats._figures import amdgcn_figures
 from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, OpcodeTable, integer, no_types
 from artifact_inspector.model import (
     UNCLOSED,
@@ -509,6 +510,7 @@ FORMAT = Format(
     in_shared=lambda instruction: instruction.opcode.startswith("ds_"),
     traits=_amd.TRAITS.of,
     conditions=AMDGCN,
+    figures=amdgcn_figures,
     cannot_read=(
         "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
         "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",

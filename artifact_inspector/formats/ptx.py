@@ -17,6 +17,7 @@ from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
 from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import PTX
+from artifact_inspector.formats._figures import ptx_figures
 from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, OpcodeTable, no_types
 from artifact_inspector.model import (
     UNCLOSED,
@@ -574,6 +575,7 @@ FORMAT = Format(
     in_shared=lambda instruction: ".shared" in instruction.opcode,
     traits=_nvidia.TRAITS.of,
     conditions=PTX,
+    figures=ptx_figures,
     cannot_read=(
         "A load or store without a state space is counted as global: a generic address tells no more.",
         "Branches and labels inside inline asm make no blocks and no edges.",

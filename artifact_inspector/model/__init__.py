@@ -10,7 +10,7 @@ from artifact_inspector.model.kind import COMPUTES, LOADS, SINKS, EventKind
 from artifact_inspector.model.language import Language
 from artifact_inspector.model.location import Frame, Location
 from artifact_inspector.model.matrix import Issuer, MatrixOp, MatrixUnit
-from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait
+from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait, WaitPurpose
 from artifact_inspector.model.module import UNCLOSED, BasicBlock, Flow, Function, Module, Partition
 from artifact_inspector.model.region import PipelineKind, RegionKind, SlotKind
 from artifact_inspector.model.remark import RemarkKind, Severity, Tool
@@ -66,5 +66,6 @@ __all__ = [
     "Vendor",
     "Verdict",
     "Wait",
+    "WaitPurpose",
     "Word",
 ]

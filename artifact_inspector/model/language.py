@@ -84,3 +84,7 @@ class Language(Protocol):
     @property
     def keeps_cache_word(self) -> Callable[[str, Sequence[str]], bool]:
         """Whether some words about caches say, or stand for, one that the program has."""
+
+    @property
+    def precision(self) -> Callable[[Instruction], str | None]:
+        """How precisely a dot of tensor-level IR multiplies, where it says."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Access", "Pointing", "Queue", "Transfer", "Wait"]
+from artifact_inspector.model.word import Word
+
+__all__ = ["Access", "Pointing", "Queue", "Transfer", "Wait", "WaitPurpose"]
 
 
 class Access(NamedTuple):
@@ -15,6 +17,19 @@ class Access(NamedTuple):
     mask: tuple[str, ...]
     value: tuple[str, ...]
     """Data stored, combined, or taken where the mask is off."""
+
+
+class WaitPurpose(Word):
+    """What a wait is there for."""
+
+    LOADS = "loads and copies"
+    """It counts them, or groups of them."""
+    BARRIER = "a barrier"
+    """It counts nothing: copies that land and warps that arrive are one to it."""
+    MATRIX = "matrix operations"
+    TENSOR_MEMORY = "accesses to tensor memory"
+    STORES = "stores"
+    USE = "the use of a register"
 
 
 class Queue(Enum):
@@ -36,8 +51,34 @@ class Queue(Enum):
     """Committed groups of asynchronous matrix operations (wgmma, tcgen05)."""
     STORES = "groups of stores"
     """Committed groups of bulk stores; AMD's vscnt or storecnt."""
+    TENSOR_MEMORY = "accesses to tensor memory"
+    """Loads and stores of tensor memory (tcgen05.ld, tcgen05.st)."""
 
     __hash__ = object.__hash__
+
+    @property
+    def purpose(self) -> WaitPurpose:
+        """What a wait for it is there for."""
+        return _PURPOSES.get(self, WaitPurpose.LOADS)
+
+    @property
+    def completes_loads(self) -> bool:
+        """True where loads or copies complete at its waits."""
+        return self.purpose in (WaitPurpose.LOADS, WaitPurpose.BARRIER)
+
+    @property
+    def is_counted_singly(self) -> bool:
+        """True where its waits count loads and copies one by one, in the order of their issue."""
+        return self in (Queue.LOADS, Queue.COPIES, Queue.TENSORS)
+
+
+_PURPOSES = {
+    Queue.USE: WaitPurpose.USE,
+    Queue.PHASE: WaitPurpose.BARRIER,
+    Queue.MATRIX: WaitPurpose.MATRIX,
+    Queue.STORES: WaitPurpose.STORES,
+    Queue.TENSOR_MEMORY: WaitPurpose.TENSOR_MEMORY,
+}
 
 
 class Wait(NamedTuple):
@@ -51,6 +92,8 @@ class Wait(NamedTuple):
     queue: Queue
     barrier: str | None = None
     """The value that names the barrier, for a wait for a phase."""
+    closes: bool = False
+    """True for a wait for all copies, those that no commit has closed into a group too."""
 
 
 class Pointing(Enum):

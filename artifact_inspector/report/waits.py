@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.overlap.waits import iterations_left
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
-from artifact_inspector.model import Queue
+from artifact_inspector.model import Queue, WaitPurpose
 from artifact_inspector.report.words import letter_counts, plural, span
 
 __all__ = ["describe_copies", "describe_waits", "load_depths"]
@@ -21,7 +22,7 @@ def load_depths(kernel: KernelFacts) -> str:
     depths = sorted({w.depth for w in waits if w.depth is not None and w.is_for_loads})
     if depths:
         return span(depths[0], depths[-1])
-    return "phase" if any(w.queue is Queue.PHASE for w in waits) else "–"
+    return "phase" if any(w.purpose is WaitPurpose.BARRIER for w in waits) else "–"
 
 
 def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
@@ -61,26 +62,24 @@ def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts
 
 def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: WaitFacts) -> str:
     if wait.depth is None:
-        if wait.queue is Queue.PHASE:
+        if wait.purpose is WaitPurpose.BARRIER:
             return "waits until all that a barrier expects has come: copies that land, warps that arrive"
-        if wait.op.startswith("tcgen05.wait"):
-            return "waits for accesses to tensor memory, not for loads"
-        return (
-            "waits for what was issued before"
-            if wait.is_for_loads
-            else f"waits for {_unit(wait, 2)}, not for loads"
-        )
+        if wait.is_for_loads:
+            return "waits for what was issued before"
+        if wait.purpose is WaitPurpose.TENSOR_MEMORY:
+            return f"waits for {wait.purpose}, not for loads"
+        return f"waits for {_unit(wait, 2)}, not for loads"
     if wait.depth == 0:
         told = f"every {_unit(wait, 1)} issued before must be complete"
         work = stage.work.get(region.id)
-        drains = work is None or wait.line in work.in_flight.drains
+        drains = work is not None and wait.line in work.in_flight.drains
         ahead = wait.is_for_loads and region.distance is not None
         return told + (": it drains the pipeline in every iteration" if ahead and drains else "")
     told = f"lets {wait.depth} younger {_unit(wait, wait.depth)} stay in flight"
     commits = _commits(kernel, region) if wait.queue is Queue.GROUP else None
-    if commits is None:
+    iterations = iterations_left(wait.depth, commits)
+    if iterations is None:
         return told
-    iterations = wait.depth / commits
     return (
         f"{told}; at {commits} committed per iteration that is {wait.depth} ÷ {commits} = "
         f"{iterations:.2g} {plural('iteration', iterations)}"

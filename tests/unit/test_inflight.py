@@ -20,12 +20,16 @@ from artifact_inspector.model.text import SourceText
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-def in_flight(text: str, stage: Stage, threads: int | None = 128) -> dict[str, InFlight]:
+def in_flight(
+    text: str, stage: Stage, threads: int | None = 128, unrolled: dict[str, int] | None = None
+) -> dict[str, InFlight]:
     language = format_of(stage)
     module = language.parse(SourceText("k", text), stage)
     (function,) = module.functions
     code = Code(function, language)
-    return find_in_flight(code, find_regions(code, (), exact=False), module, language, threads)
+    return find_in_flight(
+        code, find_regions(code, (), exact=False), module, language, threads, unrolled=unrolled or {}
+    )
 
 
 def saved(kernel: str, stage: Stage) -> dict[str, InFlight]:
@@ -178,6 +182,45 @@ def test_a_wait_that_empties_one_counter_drains_no_pipeline_of_another() -> None
         ("s_wait_asynccnt", 1, 0),
     ]
     assert loop.drains == (copies.line,) != (loads.line,)
+
+
+def test_what_was_loaded_in_front_of_a_loop_to_be_used_behind_it_keeps_no_drain_from_being_one() -> None:
+    text = ptx(
+        "ld.global.b32 %r20, [%rd9]",
+        "$L__BB0_1:",
+        COPY,
+        COMMIT,
+        "cp.async.wait_group 0",
+        FMA,
+        "@%p1 bra $L__BB0_1",
+        "add.f32 %f9, %r20, %r20",
+    )
+    loop = loop_of(in_flight(text, Stage.PTX))
+    (wait,) = loop.waits
+    assert (wait.before, wait.after, wait.drains, loop.drains) == (1, 0, True, (wait.line,))
+    assert loop.levels[-1] == (wait.line, 1)  # that load flies on
+
+
+def test_a_load_of_the_loop_that_flies_on_behind_a_wait_is_a_pipeline_not_drained() -> None:
+    loop = ptx_loop(
+        "ld.global.b32 %r20, [%rd9]", COPY, COMMIT, "cp.async.wait_group 0", "add.f32 %f9, %r20, %r20"
+    )
+    (wait,) = loop.waits
+    assert (wait.before, wait.after, wait.drains) == (1, 0, False)
+
+
+def test_a_wait_that_finds_nothing_in_flight_drains_nothing() -> None:
+    # The first waits for what stood in front of the loop, which no later trip has.
+    loop = ptx_loop("cp.async.wait_group 0", COPY, COMMIT, "cp.async.wait_group 0", FMA)
+    first, last = loop.waits
+    assert (first.before, first.drains, last.drains) == (0, False, True)
+
+
+def test_iterations_left_are_those_of_the_source_where_the_compiler_copied_the_body() -> None:
+    text = ptx("$L__BB0_1:", COPY, COMMIT, COPY, COMMIT, "cp.async.wait_group 2", "@%p1 bra $L__BB0_1")
+    name, by_trip = next((n, f) for n, f in in_flight(text, Stage.PTX).items() if n.startswith("loop"))
+    by_iteration = in_flight(text, Stage.PTX, unrolled={name: 2})[name]
+    assert (by_trip.waits[0].iterations, by_iteration.waits[0].iterations) == (1, 2)
 
 
 def test_a_wait_outside_loops_drains_no_pipeline() -> None:

@@ -78,7 +78,7 @@ def mma(count: int, issuers: int | None = 4, **more: object) -> MatrixWork:
 
 
 def tiled(*warps: int, ctas: int = 1) -> Tiling:
-    return Tiling("nvidia_mma", warps, (16, 8), ctas)
+    return Tiling("nvidia_mma", warps, (16, 8), ctas, True)
 
 
 def judge(asked: MatrixWork, found: MatrixWork, **more: object) -> Identity:
@@ -117,14 +117,14 @@ def test_work_of_warps_is_unknown_where_their_number_is() -> None:
 
 def test_a_dot_bears_its_layout_and_precision() -> None:
     first, second = works_of(TTGIR, Stage.TTGIR, None)
-    assert (first.tiling, first.precision) == (Tiling("nvidia_mma", (2, 2), (16, 8), 2), "tf32x3")
+    assert (first.tiling, first.precision) == (Tiling("nvidia_mma", (2, 2), (16, 8), 2, True), "tf32x3")
     assert first.flop == second.flop == 2 * 64 * 16 * 32
 
 
 def test_warps_of_a_linear_layout_are_counted_along_what_their_bases_move() -> None:
     # [1, 0] doubles the rows, [0, 1] the columns, and [0, 0] copies: counted with the rows.
     second = works_of(TTGIR, Stage.TTGIR, None)[1]
-    assert second.tiling == Tiling("amd_wmma", (4, 2), (16, 16, 32), 2)
+    assert second.tiling == Tiling("amd_wmma", (4, 2), (16, 16, 32), 2, True)
     assert second.precision is None
 
 
@@ -217,7 +217,7 @@ def test_a_tile_smaller_than_the_instruction_is_filled_up() -> None:
 
 
 def test_warps_along_a_batch_that_is_too_small_repeat_each_other() -> None:
-    found = judge(dot(16, 8, 16, tiling=Tiling("nvidia_mma", (4, 1, 1), (1, 16, 8), 1)), mma(1))
+    found = judge(dot(16, 8, 16, tiling=Tiling("nvidia_mma", (4, 1, 1), (1, 16, 8), 1, True)), mma(1))
     assert found.words == "4×1×1 warps of 16×8×1 cover 16×8×4, the tile is 16×8×1: ×4 the work"
 
 
@@ -238,8 +238,8 @@ def test_each_dot_is_cut_by_the_instruction_that_its_layout_names() -> None:
     found = check_identity(
         {
             "r": (
-                dot(64, 32, 16, tiling=Tiling("amd_mfma", (4, 1), (32, 32), 1)),
-                dot(64, 16, 32, tiling=Tiling("amd_mfma", (4, 1), (16, 16), 1)),
+                dot(64, 32, 16, tiling=Tiling("amd_mfma", (4, 1), (32, 32), 1, True)),
+                dot(64, 16, 32, tiling=Tiling("amd_mfma", (4, 1), (16, 16), 1, True)),
             )
         },
         {"r": (mma(2, matrix=large), mma(2, matrix=small))},
@@ -250,7 +250,7 @@ def test_each_dot_is_cut_by_the_instruction_that_its_layout_names() -> None:
 def test_products_side_by_side_are_cut_as_the_layout_says() -> None:
     # v_mfma_f32_4x4x4_16b as 4×64: 16 products of 2·4·4·4, K = 2048 / (2·4·64) = 4, 16 steps of 64.
     side = MatrixOp("v_mfma", "mfma", 4, 4, 4, 16, "f16×f16→f32", "wavefront")
-    asked = dot(4, 64, 64, tiling=Tiling("amd_mfma", (2, 1), (4, 64), 1))
+    asked = dot(4, 64, 64, tiling=Tiling("amd_mfma", (2, 1), (4, 64), 1, True))
     found = judge(asked, mma(16, 2, matrix=side))
     assert found.words == "2×1 warps of 4×64 cover 8×64, the tile is 4×64: ×2 the work"
 
@@ -258,13 +258,13 @@ def test_products_side_by_side_are_cut_as_the_layout_says() -> None:
 def test_four_products_of_a_quarter_warp_are_one_square() -> None:
     # sm_70: m8n8k4 four times is 16×16×4; the layout of Triton 2.1 names no instruction.
     quarter = MatrixOp("mma.sync", "mma", 8, 8, 4, 4, "f16×f16→f32", "warp")
-    asked = dot(16, 16, 4, tiling=Tiling("mma", (2, 1), (), 1))
+    asked = dot(16, 16, 4, tiling=Tiling("mma", (2, 1), (), 1, True))
     assert judge(asked, mma(1, 2, matrix=quarter)).reason is Reason.REDUNDANT
 
 
 def test_blocks_of_a_cluster_share_the_tile_and_a_pair_of_them_an_instruction() -> None:
     alone = MatrixOp("tcgen05.mma", "tcgen05", 64, 128, 16, 1, "f16×f16→f32", "CTA")
-    asked = dot(128, 128, 64, tiling=Tiling("tensor_memory_encoding", (), (), 2))
+    asked = dot(128, 128, 64, tiling=Tiling("tensor_memory_encoding", (), (), 2, True))
     found = judge(asked, mma(4, 1, matrix=alone))
     assert (found.holds, found.words) == (True, "4 × 262144 × 2 CTAs = 2·128·128·64")
     pair = replace_op(alone, m=128, issuer="CTA pair")
@@ -278,7 +278,7 @@ def replace_op(op: MatrixOp, **more: object) -> MatrixOp:
 
 
 def test_a_dot_without_instructions_is_scalar_only_where_its_layout_says_so() -> None:
-    scalar = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1))
+    scalar = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1, False))
     found = check_identity({"r": (scalar,)}, {"r": ()})["r"]
     assert (found.reason, found.holds, found.found) == (Reason.SCALAR, None, 0)
     lost = dot(64, 64, 16, tiling=tiled(4, 1))
@@ -469,7 +469,7 @@ def test_why_the_newest_is_not_used_is_said_where_its_shape_or_types_rule_it_out
     assert generation(target, [mma(4)], dots=[asked]).reason == reason
 
 
-BLOCKED = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1))
+BLOCKED = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1, False))
 LAID_OUT = dot(64, 64, 16, tiling=tiled(4, 1))
 
 
@@ -566,5 +566,5 @@ def test_a_layout_with_extents_of_nothing_is_passed_over() -> None:
         "warpsPerCTA = [2, 2], instrShape = [16, 8]", "warpsPerCTA = [0, 2], instrShape = [, ]"
     )
     asked = works_of(text, Stage.TTGIR, None)[0]
-    assert asked.tiling == Tiling("nvidia_mma", (), (), 2)
+    assert asked.tiling == Tiling("nvidia_mma", (), (), 2, True)
     assert judge(asked, mma(3)).reason is Reason.UNEXPLAINED

@@ -16,11 +16,13 @@ from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import count_accesses
 from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
+from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.overlap.waits import WaitEffect
 from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.kernel import COUNTED, KernelFacts, StageFacts, WaitFacts
+from artifact_inspector.facts.kernel import COUNTED, KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.facts.selection import narrow, parse_stages
 from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.hardware.targets import parse_target
@@ -95,7 +97,7 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
 
 def a_pipeline(**fields: object) -> Pipeline:
     known: dict[str, object] = dict.fromkeys(field.name for field in dataclasses.fields(Pipeline))
-    known |= {"overlaps_matrix": False, "drains_at": (), "evidence": (), "notes": ()}
+    known |= {"overlaps_matrix": False, "evidence": (), "notes": ()}
     return Pipeline(**{**known, **fields})  # type: ignore[arg-type]
 
 
@@ -107,7 +109,7 @@ QUEUES = {
     "cp.async.wait_group": Queue.GROUP,
     "cp.async.bulk.wait_group": Queue.STORES,
     "wgmma.wait_group": Queue.MATRIX,
-    "tcgen05.wait": Queue.MATRIX,
+    "tcgen05.wait": Queue.TENSOR_MEMORY,
     "mbarrier.try_wait": Queue.PHASE,
     "s_waitcnt vmcnt": Queue.LOADS,
     "s_wait_loadcnt": Queue.LOADS,
@@ -151,7 +153,10 @@ def test_no_iterations_are_told_where_the_groups_of_one_are_unknown() -> None:
 def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
     def said(**fields: object) -> str:
         region = a_region("W1 M16 A4 K1", **fields)  # type: ignore[arg-type]
-        stage = a_stage(Stage.PTX, region, waits=(a_wait(40, "cp.async.wait_group", 0, "loop@9"),))
+        wait = a_wait(40, "cp.async.wait_group", 0, "loop@9")
+        found = InFlight(4, 16, 1, None, (WaitEffect(wait, 4, 0, 0, 0, drains=True),), (), ())
+        work = RegionWork(found, (), 0, count_accesses(()), {}, (), (), None)
+        stage = a_stage(Stage.PTX, region, waits=(wait,), work={"loop@9": work})
         return next(describe_waits(a_kernel(stage), stage, region))
 
     assert "drains the pipeline in every iteration" in said(distance=1)

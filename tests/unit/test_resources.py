@@ -4,7 +4,26 @@ import pytest
 
 from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.files.binaries import Cubin, Hsaco, StackAccess
+from artifact_inspector.formats._figures import amdgcn_figures, ptx_figures
 from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.model import Module, Stage
+
+
+def taken(target, metadata, *, ptx=None, amdgcn=None, **binary):
+    """The resources, by attributes as the formats name them."""
+
+    def module(attributes):
+        return Module(Stage.PTX, "k", (), attributes)
+
+    return find_resources(
+        target,
+        metadata,
+        ptx=None if ptx is None else ptx_figures(module(ptx)),
+        amdgcn=None if amdgcn is None else amdgcn_figures(module(amdgcn)),
+        written=(amdgcn or {}).get("target"),
+        **binary,
+    )
+
 
 A100, MI300X, MI100 = parse_target("A100"), parse_target("MI300X"), parse_target("MI100")
 METADATA = {"num_warps": 4, "shared": 8192, "target": {"backend": "cuda", "arch": 80}}
@@ -38,7 +57,7 @@ def load(offset, size):
 
 
 def test_without_a_cubin_the_reason_is_given():
-    found = find_resources(A100, METADATA, ptx={"reqntid": "128"})
+    found = taken(A100, METADATA, ptx={"reqntid": "128"})
     assert found.registers == (None, "no cubin in the cache; ptxas decides it")
     assert found.spill_bytes.value is None
     assert (found.shared.value, found.warps_per_block.value) == (8192, 4)
@@ -58,12 +77,12 @@ def test_without_a_cubin_the_reason_is_given():
     ],
 )
 def test_the_reason_is_true_of_the_cache(target, unreadable, reason):
-    found = find_resources(target, {}, unreadable=unreadable)
+    found = taken(target, {}, unreadable=unreadable)
     assert found.spill_bytes == (None, reason)
 
 
 def test_a_cubin_gives_registers_stack_and_barriers_with_their_place():
-    found = find_resources(A100, METADATA, binary=cubin())
+    found = taken(A100, METADATA, binary=cubin())
     assert found.registers == (40, "cubin, EIATTR_REGCOUNT")
     assert found.scratch_bytes == (72, "cubin, EIATTR_FRAME_SIZE")
     assert (found.barriers.value, found.static_shared.value) == (1, 0)
@@ -71,7 +90,7 @@ def test_a_cubin_gives_registers_stack_and_barriers_with_their_place():
 
 
 def test_local_memory_is_spills_where_no_address_is_computed():
-    found = find_resources(A100, METADATA, binary=cubin(store(0, 12), store(8, 8), load(0, 4)))
+    found = taken(A100, METADATA, binary=cubin(store(0, 12), store(8, 8), load(0, 4)))
     assert (found.spill_bytes.value, found.reload_bytes.value) == (20, 4)
 
 
@@ -81,7 +100,7 @@ SINE = (store(None, 64), store(24, 64), store(32, 64), load(None, 192), load(40,
 
 
 def test_spills_lie_above_what_the_ptx_declares():
-    found = find_resources(A100, METADATA, ptx={"local": "28"}, binary=cubin(*SINE))
+    found = taken(A100, METADATA, ptx={"local": "28"}, binary=cubin(*SINE))
     assert (found.spill_bytes.value, found.reload_bytes.value) == (64, 40)
     assert "28 bytes" in found.spill_bytes.source
 
@@ -94,30 +113,30 @@ def test_spills_lie_above_what_the_ptx_declares():
     ],
 )
 def test_spills_and_arrays_cannot_be_told_apart_without_ptx(binary, reason):
-    found = find_resources(A100, METADATA, binary=binary)
+    found = taken(A100, METADATA, binary=binary)
     assert found.spill_bytes.value is None
     assert reason in found.spill_bytes.source
 
 
 def test_spills_are_unknown_where_a_function_of_the_ptx_has_an_array_too():
-    found = find_resources(A100, METADATA, ptx={}, binary=cubin(*SINE))
+    found = taken(A100, METADATA, ptx={}, binary=cubin(*SINE))
     reason = "functions of the PTX have local arrays too, which may lie in the kernel's frame"
     assert found.spill_bytes == (None, reason)
 
 
 def test_a_kernel_that_prints_and_has_no_local_memory_spills_nothing():
-    assert find_resources(A100, METADATA, binary=cubin(calls=("vprintf",))).spill_bytes.value == 0
+    assert taken(A100, METADATA, binary=cubin(calls=("vprintf",))).spill_bytes.value == 0
 
 
 def test_instructions_of_before_volta_are_not_read():
     old = Cubin("k", None, 32, 0, 0, 128, 1, (), None)
-    found = find_resources(None, {}, binary=old)
+    found = taken(None, {}, binary=old)
     assert found.registers.value == 32
     assert found.spill_bytes == (None, "the cubin's instructions are not those of sm_70 and later")
 
 
 def test_amdgcn_gives_both_kinds_of_vector_registers():
-    found = find_resources(MI300X, {"num_warps": 4, "shared": 65536}, amdgcn=AMDGCN)
+    found = taken(MI300X, {"num_warps": 4, "shared": 65536}, amdgcn=AMDGCN)
     assert found.registers == (390, "amdgcn, .vgpr_count")
     assert (found.vector_registers.value, found.accumulation_registers.value) == (256, 134)
     assert found.scalar_registers.value == 16
@@ -128,28 +147,28 @@ def test_amdgcn_gives_both_kinds_of_vector_registers():
 def test_a_spilled_vector_register_is_four_bytes_of_a_thread():
     # LLVM's figures for a matmul on gfx950: 70 spilled, 284 bytes of scratch
     said = AMDGCN | {"vgpr_spill_count": "70", "private_segment_fixed_size": "284"}
-    found = find_resources(MI300X, {}, amdgcn=said)
+    found = taken(MI300X, {}, amdgcn=said)
     assert (found.spill_bytes.value, found.scratch_bytes.value) == (280, 284)
 
 
 @pytest.mark.parametrize(("vector", "accumulation", "proper"), [("214", "80", 214), ("32", "32", None)])
 def test_separate_files_give_the_larger_number_only(vector, accumulation, proper):
     said = AMDGCN | {"target": "gfx908", "vgpr_count": vector, "agpr_count": accumulation}
-    found = find_resources(MI100, {}, amdgcn=said)
+    found = taken(MI100, {}, amdgcn=said)
     assert (found.registers.value, found.vector_registers.value) == (int(vector), proper)
 
 
 def test_an_hsaco_stands_in_for_the_text():
     note = Hsaco("k", MI300X, {key: int(value) for key, value in AMDGCN.items() if value.isdigit()})
-    found = find_resources(MI300X, {"num_warps": 4}, binary=note)
+    found = taken(MI300X, {"num_warps": 4}, binary=note)
     assert found.registers == (390, "hsaco, .vgpr_count")
-    assert find_resources(MI300X, {}).registers.value is None
+    assert taken(MI300X, {}).registers.value is None
 
 
 def test_the_mode_of_a_workgroup_is_read_on_gfx10_to_gfx12():
     said = {"target": "gfx1100", "vgpr_count": "96", "workgroup_processor_mode": "1"}
-    assert find_resources(parse_target("gfx1100"), {}, amdgcn=said).workgroup_processor is True
-    assert find_resources(MI300X, {}, amdgcn=AMDGCN).workgroup_processor is None
+    assert taken(parse_target("gfx1100"), {}, amdgcn=said).workgroup_processor is True
+    assert taken(MI300X, {}, amdgcn=AMDGCN).workgroup_processor is None
 
 
 @pytest.mark.parametrize(
@@ -200,11 +219,11 @@ def test_the_mode_of_a_workgroup_is_read_on_gfx10_to_gfx12():
     ],
 )
 def test_files_that_disagree_are_both_named(target, metadata, files, sentence, places):
-    (found,) = find_resources(target, metadata, **files).contradictions
+    (found,) = taken(target, metadata, **files).contradictions
     assert (found.sentence, found.places) == (sentence, places)
 
 
 def test_ptx_for_an_older_architecture_than_its_cubins_is_no_contradiction():
     # Triton 2.0 writes sm_86 into the PTX of everything newer.
-    found = find_resources(A100, METADATA, ptx={"target": "sm_75", "reqntid": "128"}, binary=cubin())
+    found = taken(A100, METADATA, ptx={"target": "sm_75", "reqntid": "128"}, binary=cubin())
     assert found.contradictions == ()

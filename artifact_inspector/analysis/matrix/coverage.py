@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import NamedTuple
 
-from artifact_inspector.analysis.matrix.work import WARPS_PER_WARPGROUP, Tiling
-from artifact_inspector.model import MatrixOp
+from artifact_inspector.analysis.matrix.work import Tiling
+from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
+from artifact_inspector.model import Issuer, MatrixOp
 
 __all__ = ["Part", "Side", "covered_by", "redundancy_of"]
 
@@ -44,7 +45,7 @@ class Part:
     @property
     def warps_together(self) -> int:
         """Warps that issue one instruction together."""
-        return WARPS_PER_WARPGROUP if self.op.issuer == "warpgroup" else 1
+        return WARPS_PER_WARPGROUP if self.op.issuer == Issuer.WARPGROUP else 1
 
 
 @dataclass(frozen=True, slots=True)

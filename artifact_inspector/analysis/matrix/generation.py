@@ -7,49 +7,14 @@ from dataclasses import dataclass
 from math import prod
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.matrix.work import WARPS_PER_WARPGROUP, MatrixWork
+from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.order.regions import Region, count_with_trait
+from artifact_inspector.hardware.matrix import LEAST_ROWS, UNIT_NAMES, WARPS_PER_WARPGROUP, multiplies
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import EventKind, Trait
+from artifact_inspector.model import Backend, EventKind, MatrixUnit, Trait
 
 __all__ = ["Generation", "count_packed_dots", "describe_generation"]
 
-NAMES = {
-    "mma": "mma.sync",
-    "wgmma": "wgmma",
-    "tcgen05": "tcgen05.mma",
-    "mfma": "MFMA",
-    "wmma": "WMMA",
-}
-# Element types that a unit multiplies, on the oldest architecture that does.
-# Source: PTX ISA, Matrix Shape of mma, wgmma and tcgen05.mma with their Target ISA Notes; the
-# MFMA and WMMA opcodes of AMD's CDNA 1 to 4 and RDNA 3 and 4 ISA manuals; LLVM, AMDGPU.td, for gfx1250.
-_MULTIPLIES = {
-    "mma": {"f16": 70, "i8": 75, "bf16": 80, "tf32": 80, "f64": 80, "f8E4M3FN": 89, "f8E5M2": 89},
-    "mfma": {
-        "f32": 0x908,
-        "f16": 0x908,
-        "bf16": 0x908,
-        "i8": 0x908,
-        "f64": 0x90A,
-        "f8E4M3FNUZ": 0x942,
-        "f8E5M2FNUZ": 0x942,
-        "f8E4M3FN": 0x950,
-        "f8E5M2": 0x950,
-    },
-    "wmma": {
-        "f16": 0x1100,
-        "bf16": 0x1100,
-        "i8": 0x1100,
-        "f8E4M3FN": 0x1200,
-        "f8E5M2": 0x1200,
-        "f32": 0x1250,
-    },
-}
-_KNOWN = frozenset(element for rows in _MULTIPLIES.values() for element in rows)
-_NEVER = frozenset({"i16", "i32", "i64"})
-LEAST_ROWS = 64
-"""Of one wgmma or tcgen05.mma. Source: PTX ISA, Matrix Shape of both."""
 OLDEST_LAID_OUT = 80
 """Compute capability from which every version of Triton lays dots out for matrix instructions."""
 
@@ -58,9 +23,9 @@ OLDEST_LAID_OUT = 80
 class Generation:
     """The generation of a region's, or a kernel's, matrix instructions beside that of its target."""
 
-    used: tuple[str, ...]
+    used: tuple[MatrixUnit, ...]
     """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`; empty where there is no matrix instruction."""
-    newest: str | None
+    newest: MatrixUnit | None
     """The target's newest; None where no source says."""
     fused: int
     """Fused multiply-adds, of lanes."""
@@ -97,18 +62,19 @@ def describe_generation(
         asked: the same as the program has it (TTIR): operands may have been widened since.
         packed: those of `fused` that add up two or more products (`v_dot2`, `dp4a`).
     """
-    newest = target.limits.matrix_unit
-    used = tuple(dict.fromkeys(work.matrix.family for work in works if work.matrix is not None))
+    unit = target.limits.matrix_unit
+    newest = None if unit is None else MatrixUnit(unit)
+    used = tuple(dict.fromkeys(MatrixUnit(work.matrix.family) for work in works if work.matrix is not None))
     # Dots laid out for a matrix unit may stand in another region at this stage: they are not scalar.
     scalar = [dot for dot in dots if dot.tiling is None or not dot.tiling.is_matrix]
     why_scalar = _why_scalar(target, newest, scalar, asked) if scalar else ""
     left = f"FMA {fused}" + (f", {packed} of them dot products" if packed else "")
     if not works:
         return Generation((), newest, fused, f"MMA 0, {left}" if scalar else "", why_scalar)
-    words = " and ".join(NAMES.get(family, family) for family in used) or works[0].op
+    words = " and ".join(UNIT_NAMES.get(family, family) for family in used) or works[0].op
     reason = ""
     if newest is not None and used and newest not in used:
-        words += f", where {target.arch} has {NAMES.get(newest, newest)}"
+        words += f", where {target.arch} has {UNIT_NAMES.get(newest, newest)}"
         reason = _why_older(newest, dots)
     laid_out = any(dot.tiling is not None for dot in dots)
     if laid_out and scalar:
@@ -124,7 +90,7 @@ def count_packed_dots(code: Code, region: Region) -> int:
 
 
 def _why_scalar(
-    target: Target, newest: str | None, dots: Sequence[MatrixWork], asked: Sequence[MatrixWork]
+    target: Target, newest: MatrixUnit | None, dots: Sequence[MatrixWork], asked: Sequence[MatrixWork]
 ) -> str:
     """Why dots became multiply-adds of single lanes.
 
@@ -132,29 +98,29 @@ def _why_scalar(
     multiply-adds; operands of these are widened to the type of the result), and supportMMA in
     Analysis/Utility.cpp (32-bit floats need `inputPrecision` tf32).
     """
-    if newest == "none":
+    if newest is MatrixUnit.NONE:
         return f"{target.arch} has no matrix instructions"
     if newest is None:
         return ""
-    unit = "mma" if target.backend == "cuda" else newest
+    unit = MatrixUnit.MMA if target.backend is Backend.CUDA else newest
     lines = {source for dot in dots for source in dot.sources}
     asked = [dot for dot in asked if not lines or lines.intersection(dot.sources)] or dots
     elements = _elements(asked)
-    missing = [name for name in elements if not _multiplies(target, unit, name)]
+    missing = [name for name in elements if not multiplies(target.arch, unit, name)]
     if missing:
-        return f"{NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
-    if unit == "mma" and target.arch.number < OLDEST_LAID_OUT:
+        return f"{UNIT_NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
+    if unit is MatrixUnit.MMA and target.arch.number < OLDEST_LAID_OUT:
         return f"this version of Triton leaves the dots of {target.arch} to FMA"
-    if unit == "mma" and any(_elements([dot]) == ["f32"] and not _is_tf32(dot) for dot in asked):
-        return "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
+    if unit is MatrixUnit.MMA and any(_elements([dot]) == ["f32"] and not _is_tf32(dot) for dot in asked):
+        return f"{UNIT_NAMES[unit]} takes 32-bit floats as tf32 only, and the dot asks for full precision"
     return ""
 
 
-def _why_older(newest: str, dots: Sequence[MatrixWork]) -> str:
+def _why_older(newest: MatrixUnit, dots: Sequence[MatrixWork]) -> str:
     """Why the newest unit is not used, where its smallest shape or its types rule it out."""
-    if not dots or newest not in ("wgmma", "tcgen05"):
+    if not dots or newest not in (MatrixUnit.WGMMA, MatrixUnit.TCGEN05):
         return ""
-    name = NAMES[newest]
+    name = UNIT_NAMES[newest]
     rows = sorted({dot.matrix.m for dot in dots if dot.matrix is not None})
     if rows and rows[-1] < LEAST_ROWS:
         return f"{name} takes {LEAST_ROWS} rows or more, the tile has {', '.join(map(str, rows))}"
@@ -164,17 +130,6 @@ def _why_older(newest: str, dots: Sequence[MatrixWork]) -> str:
     if _elements(dots) == ["f64"]:
         return f"{name} does not multiply f64"
     return ""
-
-
-def _multiplies(target: Target, unit: str, element: str) -> bool:
-    """False where a type is known and the unit of the target does not multiply it."""
-    rows = _MULTIPLIES[unit]
-    if element in _NEVER:
-        return False
-    if element not in _KNOWN:
-        return True
-    since = rows.get("tf32" if element == "f32" and unit == "mma" else element)
-    return since is not None and target.arch.number >= since
 
 
 def _is_tf32(dot: MatrixWork) -> bool:

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import combinations
 from typing import NamedTuple
 
 from artifact_inspector.analysis.matrix.coverage import Part, Side, covered_by, redundancy_of
 from artifact_inspector.analysis.matrix.work import MatrixWork
+from artifact_inspector.model import Issuer, MatrixOp, Word
 
 __all__ = ["Identity", "Reason", "check_identity"]
 
-CTA_PAIR = "CTA pair"
 MOST_TOGETHER = 3
 """Loops whose iterations are looked for side by side in one region."""
 MOST_PEELED = 7
@@ -28,7 +27,7 @@ MOST_PEELED = 7
 _PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9}
 
 
-class Reason(Enum):
+class Reason(Word):
     """Why the instructions of a region do the work that they do."""
 
     EXACT = "exact"
@@ -164,7 +163,7 @@ def _parts(works: tuple[MatrixWork, ...], ctas: int) -> tuple[Part, ...]:
             work.matrix,
             work.count,
             work.along_path,
-            work.issuers * (max(1, ctas // 2) if work.matrix.issuer == CTA_PAIR else ctas),
+            work.issuers * (max(1, ctas // 2) if work.matrix.issuer == Issuer.CTA_PAIR else ctas),
             work.tiling,
             work.precision,
             work.sources,
@@ -392,7 +391,7 @@ def _same_lines(side: Side, other: Side) -> bool:
 def _equation(side: Side) -> str:
     made = [
         f"{work.count} × {work.op.flop} × {work.issuers} {work.op.issuer}{'s' if work.issuers != 1 else ''}"
-        + (f" of {side.ctas} CTAs" if side.ctas > 1 and not work.op.issuer.startswith("CTA") else "")
+        + (f" of {side.ctas} CTAs" if side.ctas > 1 and not _is_of_cta(work.op) else "")
         for work in side.works
     ]
     copies: Counter[str] = Counter()
@@ -401,3 +400,7 @@ def _equation(side: Side) -> str:
         copies[product] += dot.count * dot.op.blocks * side.unrolled_by
     asked = [f"{count} × {product}" if count > 1 else product for product, count in copies.items()]
     return f"{' + '.join(made)} = {' + '.join(asked)}"
+
+
+def _is_of_cta(op: MatrixOp) -> bool:
+    return op.issuer in (Issuer.CTA, Issuer.CTA_PAIR)

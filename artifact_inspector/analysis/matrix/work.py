@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
@@ -10,22 +9,13 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region, find_in_region
-from artifact_inspector.model import EventKind, Instruction, Language, MatrixOp, Module
+from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
+from artifact_inspector.model import EventKind, Instruction, Issuer, Language, MatrixOp, Module
+from artifact_inspector.model.encoding import LayoutKind, Vectors
 
 __all__ = ["MatrixWork", "Tiling", "find_matrix_work", "warps_of"]
 
-WARPS_PER_WARPGROUP = 4
-"""PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
 _MATRIX = frozenset({EventKind.MATRIX})
-_WARPS = re.compile(r"warpsPerCTA = \[([\d, ]+)\]")
-_WARP_BASES = re.compile(r"\bwarp = (\[(?:\[[\d, ]*\](?:, )?)*\])")
-_BASIS = re.compile(r"\[([\d, ]+)\]")
-_INSTRUCTION = re.compile(r"instrShape = \[([\d, ]+)\]")
-_NUMBER = re.compile(r"\d+")
-_MATRIX_LAYOUT = re.compile(r"#\w+\.(\w*mma|\w*mfma|tensor_memory_encoding)\b")
-_PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
-# Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
-_PRECISIONS = {"0": "tf32", "1": "tf32x3", "2": "ieee", "3": "bf16x3", "4": "bf16x6"}
 
 
 class Tiling(NamedTuple):
@@ -39,11 +29,8 @@ class Tiling(NamedTuple):
     """Extents that one warp's instruction covers, as far as written; without K in older versions."""
     ctas: int
     """Blocks of a cluster that share the tile."""
-
-    @property
-    def is_matrix(self) -> bool:
-        """True for the layout of a matrix unit, False for that of plain multiply-adds."""
-        return _MATRIX_LAYOUT.match(f"#t.{self.unit}") is not None
+    is_matrix: bool
+    """True for the layout of a matrix unit, False for that of plain multiply-adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +116,7 @@ def warps_of(code: Code, works: Iterable[MatrixWork], module: Module, block: int
     if code.function.partitions:
         said = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
         return said.pop() if len(said) == 1 else None
-    written = _attribute(module, "num-warps")
+    written = code.language.launch(module).warps
     return block if written is None else written
 
 
@@ -147,13 +134,13 @@ def _kind(instruction: Instruction, module: Module, language: Language) -> _Kind
     matrix = language.matrix(instruction, module)
     if matrix is None:
         return _Kind(instruction.opcode, None)
-    if matrix.issuer != "block":
+    if matrix.issuer != Issuer.BLOCK:
         return _Kind(matrix.op, matrix)
     return _Kind(
         matrix.op,
         matrix,
         _tiling(instruction, module, language),
-        _precision(instruction.text),
+        language.precision(instruction),
         _source(instruction),
     )
 
@@ -161,69 +148,46 @@ def _kind(instruction: Instruction, module: Module, language: Language) -> _Kind
 def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
     if matrix is None:
         return None
-    if matrix.issuer in ("warp", "wavefront"):
+    if matrix.issuer in (Issuer.WARP, Issuer.WAVEFRONT):
         return warps
-    if matrix.issuer == "warpgroup":
+    if matrix.issuer == Issuer.WARPGROUP:
         return None if warps is None else max(1, warps // WARPS_PER_WARPGROUP)
     return 1
 
 
 def _tiling(instruction: Instruction, module: Module, language: Language) -> Tiling | None:
-    types = language.types(instruction, module)
     # The accumulator has the layout: the last tensor, or the tensor memory it is added up in.
-    layouts = [found.layout for found in types if found.layout]
-    layout = next((found for found in reversed(layouts) if "tensor_memory" in found), None)
-    if layout is None:
-        layout = layouts[-1] if layouts else ""
-    warps, shape = _WARPS.search(layout), _INSTRUCTION.search(layout)
-    bases = _WARP_BASES.search(layout)
-    name = layout.partition("<")[0].rpartition(".")[2]
-    if not name:
+    found = [one.encoding for one in language.types(instruction, module) if one.encoding is not None]
+    memory = [one for one in found if one.kind is LayoutKind.TENSOR_MEMORY]
+    if not found:
         return None
+    encoding = (memory or found)[-1]
+    cut = encoding.root
     return Tiling(
-        name,
-        _positive(_numbers(warps[1]) if warps else _extents(bases[1]) if bases else ()),
-        _positive(_numbers(shape[1]) if shape else ()),
-        _attribute(module, "num-ctas") or 1,
+        encoding.name,
+        _positive(cut.warps if cut.warps is not None else _extents(cut.warp or ())),
+        _positive(cut.instruction or ()),
+        language.launch(module).ctas or 1,
+        encoding.is_matrix,
     )
 
 
-def _extents(bases: str) -> tuple[int, ...]:
+def _extents(bases: Vectors) -> tuple[int, ...]:
     """Warps along each dimension of a linear layout: each basis vector doubles them along its own.
 
     A vector of zeros is a copy: those warps are counted along the first dimension.
     """
     extents: list[int] = []
-    for basis in _BASIS.finditer(bases):
-        vector = _numbers(basis[1])
-        extents += [1] * (len(vector) - len(extents))
-        extents[next((place for place, step in enumerate(vector) if step), 0)] *= 2
+    for vector in bases:
+        if vector:
+            extents += [1] * (len(vector) - len(extents))
+            extents[next((place for place, step in enumerate(vector) if step), 0)] *= 2
     return tuple(extents)
-
-
-def _precision(text: str) -> str | None:
-    found = _PRECISION.search(text)
-    if found is None or not (found[1] or found[2]):
-        return None
-    return "tf32" if found[2] else _PRECISIONS.get(found[1], found[1].lower())
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in _NUMBER.findall(text))
 
 
 def _positive(extents: tuple[int, ...]) -> tuple[int, ...]:
     """The extents, or none of them where one is 0: a layout that cannot be."""
     return extents if all(extents) else ()
-
-
-def _attribute(module: Module, name: str) -> int | None:
-    """A number that the module says of itself, in any version's dialect."""
-    for dialect in ("ttg", "triton_gpu"):
-        said = module.attributes.get(f"{dialect}.{name}", "")
-        if said.isdigit():
-            return int(said)
-    return None
 
 
 def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.loop_form import LoopForm, find_loop_form
+from artifact_inspector.analysis.overlap.waits import Wait, find_wait
 from artifact_inspector.model import (
     EventKind,
     Instruction,
@@ -26,10 +27,7 @@ from artifact_inspector.model import (
     TensorType,
 )
 
-__all__ = ["COPY_QUEUES", "Buffer", "CopyWait", "LoopBuffers", "find_loop_buffers"]
-
-COPY_QUEUES = frozenset({Queue.GROUP, Queue.PHASE, Queue.LOADS, Queue.COPIES, Queue.TENSORS})
-"""Queues that loads and copies complete in; a wait for another says nothing of them."""
+__all__ = ["Buffer", "LoopBuffers", "find_loop_buffers"]
 
 _TOUCHING = frozenset(
     {
@@ -44,16 +42,6 @@ _HALTS = frozenset({EventKind.ASYNC_COPY, EventKind.WAIT})
 _GATHERED = _TOUCHING | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
 _VIEW = re.compile(r"memdesc|extract_slice")
 _PER_THREAD = re.compile(r"blocked<\{sizePerThread = \[([\d, ]+)\].*?order = \[(\d+)")
-
-
-class CopyWait(NamedTuple):
-    """A wait, as the loop has it."""
-
-    line: int
-    op: str
-    depth: int | None
-    """How many younger members of its queue may stay in flight; None for a barrier phase."""
-    queue: Queue
 
 
 class Buffer(NamedTuple):
@@ -85,7 +73,7 @@ class LoopBuffers:
     """Lines of the matrix operations in the loop."""
     commits: dict[Queue, int]
     """Groups that one trip through the body closes; phases that it arms."""
-    waits: tuple[CopyWait, ...]
+    waits: tuple[Wait, ...]
     """In the loop, in execution order."""
     phases: tuple[int, ...]
     """Lines of the waits in the loop for the barriers that its copies arrive at; TTGIR only."""
@@ -106,11 +94,16 @@ class LoopBuffers:
             for queue in (Queue.GROUP, Queue.PHASE):
                 if self.commits.get(queue):
                     return queue
-        found = [wait.queue for wait in self.waits if wait.queue in COPY_QUEUES]
+        found = [wait.queue for wait in self.waits if wait.queue.completes_loads]
         return next((queue for queue in found if queue is not Queue.PHASE), found[0] if found else None)
 
     @property
-    def copy_waits(self) -> tuple[CopyWait, ...]:
+    def members(self) -> int:
+        """Loads and copies that one trip adds to a queue that counts them singly."""
+        return len(self.copies) + (len(self.loads) if self.queue is Queue.LOADS else 0)
+
+    @property
+    def copy_waits(self) -> tuple[Wait, ...]:
         """The waits for its loads or copies."""
         queue = self.queue
         return tuple(wait for wait in self.waits if wait.queue is queue)
@@ -162,7 +155,7 @@ class _Events:
 
     of_kind: defaultdict[EventKind, list[int]] = field(default_factory=lambda: defaultdict(list))
     commits: Counter[Queue] = field(default_factory=Counter)
-    waits: list[tuple[int, CopyWait]] = field(default_factory=list)
+    waits: list[tuple[int, Wait]] = field(default_factory=list)
 
     def gather(self, index: int, instruction: Instruction, module: Module, language: Language) -> None:
         if instruction.kind is EventKind.COMMIT:
@@ -170,7 +163,7 @@ class _Events:
             if queue is not None:
                 self.commits[queue] += 1
         elif instruction.kind is EventKind.WAIT:
-            wait = _wait(instruction, module, language)
+            wait = find_wait(instruction, module, language)
             if wait is not None:
                 self.waits.append((index, wait))
         else:
@@ -225,11 +218,6 @@ class _Events:
         )
 
 
-def _wait(instruction: Instruction, module: Module, language: Language) -> CopyWait | None:
-    found = language.wait(instruction, module)
-    return None if found is None else CopyWait(instruction.line, found.op, found.depth, found.queue)
-
-
 def _find_drain(code: Code, region: Region, module: Module, language: Language) -> int | None:
     """The first wait of depth 0 behind a loop, before anything is copied for another."""
     assert region.loop is not None
@@ -243,8 +231,8 @@ def _find_drain(code: Code, region: Region, module: Module, language: Language) 
         if instructions[index].kind is EventKind.ASYNC_COPY:
             return None
         if flow.loop_of[block] == loop.parent:  # else a loop of its own, whose waits are too
-            wait = _wait(instructions[index], module, language)
-            if wait is not None and wait.queue in COPY_QUEUES and wait.depth == 0:
+            wait = find_wait(instructions[index], module, language)
+            if wait is not None and wait.queue.completes_loads and wait.depth == 0:
                 return wait.line
     return None
 

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor, find_memory_events
 from artifact_inspector.analysis.overlap.steady_state import Measure, Walk
+from artifact_inspector.analysis.overlap.waits import Wait, WaitEffect, iterations_left
 from artifact_inspector.model import Language, Module, Queue
 
-__all__ = ["InFlight", "WaitEffect", "find_in_flight"]
+__all__ = ["InFlight", "find_in_flight"]
 
 _UNSETTLED = "what is in flight does not settle from trip to trip"
 _UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
 _BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitEffect:
-    """What a wait finds in flight in its queue, and what it leaves."""
-
-    line: int
-    op: str
-    depth: int | None
-    queue: Queue
-    before: int
-    """Loads of its queue in flight in front of it; of a wait for matrix operations, those."""
-    after: int
-    """The same, behind it."""
-    groups: int | None
-    """Groups, or phases of its barriers, that it leaves; None where the queue counts single operations."""
-    iterations: float | None
-    """Iterations of the loop whose copies it may leave in flight: its depth ÷ groups committed in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +34,44 @@ class InFlight:
     distance: tuple[int, int] | None
     """Instructions between issue and completion of its loads, least and most."""
     waits: tuple[WaitEffect, ...]
-    drains: tuple[int, ...]
-    """Lines of the waits inside a loop behind which no load is in flight, in any queue."""
     levels: tuple[tuple[int, int], ...]
     """Line and loads in flight after it, in execution order, where the number changes."""
     notes: tuple[str, ...]
 
+    @property
+    def drains(self) -> tuple[int, ...]:
+        """Lines of the waits that drain the pipeline of the loop."""
+        return tuple(found.line for found in self.waits if found.drains)
+
 
 def find_in_flight(
-    code: Code, regions: Sequence[Region], module: Module, language: Language, threads: int | None
+    code: Code,
+    regions: Sequence[Region],
+    module: Module,
+    language: Language,
+    threads: int | None,
+    prefix: str = "",
+    unrolled: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, InFlight]:
-    """What is in flight in each region, by its id.
+    """What is in flight in each region, by its name.
 
     Args:
         threads: threads of a block, for what a copy moves for all of them; None where it is not known.
+        prefix: of the names of the regions, where the file has several functions.
+        unrolled: iterations of the source in one trip, by region, where one holds several.
     """
     events = find_memory_events(code, module, language)
     walk = Walk(code, events, regions, threads)
     walk.run()
     lost = [code.function.instructions[at].line for found in events for at, what in found if _is_lost(what)]
     return {
-        region.id: _facts(code, region, measure, _unknown(code, region, measure, walk, lost), threads)
+        (name := prefix + region.id): _facts(
+            code,
+            measure,
+            _unknown(code, region, measure, walk, lost),
+            threads,
+            _effects(code, region, measure, unrolled.get(name, 1), name),
+        )
         for region, measure in zip(regions, walk.measures, strict=True)
     }
 
@@ -89,9 +90,9 @@ def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: lis
     if lost and measure.has_phases:
         reasons.append(f"which copies a barrier waits for cannot be told (line {lost[0]})")
     phases = {
-        at: (what.array.start, before)
-        for at, (what, before, _, _) in measure.waits.items()
-        if what.array is not None
+        at: (passed.what.array.start, passed.before)
+        for at, passed in measure.waits.items()
+        if passed.what.array is not None
     }
     met = {start for start, before in phases.values() if before} - walk.foreign
     foreign = [instructions[at].line for at, (start, _) in phases.items() if start not in met]
@@ -100,46 +101,50 @@ def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: lis
     return reasons
 
 
-def _facts(code: Code, region: Region, measure: Measure, unknown: list[str], threads: int | None) -> InFlight:
+def _facts(
+    code: Code, measure: Measure, unknown: list[str], threads: int | None, waits: tuple[WaitEffect, ...]
+) -> InFlight:
     instructions = code.function.instructions
-    waits = tuple(
-        _effect(instructions[at].line, found, measure.commits) for at, found in measure.waits.items()
-    )
-    drains = tuple(
-        w.line
-        for at, w in zip(measure.waits, waits, strict=True)
-        if region.loop is not None and w.queue is not Queue.MATRIX and w.before and _empties(measure, at)
-    )
     notes = list(unknown)
     if measure.unread:
         notes.append(f"loads whose registers nothing uses are left out: {len(measure.unread)}")
     if measure.bounded:
         notes.append(_BOUNDED)
     if unknown:
-        return InFlight(None, None, None, None, waits, drains, (), tuple(notes))
+        return InFlight(None, None, None, None, waits, (), tuple(notes))
     return InFlight(
         measure.loads,
         None if measure.bytes is None else _plain(Fraction(measure.bytes, threads or 1)),
         measure.covered / measure.computes if measure.computes else None,
         (min(measure.distances), max(measure.distances)) if measure.distances else None,
         waits,
-        drains,
         _levels((instructions[at].line, *change) for at, change in measure.levels.items()),
         tuple(notes),
     )
 
 
-def _empties(measure: Measure, at: int) -> bool:
-    """True where an instruction ends all that is in flight."""
-    return at in measure.levels and measure.levels[at][1] == 0
-
-
-def _effect(line: int, found: tuple[WaitFor, int, int, int | None], commits: int) -> WaitEffect:
-    (wait, _), before, after, groups = found
-    iterations = None
-    if wait.queue is Queue.GROUP and wait.depth is not None and commits:
-        iterations = _plain(Fraction(wait.depth, commits))
-    return WaitEffect(line, wait.op, wait.depth, wait.queue, before, after, groups, iterations)
+def _effects(
+    code: Code, region: Region, measure: Measure, unrolled: int, name: str
+) -> tuple[WaitEffect, ...]:
+    return tuple(
+        WaitEffect(
+            Wait(
+                code.function.instructions[at].line,
+                passed.what.wait.op,
+                passed.what.wait.depth,
+                passed.what.wait.queue,
+                name,
+            ),
+            passed.before,
+            passed.after,
+            passed.groups,
+            iterations_left(passed.what.wait.depth, measure.commits / unrolled)
+            if passed.what.wait.queue is Queue.GROUP
+            else None,
+            passed.drains and region.loop is not None,
+        )
+        for at, passed in measure.waits.items()
+    )
 
 
 def _is_lost(what: object) -> bool:

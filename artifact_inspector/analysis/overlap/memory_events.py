@@ -89,9 +89,6 @@ _ASKED = LOADS | {
     EventKind.MATRIX,
 }
 """Stores, atomics and spills take places in the queues of some targets."""
-_IN_ORDER = frozenset({Queue.LOADS, Queue.COPIES, Queue.TENSORS})
-_COMPLETES = _IN_ORDER | {Queue.GROUP, Queue.PHASE}
-"""Queues whose waits loads complete at."""
 _MULTIPLY = Transfer(None, Queue.MATRIX)
 
 _UNTOLD = Transfer(None, None)
@@ -112,7 +109,7 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
         if kind is EventKind.WAIT:
             wait = language.wait(instruction, module)
             grouped = wait is not None and wait.queue is Queue.MATRIX and wait.depth is not None
-            if wait is not None and (wait.queue in _COMPLETES or grouped):
+            if wait is not None and (wait.queue.completes_loads or grouped):
                 asked[index] = WaitFor(wait)
                 if wait.queue is Queue.PHASE:
                     barriers[index] = wait.barrier
@@ -134,7 +131,7 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
             if mute and transfer.queue is Queue.USE:
                 transfer = _UNTOLD
             is_load = kind in LOADS
-            if is_load or transfer.queue in _IN_ORDER:
+            if is_load or (transfer.queue is not None and transfer.queue.is_counted_singly):
                 asked[index] = Issue(transfer, is_load)
                 if transfer.queue is Queue.PHASE:
                     barriers[index] = transfer.barrier

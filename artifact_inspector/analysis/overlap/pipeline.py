@@ -12,8 +12,8 @@ from artifact_inspector.analysis.overlap.unpipelined import (
     Evidence,
     find_cause,
     find_loss,
-    rounded,
 )
+from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, two_places
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Queue, Stage, TritonVersion
 
@@ -49,8 +49,6 @@ class Pipeline:
     """Source iterations whose copies stand in front of the loop."""
     epilogue_line: int | None
     """The wait behind the loop that leaves nothing in flight."""
-    drains_at: tuple[int, ...]
-    """Lines of the waits of depth 0 in the loop."""
     trips: int | None
     """How often the program's loop runs, where its bounds are constants."""
     why_not: str | None
@@ -102,8 +100,7 @@ class _Explanation:
         asynchronous = kind not in (None, "register prefetch")
         # What an outer loop copies and waits for by itself is the prologue of the loop inside it.
         own = runs_ahead or self.loop.program is None or self.loop.program.inner is None
-        waits = [(w.depth, w.line) for w in self.last.copy_waits if w.depth is not None] if own else []
-        depth = min((depth for depth, _ in waits), default=None)
+        depth = least_depth(self.last.copy_waits) if own else None
         commits = self._commits() if asynchronous else None
         in_flight = self._in_flight(depth, commits) if runs_ahead else None
         cause, more = find_cause(self.loop)
@@ -123,7 +120,6 @@ class _Explanation:
             distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain if asynchronous else None,
-            drains_at=tuple(line for depth, line in waits if depth == 0) if runs_ahead else (),
             trips=None if self.loop.program is None else self.loop.program.trips,
             why_not=None if cause is None else cause.words,
             evidence=() if cause is None else cause.evidence,
@@ -183,11 +179,8 @@ class _Explanation:
         if queue is Queue.GROUP:
             each: float | None = commits
         else:
-            members = len(self.last.copies)
-            if queue is Queue.LOADS:
-                members += len(self.last.loads)
-            each = members / self.region.unrolled_by
-        return rounded(depth / each) if each else None
+            each = self.last.members / self.region.unrolled_by
+        return iterations_left(depth, each)
 
     def _phases_in_flight(self) -> float | None:
         """A phase names no depth: what TTGIR has copied behind the one it waits for tells it.
@@ -209,4 +202,4 @@ class _Explanation:
         tiles, region = self.tiles, self.loop.facts.get(Stage.TTGIR)
         if tiles is None or region is None or not tiles.copies:
             return None
-        return rounded(len(tiles.front) * region.unrolled_by / len(tiles.copies))
+        return two_places(len(tiles.front) * region.unrolled_by / len(tiles.copies))

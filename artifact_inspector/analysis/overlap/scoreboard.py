@@ -16,13 +16,15 @@ _GROUPED = (Queue.GROUP, Queue.MATRIX)
 class Flight:
     """One issue of a memory operation; loads that an issue repeats are flights of their own."""
 
-    __slots__ = ("index", "issued", "of_block", "of_thread", "unknown")
+    __slots__ = ("index", "issued", "of_block", "of_thread", "region", "unknown")
 
-    def __init__(self, index: int, issued: int, moved: int | None, *, of_block: bool) -> None:
+    def __init__(self, index: int, issued: int, region: int, moved: int | None, *, of_block: bool) -> None:
         self.index = index
         """The instruction."""
         self.issued = issued
         """Instructions that ran before it."""
+        self.region = region
+        """Number of the region that it stands in."""
         self.of_block = moved if of_block and moved is not None else 0
         self.of_thread = moved if not of_block and moved is not None else 0
         self.unknown = moved is None
@@ -37,6 +39,8 @@ class Scoreboard:
         """The loads in flight."""
         self.of_thread = self.of_block = self.unknown = 0
         """Bytes of theirs that each thread moves and that the block moves, and loads of unknown width."""
+        self._from: dict[int, int] = {}
+        """Loads in flight by the region that they stand in."""
         self._open: dict[Queue, list[Flight]] = {queue: [] for queue in _GROUPED}
         """Copies (matrix operations) that no commit has closed into a group."""
         self._groups: dict[Queue, list[tuple[Flight, ...]]] = {queue: [] for queue in _GROUPED}
@@ -57,6 +61,7 @@ class Scoreboard:
         twin = Scoreboard()
         twin.flying = self.flying.copy()
         twin.of_thread, twin.of_block, twin.unknown = self.of_thread, self.of_block, self.unknown
+        twin._from = self._from.copy()
         twin._open = {queue: flights.copy() for queue, flights in self._open.items()}
         twin._groups = {queue: groups.copy() for queue, groups in self._groups.items()}
         twin._phases = {array: phases.copy() for array, phases in self._phases.items()}
@@ -88,10 +93,10 @@ class Scoreboard:
 
     # -- what instructions do: each method returns the loads that are complete with it ---------------
 
-    def issue(self, index: int, what: Issue, clock: int) -> list[Flight]:
+    def issue(self, index: int, what: Issue, clock: int, region: int) -> list[Flight]:
         """Put an operation into its queue; a register filled anew ends the load that it held."""
         transfer, queue = what.transfer, what.transfer.queue
-        flight = Flight(index, clock, transfer.bytes, of_block=transfer.of_block)
+        flight = Flight(index, clock, region, transfer.bytes, of_block=transfer.of_block)
         ended: list[Flight] = []
         if queue is Queue.USE and what.counter is not None:
             self._counted.setdefault(what.counter, []).append(flight)
@@ -160,7 +165,7 @@ class Scoreboard:
             leaves = max(0, len(groups) - depth)
             done = [flight for group in groups[:leaves] for flight in group]
             del groups[:leaves]
-            if what.wait.op.endswith("wait_all"):  # asks for no commit
+            if what.wait.closes:
                 done += self._open[queue]
                 self._open[queue].clear()
             return self._complete(done)
@@ -207,6 +212,10 @@ class Scoreboard:
             for phase in self._phases.pop(start, ()):
                 self._complete(phase)
 
+    def flying_from(self, regions: Iterable[int]) -> int:
+        """Loads in flight that stand in some regions."""
+        return sum(self._from.get(region, 0) for region in regions)
+
     # -- what waits of a queue see -------------------------------------------------------------------
 
     def pending(self, what: WaitFor) -> tuple[int, int | None]:
@@ -232,6 +241,7 @@ class Scoreboard:
         self.of_thread += sign * flight.of_thread
         self.of_block += sign * flight.of_block
         self.unknown += sign * flight.unknown
+        self._from[flight.region] = self._from.get(flight.region, 0) + sign
 
     def _let_go(self, name: str) -> list[Flight]:
         """Take a register from what it holds."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
@@ -33,6 +34,19 @@ MOST_VISITS = 400
 """Visits per block, on average, after which no loop is gone through again: deeply nested loops."""
 
 
+class PassedWait(NamedTuple):
+    """A wait when it was last gone through."""
+
+    what: WaitFor
+    before: int
+    """Loads (matrix operations) of its queue in flight in front of it."""
+    after: int
+    groups: int | None
+    """Groups, or phases of its barriers, behind it."""
+    drains: bool
+    """It completes the last of the loads in flight that stand in the loop around it."""
+
+
 @dataclass(slots=True)
 class Measure:
     """What a region showed when its blocks were last gone through."""
@@ -45,8 +59,8 @@ class Measure:
     commits: int = 0
     """Groups of copies closed."""
     distances: list[int] = field(default_factory=list)
-    waits: dict[int, tuple[WaitFor, int, int, int | None]] = field(default_factory=dict)
-    """By instruction: the wait, loads of its queue before and after it, groups after it."""
+    waits: dict[int, PassedWait] = field(default_factory=dict)
+    """By instruction."""
     levels: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By instruction: loads in flight before and after it."""
     unread: set[int] = field(default_factory=set)
@@ -88,6 +102,8 @@ class Walk:
             while loop is not None:
                 self._inside.setdefault(loop, []).append(number)
                 loop = self._flow.loops[loop].parent
+        self._around = [() if region.loop is None else tuple(self._inside[region.loop]) for region in regions]
+        """The regions of the loop that each region is, with those in it."""
         self._copied = {
             what.array.start
             for found in events
@@ -189,7 +205,8 @@ class Walk:
     def _pass(self, index: int, state: Scoreboard) -> None:
         """Go through a block."""
         block = self._blocks[index]
-        measure = self.measures[self._region_of[index]]
+        region = self._region_of[index]
+        measure, inside = self.measures[region], self._around[region]
         at, flying = block.start, len(state.flying)
         if block.stop > block.start:
             self._note_level(measure, state)
@@ -205,7 +222,7 @@ class Walk:
             elif isinstance(what, Clears):
                 done = state.clear(what)
             elif isinstance(what, Issue):
-                ended = state.issue(at, what, began + at)
+                ended = state.issue(at, what, began + at, region)
                 self._note_issue(measure, at, what, ended)
             elif isinstance(what, Moves):
                 state.move(what)
@@ -215,9 +232,11 @@ class Walk:
             elif self._is_for_copies(what):
                 measure.has_phases = measure.has_phases or what.wait.queue is Queue.PHASE
                 before, _ = state.pending(what)
+                own = state.flying_from(inside)
                 if what.array is None or what.array.start not in self.foreign:
                     done = state.wait(what)
-                measure.waits[at] = (what, before, *state.pending(what))
+                drains = own > 0 and state.flying_from(inside) == 0
+                measure.waits[at] = PassedWait(what, before, *state.pending(what), drains)
             for flight in done:
                 self._note_distance(flight, began + at, index)
             if len(state.flying) != flying:

@@ -18,10 +18,11 @@ from typing import NamedTuple
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.loop_form import LoopForm, LoopLoad
+from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Queue, Stage, TritonVersion, Vendor
 
-__all__ = ["AskedLoop", "Cause", "Evidence", "find_cause", "find_loss", "rounded"]
+__all__ = ["AskedLoop", "Cause", "Evidence", "find_cause", "find_loss"]
 
 _FIRST_CP_ASYNC = 80
 """PTX ISA, cp.async: requires sm_80 or higher."""
@@ -132,20 +133,16 @@ def find_loss(loop: AskedLoop) -> Cause | None:
     if tiles is None or not drains or loop.stage is Stage.TTGIR:
         return None
     each = len(tiles.copies) if tiles.queue is Queue.TENSORS else tiles.commits.get(Queue.GROUP, 0)
-    waits = [(wait.depth, wait.line) for wait in tiles.copy_waits if wait.depth is not None]
-    planned, line = min(waits, default=(0, 0))
-    if not planned or not each:
+    planned = least_depth(tiles.copy_waits)
+    left = iterations_left(planned, each)
+    if not left:
         return None
+    line = min(wait.line for wait in tiles.copy_waits if wait.depth == planned)
     return Cause(
-        f"ttgir leaves {planned} ÷ {each} = {rounded(planned / each)} iterations in flight at its wait, "
+        f"ttgir leaves {planned} ÷ {each} = {left} iterations in flight at its wait, "
         f"{loop.stage.value} waits for all",
         (Evidence(Stage.TTGIR, line), *drains),
     )
-
-
-def rounded(value: float) -> float:
-    """The value to two places, as an int where it is whole."""
-    return int(value) if value == int(value) else round(value, 2)
 
 
 def _cause_in_loop(loop: AskedLoop, form: LoopForm) -> Cause | None:

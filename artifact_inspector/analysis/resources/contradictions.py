@@ -5,23 +5,21 @@ Which of two is right is not decided here: both are reported, each with its plac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from artifact_inspector.analysis.resources.taken import Contradiction
 from artifact_inspector.analysis.shared.bill import Bill
 from artifact_inspector.model import Module, Stage
+from artifact_inspector.model.shared import Launch
 
 __all__ = ["find_contradictions"]
-
-_PLAIN = re.compile(r"\W")
-_WARPS = ("total-num-warps", "num-warps")
 
 
 def find_contradictions(
     name: str | None,
     warps: int | None,
     modules: Mapping[Stage, Module],
+    launch: Launch | None,
     binary: tuple[str, str] | None,
     bill: Bill | None,
 ) -> tuple[Contradiction, ...]:
@@ -30,10 +28,11 @@ def find_contradictions(
     Args:
         name: the kernel's, by the metadata; None without.
         warps: of a block, by the metadata.
+        launch: what the TTGIR says of it; None without.
         binary: what the binary is (`cubin`), and the kernel in it.
         bill: of the shared memory.
     """
-    return (*_names(name, modules, binary), *_tensor_warps(warps, modules), *_shared(bill))
+    return (*_names(name, modules, binary), *_tensor_warps(warps, launch, modules), *_shared(bill))
 
 
 def _names(
@@ -59,22 +58,19 @@ def _names(
 
 def _bare(name: str) -> str:
     """A name as far as all languages can write it: NVPTX spells `_$_` for what PTX does not allow."""
-    return _PLAIN.sub("", name.replace("_$_", "")).replace("_", "")
+    return "".join(char for char in name.replace("_$_", "") if char.isalnum())
 
 
-def _tensor_warps(warps: int | None, modules: Mapping[Stage, Module]) -> Sequence[Contradiction]:
-    module = modules.get(Stage.TTGIR)
-    if module is None or warps is None:
+def _tensor_warps(
+    warps: int | None, launch: Launch | None, modules: Mapping[Stage, Module]
+) -> Sequence[Contradiction]:
+    if launch is None or warps is None:
         return ()
-    said = {
-        key.rpartition(".")[2].strip('"'): value.split()[0]
-        for key, value in module.attributes.items()
-        if value
-    }
-    found = next((said[key] for key in _WARPS if key in said), None)
-    if found is None or not found.isdigit() or int(found) == warps:
+    found = launch.warps if launch.total_warps is None else launch.total_warps
+    if found is None or found == warps:
         return ()
-    if "total-num-warps" not in said and any(function.partitions for function in module.functions):
+    specialised = any(function.partitions for function in modules[Stage.TTGIR].functions)
+    if launch.total_warps is None and specialised:
         return ()  # the metadata counts those of the partitions, too
     return [
         Contradiction(

@@ -6,8 +6,6 @@ do not, both are reported.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,16 +13,13 @@ from typing import NamedTuple
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.binaries import Binary, Cubin, Hsaco
 from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.model.figure import Figure, FigureKey
 
 __all__ = ["Contradiction", "Figure", "Resources", "find_resources"]
 
-
-class Figure(NamedTuple):
-    """A number, or why it is not known."""
-
-    value: int | None
-    source: str
-    """The file and the field that say so; for None the reason, in words."""
+Figures = Mapping[FigureKey, Figure]
+NVIDIA_LANES = 32
+"""Of a warp."""
 
 
 class Contradiction(NamedTuple):
@@ -73,8 +68,9 @@ def find_resources(
     target: Target | None,
     metadata: Mapping[str, object],
     *,
-    ptx: Mapping[str, str] | None = None,
-    amdgcn: Mapping[str, str] | None = None,
+    ptx: Figures | None = None,
+    amdgcn: Figures | None = None,
+    written: str | None = None,
     binary: Binary | None = None,
     unreadable: bool = False,
 ) -> Resources:
@@ -83,14 +79,17 @@ def find_resources(
     Args:
         target: what the kernel was compiled for, None where nothing says.
         metadata: of the cache entry; empty where it has none.
-        ptx: what the PTX says of itself (`Module.attributes`), None where there is none.
+        ptx: what the PTX says of its kernel, None where there is none.
         amdgcn: likewise of the AMDGCN text.
+        written: the target that the AMDGCN text names, where it does.
         binary: the cubin or hsaco.
         unreadable: there is a binary, but it could not be read.
     """
     if amdgcn is not None or isinstance(binary, Hsaco) or (target is not None and target.backend == "hip"):
         hsaco = binary if isinstance(binary, Hsaco) else None
-        return _amd(target, metadata, amdgcn, hsaco, _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN)
+        return _amd(
+            target, metadata, amdgcn, written, hsaco, _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN
+        )
     if isinstance(binary, Cubin):
         return _nvidia(target, metadata, ptx, binary, "")
     if unreadable:
@@ -107,13 +106,12 @@ _BAD_BINARY = "the binary in the cache could not be read"
 _NO_TARGET = "no binary in the cache, and nothing says which GPU this is for"
 _AMD_ONLY = Figure(None, "AMD only")
 _NVIDIA_ONLY = Figure(None, "NVIDIA only")
-_THREADS = re.compile(r"\d+")
 
 
 def _nvidia(
     target: Target | None,
     metadata: Mapping[str, object],
-    ptx: Mapping[str, str] | None,
+    ptx: Figures | None,
     cubin: Cubin | None,
     missing: str,
 ) -> Resources:
@@ -121,11 +119,11 @@ def _nvidia(
     found: list[Contradiction] = []
     warps = [_metadata(metadata, "num_warps")]
     if cubin is not None and cubin.threads is not None:
-        warps.insert(0, _warps(cubin.threads, 32, "cubin, .nv.info"))
-    for key in ("reqntid", "maxntid"):
-        if ptx is not None and key in ptx:
-            threads = math.prod(int(extent) for extent in _THREADS.findall(ptx[key]))
-            warps.insert(0, _warps(threads, 32, f"ptx, .{key} {ptx[key]}"))
+        warps.insert(0, _warps(cubin.threads, NVIDIA_LANES, "cubin, .nv.info"))
+    for key in (FigureKey.REQUIRED_THREADS, FigureKey.MOST_THREADS):
+        said = (ptx or {}).get(key)
+        if said is not None and said.value is not None:
+            warps.insert(0, _warps(said.value, NVIDIA_LANES, said.source))
     shared = _metadata(metadata, "shared")
     if cubin is None:
         registers = spills = reloads = frame = static = barriers = Figure(None, missing)
@@ -157,7 +155,7 @@ def _nvidia(
     )
 
 
-def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> Figure:
+def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> Figure:
     """Bytes that spills move, as ptxas -v counts them, told apart from other local memory.
 
     What the PTX declares (`.local`) lies at the foot of the frame, spill slots above it. ptxas keeps a
@@ -166,23 +164,24 @@ def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> 
     """
     if cubin.stack is None:
         return Figure(None, "the cubin's instructions are not those of sm_70 and later")
-    opcode = "STL" if is_store else "LDL"
+    what = cubin.said_by(is_store=is_store)
     accesses = [access for access in cubin.stack if access.is_store == is_store]
     if not cubin.stack or (not cubin.calls and all(access.offset is not None for access in cubin.stack)):
-        return Figure(sum(access.bytes for access in accesses), f"cubin, {opcode} instructions")
+        return Figure(sum(access.bytes for access in accesses), what)
     if ptx is None:
         kind = "calls a function" if cubin.calls else "computes addresses of local memory"
         return Figure(None, f"the code {kind}, so spills and local arrays cannot be told apart without PTX")
-    if "local" not in ptx:
+    declared = ptx.get(FigureKey.LOCAL)
+    if declared is None or declared.value is None:
         return Figure(None, "functions of the PTX have local arrays too, which may lie in the kernel's frame")
-    floor = int(ptx["local"])
+    floor = declared.value
     if cubin.calls and not floor:
         # Nothing is declared, so what lies at the foot of the frame are arguments.
         return Figure(
             None, f"the code calls {cubin.calls[0]}, whose arguments pass through local memory as spills do"
         )
     own = sum(access.bytes for access in accesses if access.offset is not None and access.offset >= floor)
-    return Figure(own, f"cubin, {opcode} instructions above the {floor} bytes that the PTX declares")
+    return Figure(own, f"{what} above the {floor} bytes that the PTX declares")
 
 
 # ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
@@ -190,25 +189,27 @@ def _spilled(cubin: Cubin, ptx: Mapping[str, str] | None, *, is_store: bool) -> 
 _NO_AMDGCN = "neither AMDGCN text nor hsaco in the cache; LLVM's back end decides it"
 _NO_AMDGCN_AND_BAD_HSACO = "no AMDGCN text in the cache, and the hsaco could not be read"
 _COMPARED = (
-    "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count", "wavefront_size",
-    "private_segment_fixed_size", "group_segment_fixed_size", "max_flat_workgroup_size",
+    FigureKey.VECTOR_REGISTERS, FigureKey.ACCUMULATION_REGISTERS, FigureKey.SCALAR_REGISTERS,
+    FigureKey.VECTOR_SPILLS, FigureKey.SCALAR_SPILLS, FigureKey.LANES, FigureKey.SCRATCH,
+    FigureKey.STATIC_SHARED, FigureKey.THREADS,
 )  # fmt: skip
 
 
 def _amd(
     target: Target | None,
     metadata: Mapping[str, object],
-    amdgcn: Mapping[str, str] | None,
+    amdgcn: Figures | None,
+    written: str | None,
     hsaco: Hsaco | None,
     missing: str,
 ) -> Resources:
-    """missing: why there is neither text nor hsaco to read."""
+    """written: the target by the text; missing: why there is neither text nor hsaco to read."""
     texts = amdgcn or {}
     noted = {} if hsaco is None else hsaco.figures
 
-    def figure(key: str) -> Figure:
+    def figure(key: FigureKey) -> Figure:
         if key in texts:
-            return Figure(int(texts[key]), f"amdgcn, .{key}")
+            return texts[key]
         if key in noted:
             return Figure(noted[key], f"hsaco, .{key}")
         return Figure(None, missing if amdgcn is None and hsaco is None else f"no .{key} in the file")
@@ -216,17 +217,17 @@ def _amd(
     found: list[Contradiction] = []
     for key in _COMPARED:
         if key in texts and key in noted:
-            places = [Figure(int(texts[key]), f"amdgcn, .{key}"), Figure(noted[key], f"hsaco, .{key}")]
+            places = [texts[key], Figure(noted[key], f"hsaco, .{key}")]
             found += _disagreements(key.replace("_", " "), places)
-    if amdgcn is not None and "target" in texts:
-        found += _against_target(target, _parsed(texts["target"]), "amdgcn, .amdgcn_target")
+    said = None if written is None else _parsed(written)
+    found += _against_target(target, said, "amdgcn, .amdgcn_target")
     if hsaco is not None:
         found += _against_target(target, hsaco.target, "hsaco, ELF flags")
-    own = _parsed(texts.get("target", "")) if target is None else target
-    registers, accumulation = figure("vgpr_count"), figure("agpr_count")
-    static, shared = figure("group_segment_fixed_size"), _metadata(metadata, "shared")
-    spilled = figure("vgpr_spill_count")
-    wave, threads = figure("wavefront_size"), figure("max_flat_workgroup_size")
+    own = said if target is None else target
+    registers, accumulation = figure(FigureKey.VECTOR_REGISTERS), figure(FigureKey.ACCUMULATION_REGISTERS)
+    static, shared = figure(FigureKey.STATIC_SHARED), _metadata(metadata, "shared")
+    spilled = figure(FigureKey.VECTOR_SPILLS)
+    wave, threads = figure(FigureKey.LANES), figure(FigureKey.THREADS)
     warps = [_metadata(metadata, "num_warps")]
     if threads.value is not None and wave.value:
         warps.insert(0, _warps(threads.value, wave.value, threads.source))
@@ -234,16 +235,16 @@ def _amd(
     if target is not None:
         found += _disagreements("lanes of a wave", [wave, Figure(target.warp_size, "target")])
     found += _too_little_shared(static, shared)
-    mode = figure("workgroup_processor_mode").value
+    mode = figure(FigureKey.WORKGROUP_PROCESSOR).value
     return Resources(
         registers=registers,
         vector_registers=_vector(registers, accumulation, own),
         accumulation_registers=accumulation,
-        scalar_registers=figure("sgpr_count"),
+        scalar_registers=figure(FigureKey.SCALAR_REGISTERS),
         spill_bytes=spilled if spilled.value is None else Figure(4 * spilled.value, f"4 × {spilled.source}"),
         reload_bytes=Figure(None, "LLVM counts no reloads"),
-        scalar_spills=figure("sgpr_spill_count"),
-        scratch_bytes=figure("private_segment_fixed_size"),
+        scalar_spills=figure(FigureKey.SCALAR_SPILLS),
+        scratch_bytes=figure(FigureKey.SCRATCH),
         static_shared=static,
         shared=shared,
         warps_per_block=_first(warps),

@@ -12,13 +12,14 @@ from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.order.facts import Pair, RegionFacts
-from artifact_inspector.analysis.overlap.inflight import InFlight, WaitEffect
+from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import Slot
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.overlap.waits import WaitEffect
 from artifact_inspector.analysis.shared.conversions import Conversion
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.words import VERDICTS
 
@@ -27,23 +28,26 @@ __all__ = ["StageDocument", "Verdict", "stage_document"]
 Verdict = Annotated[str, Words(VERDICTS)]
 """In which order a region loads and computes."""
 
+_QUEUES = tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY)
+"""Nothing in flight is told of tensor memory."""
+
 shape(WaitFacts, without="queue")
 shape(Pair, rounded={"f": 4, "g": 4})
 shape(
     WaitEffect,
-    "line op depth queue pending_before=before pending_after=after groups_after=groups"
-    " iterations_in_flight=iterations",
+    "line=wait.line op=wait.op depth=wait.depth queue=wait.queue pending_before=before pending_after=after"
+    " groups_after=groups iterations_in_flight=iterations",
+    without="wait drains",
+    types={
+        "queue": Annotated[
+            str, Words(tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY))
+        ]
+    },
 )
 shape(
     InFlight,
     "max_loads max_bytes_per_thread compute_covered distance waits drains_at=drains",
     rounded={"compute_covered": 4},
-)
-shape(
-    Pipeline,
-    "num_stages kind buffers commits_per_iteration wait_depth iterations_in_flight distance prologue"
-    " epilogue_line drains_at overlaps_matrix",
-    without="trips",
 )
 shape(
     MatrixWork,
@@ -81,12 +85,31 @@ shape(
 
 
 @dataclass(frozen=True, slots=True)
+class PipelineDocument:
+    """How a loop is pipelined at its last stage, and why it is not."""
+
+    facts: Pipeline
+    drains_at: tuple[int, ...]
+    """Lines of the waits of the last stage that drain it."""
+
+
+_AHEAD = "num_stages kind buffers commits_per_iteration wait_depth iterations_in_flight distance prologue"
+shape(
+    PipelineDocument,
+    " ".join(f"{name}=facts.{name}" for name in _AHEAD.split())
+    + " epilogue_line=facts.epilogue_line drains_at overlaps_matrix=facts.overlaps_matrix"
+    + " why_not=facts.why_not evidence=facts.evidence notes=facts.notes",
+    without="facts",
+)
+
+
+@dataclass(frozen=True, slots=True)
 class RegionDocument:
     """A loop, a partition or the straight-line code of one stage."""
 
     facts: RegionFacts
     in_flight: InFlight | None
-    pipeline: Pipeline | None
+    pipeline: PipelineDocument | None
     """Of a loop; the same at every stage behind TTIR."""
     matrix_ops: tuple[MatrixWork, ...]
     matrix_identity: Identity | None
@@ -148,10 +171,11 @@ def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> Regi
     # What is left of a loop that is none here stands in another region, and is counted there.
     is_left_over = region.kind == "straight" and not region.id.endswith("straight")
     is_last = stage is kernel.last
+    pipeline = kernel.pipelines.get(region.id) if stage.stage is not Stage.TTIR else None
     return RegionDocument(
         facts=region,
         in_flight=None if work is None else work.in_flight,
-        pipeline=kernel.pipelines.get(region.id) if stage.stage is not Stage.TTIR else None,
+        pipeline=None if pipeline is None else PipelineDocument(pipeline, kernel.drains(region.id)),
         matrix_ops=() if work is None or is_left_over else work.matrix,
         matrix_identity=kernel.identities.get(region.id) if is_last else None,
         load_widths={} if work is None else work.accesses.load_widths,

@@ -1,0 +1,66 @@
+"""What the matrix units of GPUs multiply, and in which smallest shape.
+
+Source: PTX ISA, Matrix Shape of mma, wgmma and tcgen05.mma with their Target ISA Notes; the MFMA and WMMA
+opcodes of AMD's CDNA 1 to 4 and RDNA 3 and 4 ISA manuals; LLVM, AMDGPU.td, for gfx1250.
+"""
+
+from __future__ import annotations
+
+from artifact_inspector.model import Arch, MatrixUnit
+
+__all__ = ["LEAST_ROWS", "UNIT_NAMES", "WARPS_PER_WARPGROUP", "multiplies"]
+
+UNIT_NAMES = {
+    MatrixUnit.MMA: "mma.sync",
+    MatrixUnit.WGMMA: "wgmma",
+    MatrixUnit.TCGEN05: "tcgen05.mma",
+    MatrixUnit.MFMA: "MFMA",
+    MatrixUnit.WMMA: "WMMA",
+}
+"""What people call the instructions of a unit."""
+LEAST_ROWS = 64
+"""Of one wgmma or tcgen05.mma."""
+WARPS_PER_WARPGROUP = 4
+"""PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
+
+_SINCE = {
+    MatrixUnit.MMA: {"f16": 70, "i8": 75, "bf16": 80, "tf32": 80, "f64": 80, "f8E4M3FN": 89, "f8E5M2": 89},
+    MatrixUnit.MFMA: {
+        "f32": 0x908,
+        "f16": 0x908,
+        "bf16": 0x908,
+        "i8": 0x908,
+        "f64": 0x90A,
+        "f8E4M3FNUZ": 0x942,
+        "f8E5M2FNUZ": 0x942,
+        "f8E4M3FN": 0x950,
+        "f8E5M2": 0x950,
+    },
+    MatrixUnit.WMMA: {
+        "f16": 0x1100,
+        "bf16": 0x1100,
+        "i8": 0x1100,
+        "f8E4M3FN": 0x1200,
+        "f8E5M2": 0x1200,
+        "f32": 0x1250,
+    },
+}
+"""Unit → element types that it multiplies → number of the oldest architecture that does."""
+_KNOWN = frozenset(element for rows in _SINCE.values() for element in rows)
+_NEVER = frozenset({"i16", "i32", "i64"})
+
+
+def multiplies(arch: Arch, unit: MatrixUnit, element: str) -> bool:
+    """False where a type is known and the unit of the architecture does not multiply it.
+
+    Example:
+        >>> [multiplies(Arch(arch), MatrixUnit.MMA, "bf16") for arch in ("sm_75", "sm_80")]
+        [False, True]
+    """
+    if element in _NEVER:
+        return False
+    if element not in _KNOWN:
+        return True
+    takes_part = element == "f32" and unit is MatrixUnit.MMA  # the upper bits of it
+    since = _SINCE.get(unit, {}).get("tf32" if takes_part else element)
+    return since is not None and arch.number >= since
