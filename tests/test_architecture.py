@@ -154,7 +154,7 @@ def test_numpy_is_for_running_on_paper_alone() -> None:
 
 WITH_TEXT = {
     "overlap/partitions.py", "overlap/memory_events.py", "overlap/loop_form.py", "overlap/barriers.py",
-    "overlap/buffers.py", "matrix/work.py", "resources/contradictions.py", "resources/taken.py",
+    "overlap/buffers.py",
 }  # fmt: skip
 """Analyses that still read text themselves; this list may only become shorter."""
 IN_CIRCLES = {

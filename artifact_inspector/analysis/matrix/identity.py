@@ -226,50 +226,73 @@ def _is_scalar(dot: Part) -> bool:
 
 
 def _explain(side: Side, sides: list[Side]) -> _Why:
-    found, covered = side.found, side.covered * side.unrolled_by
     redundancy = "; ".join(dict.fromkeys(filter(None, (redundancy_of(dot, side.works) for dot in side.dots))))
+    others = [other for other in sides if other is not side and _same_lines(side, other)]
+    others.sort(key=lambda other: len(side.sources ^ other.sources))
+    why = _by_itself(side) or _by_others(side, others)
+    if why.reason is Reason.UNROLLED and redundancy:
+        why = why._replace(reason=Reason.REDUNDANT)
+    return why._replace(words="; ".join(filter(None, (why.words, redundancy))))
 
-    def why(reason: Reason, words: str, iterations: int = side.unrolled_by) -> _Why:
-        if reason is Reason.UNROLLED and redundancy:
-            reason = Reason.REDUNDANT
-        return _Why(reason, "; ".join(filter(None, (words, redundancy))), iterations)
 
+def _by_itself(side: Side) -> _Why | None:
+    """Why the two sides differ, where the region alone tells."""
+    found, covered = side.found, side.covered * side.unrolled_by
     if not side.works and all(_is_scalar(dot) for dot in side.dots):
         units = sorted({dot.tiling.unit for dot in side.dots if dot.tiling is not None})
-        return why(Reason.SCALAR, f"no matrix instruction: the layout of the dot is {', '.join(units)}")
+        words = f"no matrix instruction: the layout of the dot is {', '.join(units)}"
+        return _Why(Reason.SCALAR, words, side.unrolled_by)
     if found == covered:
-        return why(Reason.REDUNDANT, "")
+        return _Why(Reason.REDUNDANT, "", side.unrolled_by)
     for dot in side.dots:
         factor = _PRODUCTS.get(dot.precision or "", 1)
         if factor > 1 and found == covered * factor:
-            return why(Reason.EMULATED, f"{dot.precision} takes {factor} products for one")
-    if side.dots and (
-        sum(work.flop_along_path for work in side.works) == side.covered_along_path * side.unrolled_by
-    ):
-        return why(Reason.ALTERNATIVES, _alternatives(side))
-    others = [other for other in sides if other is not side and _same_lines(side, other)]
-    others.sort(key=lambda other: len(side.sources ^ other.sources))
+            return _Why(Reason.EMULATED, f"{dot.precision} takes {factor} products for one", side.unrolled_by)
+    along_path = sum(work.flop_along_path for work in side.works)
+    if side.dots and along_path == side.covered_along_path * side.unrolled_by:
+        return _Why(Reason.ALTERNATIVES, _alternatives(side), side.unrolled_by)
+    return None
+
+
+def _by_others(side: Side, others: list[Side]) -> _Why:
+    """Why the two sides differ, as far as what other regions have or lack tells.
+
+    Args:
+        others: regions of the same source lines, the likest first.
+    """
     elsewhere = _elsewhere(side, others)
     if elsewhere:
-        return why(Reason.ELSEWHERE, elsewhere)
+        return _Why(Reason.ELSEWHERE, elsewhere, side.unrolled_by)
     copies = _iterations(side, others)
     if copies > 1:
         gone = "the loop is gone: " if side.is_left_over else ""
-        return why(Reason.UNROLLED, f"{gone}{copies} iterations in a row", copies)
-    if found > covered:
-        inside = [other for other in others if other.around is None or side.name in other.around]
-        moved = _made_of(found - covered, inside)
-        if moved:
-            return why(Reason.PEELED, f"here too: {moved}")
-        for other in others:
-            if other.expected and found - covered == other.iteration:
-                return why(Reason.COPIED, f"here too: the work of {other.name}")
+        return _Why(Reason.UNROLLED, f"{gone}{copies} iterations in a row", copies)
+    more = _here_too(side, others)
+    if more is not None:
+        return more
     folded = _folded_away(side, others)
     if folded:
-        return why(Reason.REMOVED, folded)
+        return _Why(Reason.REMOVED, folded, side.unrolled_by)
     if not side.expected:
-        return why(Reason.UNEXPLAINED, "matrix instructions, and no dot in this region")
-    return why(Reason.UNEXPLAINED, f"unexplained ×{found / (side.expected * side.unrolled_by):.3g}")
+        words = "matrix instructions, and no dot in this region"
+    else:
+        words = f"unexplained ×{side.found / (side.expected * side.unrolled_by):.3g}"
+    return _Why(Reason.UNEXPLAINED, words, side.unrolled_by)
+
+
+def _here_too(side: Side, others: list[Side]) -> _Why | None:
+    """Whose work the region does beside its own; None where it does no more, or nobody's."""
+    surplus = side.found - side.covered * side.unrolled_by
+    if surplus <= 0:
+        return None
+    inside = [other for other in others if other.around is None or side.name in other.around]
+    moved = _made_of(surplus, inside)
+    if moved:
+        return _Why(Reason.PEELED, f"here too: {moved}", side.unrolled_by)
+    copied = next((other for other in others if other.expected and surplus == other.iteration), None)
+    if copied is None:
+        return None
+    return _Why(Reason.COPIED, f"here too: the work of {copied.name}", side.unrolled_by)
 
 
 def _alternatives(side: Side) -> str:
