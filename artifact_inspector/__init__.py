@@ -10,6 +10,13 @@ Example:
 
 from __future__ import annotations
 
+import sys
+
+# `python -m artifact_inspector` looks for modules in the working directory first, and that may be a
+# stranger's cache. While the package is looked up for -m, `argv` begins with it.
+if sys.argv[:1] == ["-m"] and ["-m", __name__] in (sys.orig_argv[i : i + 2] for i in range(4)):
+    sys.path[:] = [path for path in sys.path if path not in ("", __import__("os").getcwd())]
+
 from importlib import import_module
 
 from artifact_inspector.version import __version__

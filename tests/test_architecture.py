@@ -21,7 +21,10 @@ READERS = [
     module
     for module in MODULES
     if module.relative_to(PACKAGE).parts[0] in ("formats", "analysis", "facts")
-    or module == PACKAGE / "files" / "cache.py"
+    or (
+        module.parent == PACKAGE / "files"
+        and module.stem in ("artifact", "cache", "metadata", "reading", "walking")
+    )
 ]
 
 

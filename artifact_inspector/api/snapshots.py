@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.writing import write_text
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
 
@@ -118,7 +119,7 @@ class StoredFacts:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         if not self.path.exists() or self.path.read_text(encoding="utf-8") != text:
-            self.path.write_text(text, encoding="utf-8")
+            write_text(self.path, text)
 
 
 def _kept(summary: Summary) -> list[Row]:

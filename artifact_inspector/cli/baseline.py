@@ -13,7 +13,7 @@ from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
 from artifact_inspector.cli._sources import find_source
-from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.errors import UsageError
 
 
 @app.command()
@@ -32,6 +32,7 @@ def baseline(
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
         from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.files.writing import write_text
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json.baseline import baseline_document, baseline_text
         from artifact_inspector.report.words import plural
@@ -48,8 +49,5 @@ def baseline(
         if out is None:
             write(text, sys.stdout)
             return
-        try:
-            out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise CacheError(f"{out} could not be written: {error.strerror or error}.") from None
+        write_text(out, text)
         write(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {out}\n", sys.stdout)

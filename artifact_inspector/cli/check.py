@@ -81,6 +81,7 @@ def check(
         from artifact_inspector.comparison.baseline import DEFAULT_GATES
         from artifact_inspector.comparison.corpus import parse_gates
         from artifact_inspector.facts.selection import parse_targets
+        from artifact_inspector.files.writing import write_text
         from artifact_inspector.report.console import write
 
         files = {path: _format_of(path) for path in out or []}
@@ -90,10 +91,7 @@ def check(
         recorded = _read(baseline)
         corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():
-            try:
-                path.write_text(_written(kind, recorded, corpus, gates, "utf-8"), encoding="utf-8")
-            except OSError as error:
-                raise CacheError(f"{path} could not be written: {error.strerror or error}.") from None
+            write_text(path, _written(kind, recorded, corpus, gates, "utf-8"))
         if format == "text":
             from artifact_inspector.report.check import CheckReport
             from artifact_inspector.report.console import show

@@ -23,8 +23,9 @@ from artifact_inspector.comparison.matching import (
 from artifact_inspector.comparison.pair import FactPair, State, compare_rows
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
 from artifact_inspector.files.binaries import read_loaded
-from artifact_inspector.files.cache import BINARIES, Artifact, Problem
+from artifact_inspector.files.reading import read_file
 from artifact_inspector.model import Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.vocabulary.fact import Value
@@ -94,8 +95,8 @@ def digests_of(artifact: Artifact) -> dict[str, str]:
     for suffix in BINARIES:
         if suffix in artifact.files:
             try:
-                content = artifact.files[suffix].read_bytes()
-            except OSError:
+                content = read_file(artifact, suffix)
+            except CacheError:
                 continue
             found[suffix] = _digest_of_binary(content, suffix)
     return {suffix: digest for suffix, digest in found.items() if digest is not None}

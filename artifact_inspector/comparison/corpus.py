@@ -20,8 +20,9 @@ from artifact_inspector.comparison.matching import (
 from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
 from artifact_inspector.files.binaries import read_loaded
-from artifact_inspector.files.cache import BINARIES, Artifact, Problem, read_stage
+from artifact_inspector.files.reading import read_file, read_stage
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.names import STEPS, step_of
@@ -262,12 +263,12 @@ def _degree(one: Artifact, other: Artifact) -> Degree:
         unlike = [
             suffix
             for suffix in (ours[kind] for kind in both)
-            if one.files[suffix].read_bytes() != other.files[suffix].read_bytes()
+            if read_file(one, suffix) != read_file(other, suffix)
         ]
         if not unlike:
             return Degree.IDENTICAL
         alike = all(_program(one, suffix) == _program(other, suffix) for suffix in unlike)
-    except (OSError, CacheError):
+    except CacheError:
         return Degree.CODE  # whoever reads it next says what is wrong
     return Degree.BENIGN if alike else Degree.CODE
 
@@ -282,5 +283,5 @@ def _kinds(artifact: Artifact) -> dict[str, str]:
 def _program(artifact: Artifact, suffix: str) -> object:
     """A file without names, places and numbering."""
     if suffix in BINARIES:
-        return read_loaded(artifact.files[suffix].read_bytes(), suffix)
+        return read_loaded(read_file(artifact, suffix), suffix)
     return canonical(read_stage(artifact, suffix).source.text, Stage(suffix))

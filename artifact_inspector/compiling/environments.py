@@ -21,6 +21,7 @@ from pathlib import Path
 
 from artifact_inspector.compiling.process import Interpreter, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
 __all__ = ["cache_directory", "find_interpreter", "parse_triton"]
@@ -185,10 +186,7 @@ def _linker(version: str) -> Path | None:
     text = _LINKER.format(python=sys.executable, version=here)
     if not script.is_file() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
-        aside = script.with_name(f".ld.lld.{os.getpid()}")
-        aside.write_text(text)
-        aside.chmod(0o755)
-        aside.replace(script)
+        write_text(script, text, 0o755)
     return script
 
 

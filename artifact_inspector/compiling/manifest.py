@@ -13,6 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.errors import CacheError
+from artifact_inspector.files.reading import read_content
+from artifact_inspector.files.writing import write_text
+
 if TYPE_CHECKING:
     from artifact_inspector.compiling.compile import CompileResult
 
@@ -26,8 +30,8 @@ _IDENTITY = ("place", "target", "triton", "config", "types", "constants", "optio
 def read_manifest(directory: Path) -> list[dict[str, Any]]:
     """The entries of a cache directory's manifest; none where there is none that can be read."""
     try:
-        document = json.loads((directory / MANIFEST).read_text())
-    except (OSError, ValueError):
+        document = json.loads(read_content(directory / MANIFEST))
+    except (OSError, ValueError, RecursionError):
         return []
     entries = document.get("entries") if isinstance(document, dict) else None
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
@@ -45,10 +49,8 @@ def record(directory: Path, results: Iterable[CompileResult]) -> None:
             entry["seconds"] = before["seconds"]  # what the compile took, not the look-up
         entries[_identity(entry)] = entry
     text = json.dumps({"schema_version": SCHEMA_VERSION, "entries": list(entries.values())}, indent=1)
-    aside = directory / f".{MANIFEST}.{os.getpid()}"
-    with suppress(OSError):  # the kernels are there all the same
-        aside.write_text(text + "\n")
-        aside.replace(directory / MANIFEST)
+    with suppress(CacheError):  # the kernels are there all the same
+        write_text(directory / MANIFEST, text + "\n")
 
 
 def describe(result: CompileResult, directory: Path) -> dict[str, Any]:

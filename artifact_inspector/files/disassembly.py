@@ -1,22 +1,14 @@
-"""A cubin's machine code as text: the only place that runs a disassembler.
+"""A cubin's machine code as text, by nvdisasm.
 
-A cubin is untrusted input, and so is what a tool prints: it runs without a shell, on a copy in a private
-directory, for a limited time, and what it prints is cut at a limit. The text is kept in the user's cache
-directory, so that a second look needs no tool run.
+The text is kept in the user's cache directory, so that a second look needs no tool run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import os
 import re
-import shutil
-import signal
-import subprocess
-import tempfile
-import threading
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -25,15 +17,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files.reading import read_content
+from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
+from artifact_inspector.files.writing import write_bytes
 from artifact_inspector.hardware.targets import parse_stage_target
 
-__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_arch", "find_disassembler", "keep_all", "run_tool"]
+__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_arch", "find_disassembler", "keep_all"]
 
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
 """Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
 
-TIMEOUT = 60.0
-"""Seconds for one cubin; ptxas' largest here take under ten."""
 MOST_BYTES = 64 << 20
 """Of a cubin or an hsaco."""
 MOST_KEPT = 256 << 20
@@ -68,7 +61,7 @@ def find_disassembler(explicit: Path | None = None) -> Tool | None:
         UsageError: the path given leads to no nvdisasm.
     """
     if explicit is not None:
-        tool = _ask(explicit)
+        tool = _ask(explicit.absolute())
         if tool is None:
             raise UsageError(
                 f"{explicit} is no {_NAME} that runs here.", "Give the path of the program itself."
@@ -78,20 +71,12 @@ def find_disassembler(explicit: Path | None = None) -> Tool | None:
 
 
 def _places() -> list[Path]:
-    places = []
-    try:
-        wheel = importlib.util.find_spec("triton")  # looks, and imports nothing
-    except (ImportError, ValueError):
-        wheel = None
-    for root in (wheel.submodule_search_locations or ()) if wheel is not None else ():
-        places += [Path(root, where, _NAME) for where in _IN_WHEEL]
-    on_path = shutil.which(_NAME)
+    places = [root / where / _NAME for root in find_in_package("triton") for where in _IN_WHEEL]
+    on_path = find_on_path([_NAME])
     if on_path is not None:
-        places.append(Path(on_path))
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(name):
-            places.append(Path(os.environ[name], "bin", _NAME))
-    return places
+        places.append(on_path)
+    homes = (Path(os.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH"))
+    return places + [home / "bin" / _NAME for home in homes if home.is_absolute()]
 
 
 @lru_cache(maxsize=32)
@@ -101,7 +86,7 @@ def _ask(path: Path) -> Tool | None:
         return None
     try:
         _, said = run_tool([str(path), "--version"], 4096)
-    except (OSError, CacheError):
+    except CacheError:
         return None
     found = _VERSION.search(said.decode(errors="replace")) if b"disassembler" in said else None
     return None if found is None else Tool(path.resolve(), found[1])
@@ -135,7 +120,7 @@ def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None
 
     def keep(cubin: Path) -> Path:
         with contextlib.suppress(OSError, CacheError):
-            disassemble(cubin.read_bytes(), tool)
+            disassemble(read_content(cubin, MOST_BYTES), tool)
         return cubin
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -163,27 +148,10 @@ def find_arch(suffix: str, binary: bytes) -> str:
 
 
 def _disassemble(cubin: bytes, tool: Tool, arch: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
-        path = Path(directory, "kernel.cubin")
-        path.write_bytes(cubin)
-        # Following branches takes as long as all the rest, and only indirect ones gain by it.
-        command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
-        # An instruction has 16 bytes and two lines of about 150 characters, and up to a dozen of line marks.
-        limit = 64 * len(cubin) + (1 << 20)
-        try:
-            status, said = run_tool(command, limit)
-            text = said.decode(errors="replace")
-            if status == 0 and _INDIRECT.search(text) is not None:
-                command.remove("-ndf")
-                followed, more = run_tool(command, limit)
-                if followed == 0:
-                    text = more.decode(errors="replace")
-            if status:
-                _, said = run_tool(command, 4096, errors=True)
-        except OSError as error:
-            raise CacheError(f"not disassembled: {tool.path} did not start ({error}).", _REMEDY) from error
+    with private_copy(cubin, "kernel.cubin") as path:
+        status, text, complaint = _printed(tool, path, len(cubin))
     if status:
-        why = " ".join(said.decode(errors="replace").replace(str(path), "the file").split())[:200]
+        why = " ".join(complaint.replace(str(path), "the file").split())[:200]
         raise CacheError(
             f"not disassembled: {_NAME} {tool.version} does not read this {arch} cubin"
             f"{f' ({why})' if why else ''}.",
@@ -192,6 +160,27 @@ def _disassemble(cubin: bytes, tool: Tool, arch: str) -> str:
     if "/*0000*/" not in text:
         raise CacheError(f"not disassembled: {tool.path} printed no code.", _REMEDY)
     return text
+
+
+def _printed(tool: Tool, path: Path, size: int) -> tuple[int, str, str]:
+    """The tool's exit status, what it prints of a cubin, and where it fails what it complains of."""
+    # Following branches takes as long as all the rest, and only indirect ones gain by it.
+    command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
+    # An instruction has 16 bytes and two lines of about 150 characters, and up to a dozen of line marks.
+    limit = 64 * size + (1 << 20)
+    try:
+        status, said = run_tool(command, limit)
+        text, complaint = said.decode(errors="replace"), b""
+        if status == 0 and _INDIRECT.search(text) is not None:
+            command.remove("-ndf")
+            followed, more = run_tool(command, limit)
+            if followed == 0:
+                text = more.decode(errors="replace")
+        if status:
+            _, complaint = run_tool(command, 4096, errors=True)
+    except CacheError as error:
+        raise CacheError(f"not disassembled: {error.message}", _REMEDY) from error
+    return status, text, complaint.decode(errors="replace")
 
 
 _SINCE = {
@@ -216,50 +205,6 @@ def _who_reads(arch: str, tool: Tool) -> str:
     return "Compile the kernel again: the file is cut off or damaged."
 
 
-def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
-    """The exit status of a tool and what it printed, on standard output or on standard error alone.
-
-    Raises:
-        CacheError: the tool took too long or printed too much, and was stopped.
-    """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
-        stderr=subprocess.PIPE if errors else subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    late = threading.Event()
-
-    def stop() -> None:
-        if process.poll() is None:  # else its number may be another's by now
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-    def expire() -> None:
-        late.set()
-        stop()
-
-    timer = threading.Timer(TIMEOUT, expire)
-    timer.start()
-    try:
-        pipe = process.stderr if errors else process.stdout
-        assert pipe is not None
-        with pipe:
-            said = pipe.read(limit + 1)
-        if len(said) > limit:
-            stop()
-        status = process.wait()
-    finally:
-        timer.cancel()
-        stop()
-    if late.is_set():
-        raise CacheError(f"not disassembled: {command[0]} took more than {TIMEOUT:.0f} s.", _REMEDY)
-    if len(said) > limit and not errors:
-        raise CacheError(f"not disassembled: {command[0]} printed more than any cubin gives.", _REMEDY)
-    return status, said
-
-
 # ── The user's cache directory ───────────────────────────────────────────────────────────────────
 
 
@@ -280,7 +225,7 @@ def _load(path: Path) -> str | None:
     """The text kept at a path; None where there is none that is whole."""
     try:
         unpacked = zlib.decompressobj()
-        text = unpacked.decompress(path.read_bytes(), 64 * MOST_BYTES)
+        text = unpacked.decompress(read_content(path, MOST_KEPT), 64 * MOST_BYTES)
     except (OSError, zlib.error):
         return None
     return text.decode(errors="replace") if unpacked.eof else None
@@ -288,17 +233,10 @@ def _load(path: Path) -> str | None:
 
 def _store(path: Path, text: str) -> None:
     """Keep a text; a directory that cannot be written is no fault."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, CacheError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_room(path.parent)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix="tmp.", delete=False) as file:
-            try:
-                file.write(zlib.compress(text.encode(), 1))
-                file.close()
-                Path(file.name).replace(path)
-            except OSError:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        write_bytes(path, zlib.compress(text.encode(), 1))
 
 
 @lru_cache(maxsize=4)

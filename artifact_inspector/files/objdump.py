@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.disassembly import find_arch, run_tool
+from artifact_inspector.files.disassembly import find_arch
+from artifact_inspector.files.tools import find_on_path, private_copy, run_tool
 
 __all__ = ["disassemble_hsaco", "find_objdump"]
 
@@ -31,12 +30,11 @@ _PADDING = ("s_code_end", "s_nop")
 
 def find_objdump() -> Path | None:
     """The newest `llvm-objdump` on PATH, else ROCm's."""
-    names = [_NAME, *(f"{_NAME}-{version}" for version in range(_NEWEST, _OLDEST, -1))]
-    found = next((path for name in names if (path := shutil.which(name)) is not None), None)
+    found = find_on_path([_NAME, *(f"{_NAME}-{version}" for version in range(_NEWEST, _OLDEST, -1))])
     if found is not None:
-        return Path(found)
-    roots = [os.environ.get("ROCM_PATH"), "/opt/rocm"]
-    places = (Path(root, "llvm", "bin", _NAME) for root in roots if root)
+        return found
+    roots = (Path(os.environ.get("ROCM_PATH", "")), Path("/opt/rocm"))
+    places = (root / "llvm" / "bin" / _NAME for root in roots if root.is_absolute())
     return next((place for place in places if place.is_file()), None)
 
 
@@ -49,14 +47,12 @@ def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
     arch = find_arch("hsaco", hsaco)
-    with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
-        path = Path(directory, "kernel.hsaco")
-        path.write_bytes(hsaco)
+    with private_copy(hsaco, "kernel.hsaco") as path:
         try:
             # An instruction has at least 4 bytes and a line of about 90 characters.
             status, said = run_tool([str(tool), "-d", "-l", str(path)], 64 * len(hsaco) + (1 << 20))
-        except OSError as error:
-            raise CacheError(f"not disassembled: {tool} did not start ({error}).", _REMEDY) from error
+        except CacheError as error:
+            raise CacheError(f"not disassembled: {error.message}", _REMEDY) from error
     text = "".join(_assembly(said.decode(errors="replace").splitlines(), arch))
     if status or "\n\ts_endpgm" not in text:
         raise CacheError(f"not disassembled: {tool} does not read this {arch} hsaco.", _REMEDY)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files import disassembly
+from artifact_inspector.files import disassembly, tools
 from artifact_inspector.files.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler, keep_all
 
 GOOD = "print('/*0000*/  NOP ;')"
@@ -125,7 +125,7 @@ def test_a_tool_that_hangs_is_stopped_with_all_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = tool(tmp_path, "import subprocess\nsubprocess.run(['sleep', '60'])")
-    monkeypatch.setattr(disassembly, "TIMEOUT", 0.5)
+    monkeypatch.setattr(tools, "SECONDS", 0.5)
     start = time.monotonic()
     with pytest.raises(CacheError, match=r"took more than \d+ s"):
         disassemble(cubin(), hanging)
@@ -133,7 +133,7 @@ def test_a_tool_that_hangs_is_stopped_with_all_it_started(
 
 
 def test_a_tool_that_prints_without_end_is_stopped(tmp_path: Path) -> None:
-    with pytest.raises(CacheError, match="printed more than any cubin gives"):
+    with pytest.raises(CacheError, match="printed more than any such file gives"):
         disassemble(cubin(), tool(tmp_path, "while True: print('/*0000*/' * 1000)"))
 
 

@@ -1,0 +1,148 @@
+"""Reading the files of a cache: bounded, and only what is a regular file.
+
+A cache is a stranger's: it may hold a file of a terabyte without a block on the disk, a pipe that nobody
+writes to, a link into /proc that never ends. No more is read than a file says that it holds, and that is
+bounded.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files.artifact import (
+    BINARIES,
+    REMARKS,
+    TEXT_STAGES,
+    Artifact,
+    File,
+    HeldFile,
+    Problem,
+    StageText,
+)
+from artifact_inspector.model.text import SourceText
+
+__all__ = [
+    "MOST_MIB",
+    "MOST_MIB_SWITCH",
+    "fault",
+    "most_bytes",
+    "read_binary",
+    "read_content",
+    "read_file",
+    "read_head",
+    "read_remarks",
+    "read_stage",
+]
+
+MOST_MIB = 64
+"""MiB that a file may have to be read; ptxas and LLVM print less for the largest kernels known here."""
+MOST_MIB_SWITCH = "ARTIFACT_INSPECTOR_MOST_MIB"
+"""Environment variable with another number of MiB."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def most_bytes() -> int:
+    """Bytes that a file may have to be read."""
+    said = os.environ.get(MOST_MIB_SWITCH, "")
+    return (int(said) if said.isascii() and said.isdecimal() and len(said) < 9 else MOST_MIB) << 20
+
+
+def read_content(file: File, most: int | None = None) -> bytes:
+    """The content of a file.
+
+    Args:
+        most: bytes that it may have; None for `most_bytes()`.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or has more; `strerror` says which.
+    """
+    if isinstance(file, HeldFile):
+        return file.content
+    return _read(file, most_bytes() if most is None else most, whole=True)
+
+
+def read_head(file: File, count: int) -> bytes:
+    """The first bytes of a file; errors as for `read_content`."""
+    return file.content[:count] if isinstance(file, HeldFile) else _read(file, count, whole=False)
+
+
+def _read(path: Path, most: int, *, whole: bool) -> bytes:
+    descriptor = os.open(path, _FLAGS)  # a pipe that nobody writes to would make an ordinary open wait
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        if whole and found.st_size > most:
+            size = f"{found.st_size >> 20} MiB, and more than {most >> 20} are not read"
+            raise OSError(errno.EFBIG, f"{size}: set {MOST_MIB_SWITCH} to read it")
+        # What says that it is empty (/proc, /sys/kernel/tracing) may wait for ever, or never end.
+        left = min(found.st_size, most)
+        parts = []
+        while left and (part := stream.read(left)):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+
+def fault(error: OSError) -> str:
+    """What kept a file from being read, as the end of a sentence about it."""
+    if isinstance(error, FileNotFoundError):
+        return "it vanished while the cache was read"
+    return f"it cannot be read ({error.strerror or error})"
+
+
+def read_file(artifact: Artifact, suffix: str) -> bytes:
+    """The content of one of a kernel's files.
+
+    Raises:
+        CacheError: the file vanished or may not be read.
+    """
+    try:
+        return read_content(artifact.files[suffix])
+    except OSError as error:
+        raise CacheError(f"{artifact.relative(suffix)}: {fault(error)}.") from None
+
+
+def read_stage(artifact: Artifact, suffix: str) -> StageText:
+    """The text of one stage; bytes that are not UTF-8 are replaced and told of.
+
+    Raises:
+        UsageError: the artifact has no such text.
+        CacheError: the file vanished or may not be read.
+    """
+    if suffix not in artifact.files or suffix not in TEXT_STAGES:
+        raise UsageError(f"{artifact.display_name} has no .{suffix} text.")
+    shown, content = artifact.relative(suffix), read_file(artifact, suffix)
+    problem = None if content else Problem(shown, "the file is empty")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        text = content.decode(errors="replace")
+        problem = Problem(shown, f"byte {error.start} is not UTF-8; such bytes read as {chr(0xFFFD)}")
+    # A checkout on Windows may have rewritten line ends; line numbers stay the same.
+    return StageText(SourceText(shown, text.replace("\r\n", "\n")), problem)
+
+
+def read_binary(artifact: Artifact) -> tuple[str, bytes] | None:
+    """The suffix and content of the compiled binary; None where there is none.
+
+    Raises:
+        CacheError: the file vanished or may not be read.
+    """
+    suffix = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
+    return None if suffix is None else (suffix, read_file(artifact, suffix))
+
+
+def read_remarks(artifact: Artifact) -> str | None:
+    """What the compilers said, as they said it; None where nobody kept it.
+
+    Raises:
+        CacheError: the file vanished or may not be read.
+    """
+    if REMARKS not in artifact.files:
+        return None
+    return read_file(artifact, REMARKS).decode(errors="replace")

@@ -1,0 +1,114 @@
+"""Running somebody else's program on a stranger's file: a disassembler, an assembler.
+
+The tool comes from an installed package, from an absolute place on PATH or from an option, never from the
+directory that is inspected. It runs without a shell, on a copy in a private directory, with limits on time,
+memory and what it may print.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from artifact_inspector.errors import CacheError
+
+__all__ = ["SECONDS", "find_in_package", "find_on_path", "private_copy", "run_tool"]
+
+SECONDS = 60.0
+"""That one run may take; ptxas' largest cubins here take a disassembler under ten."""
+_MEMORY = 8 << 30
+"""Bytes of address space; nvdisasm takes 1.5 GiB for the largest cubin that is read."""
+
+
+def find_on_path(names: list[str]) -> Path | None:
+    """The first of some programs on PATH, whose relative places are passed over."""
+    places = [place for place in os.environ.get("PATH", "").split(os.pathsep) if Path(place).is_absolute()]
+    found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
+    return next((Path(place) for place in found if place is not None), None)
+
+
+def find_in_package(package: str) -> list[Path]:
+    """Where an installed package lies, without importing it; what lies in the working directory is none."""
+    here = Path.cwd()
+    installed = [path for path in sys.path if Path(path).is_absolute() and Path(path) != here]
+    spec = PathFinder.find_spec(package, installed)
+    return [] if spec is None else [Path(root) for root in spec.submodule_search_locations or ()]
+
+
+@contextlib.contextmanager
+def private_copy(content: bytes, name: str) -> Iterator[Path]:
+    """The content as a file in a directory that nobody else reads, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
+        path = Path(directory, name)
+        path.write_bytes(content)
+        yield path
+
+
+def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
+    """The exit status of a tool and what it printed, on standard output or on standard error alone.
+
+    Args:
+        limit: bytes that it may print.
+
+    Raises:
+        CacheError: the tool did not start, took too long or printed too much, and was stopped.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if errors else subprocess.PIPE,
+            stderr=subprocess.PIPE if errors else subprocess.DEVNULL,
+            cwd=tempfile.gettempdir(),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
+    _bound_memory(process.pid)
+    late = threading.Event()
+
+    def stop() -> None:
+        if process.poll() is None:  # else its number may be another's by now
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def expire() -> None:
+        late.set()
+        stop()
+
+    timer = threading.Timer(SECONDS, expire)
+    timer.start()
+    try:
+        pipe = process.stderr if errors else process.stdout
+        assert pipe is not None
+        with pipe:
+            said = pipe.read(limit + 1)
+        if len(said) > limit:
+            stop()
+        status = process.wait()
+    finally:
+        timer.cancel()
+        stop()
+    if late.is_set():
+        raise CacheError(f"{command[0]} took more than {SECONDS:.0f} s.")
+    if len(said) > limit and not errors:
+        raise CacheError(f"{command[0]} printed more than any such file gives.")
+    return status, said
+
+
+def _bound_memory(pid: int) -> None:
+    """Limit a child's address space; Linux alone lets another process do that."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        resource.prlimit(pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,66 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from artifact_inspector.errors import CacheError
+
+__all__ = ["write_bytes", "write_text"]
+
+
+def write_text(path: Path, text: str, mode: int | None = None) -> None:
+    """Put a text in the place of a file; until it is whole, and where it fails, the old one stays.
+
+    Args:
+        mode: permissions; None for those of the old file, or of any new one.
+
+    Raises:
+        CacheError: it cannot be written.
+    """
+    write_bytes(path, text.encode(), mode)
+
+
+def write_bytes(path: Path, content: bytes, mode: int | None = None) -> None:
+    """The same with bytes. What is no regular file (a pipe, `/dev/stdout`) is written to as it is."""
+    try:
+        _put(Path(os.path.realpath(path)), content, mode)
+    except OSError as error:
+        raise CacheError(f"{path} could not be written: {error.strerror or error}.") from None
+
+
+def _put(path: Path, content: bytes, wanted: int | None) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        path.write_bytes(content)
+        return
+    if mode is not None and not os.access(path, os.W_OK):
+        raise PermissionError(13, "Permission denied")
+    descriptor, aside = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(descriptor)
+        if wanted is None:
+            wanted = _mode_of_new() if mode is None else stat.S_IMODE(mode)
+        os.chmod(aside, wanted)  # noqa: PTH101
+        os.replace(aside, path)  # noqa: PTH105 - a name, as mkstemp gives it
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)  # noqa: PTH108
+        raise
+
+
+def _mode_of_new() -> int:
+    """The permissions that a new file gets; asking for the mask is setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask

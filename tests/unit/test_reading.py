@@ -1,0 +1,91 @@
+"""Reading a stranger's cache: bounded, never waiting, whatever a name leads to."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.errors import CacheError
+from artifact_inspector.files.cache import open_cache, read_stage
+from artifact_inspector.files.reading import MOST_MIB_SWITCH, most_bytes, read_content, read_head
+
+PTX = ".version 8.7\n.target sm_80\n"
+
+
+def entry(directory: Path) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "k.json").write_text('{"num_warps": 4, "shared": 0, "hash": "x"}')
+    (directory / "k.ptx").write_text(PTX)
+    return directory
+
+
+def test_a_sparse_file_of_a_gigabyte_is_not_read_and_the_kernel_stays(tmp_path: Path) -> None:
+    with (entry(tmp_path / "x") / "k.llir").open("wb") as file:
+        file.truncate(1 << 30)
+    (found,) = open_cache(tmp_path).entries
+    with pytest.raises(CacheError, match=f"1024 MiB, and more than 64 are not read: set {MOST_MIB_SWITCH}"):
+        read_stage(found, "llir")
+    assert read_stage(found, "ptx").source.text == PTX
+
+
+def test_the_bound_can_be_set_and_a_bound_that_is_no_number_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MOST_MIB_SWITCH, "3")
+    assert most_bytes() == 3 << 20
+    for text in ("", "-1", "9" * 5000, "²"):
+        monkeypatch.setenv(MOST_MIB_SWITCH, text)
+        assert most_bytes() == 64 << 20
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="There is no /proc.")
+@pytest.mark.parametrize("place", ["/proc/kmsg", "/proc/self/maps", "/proc/kcore", "/dev/zero", "/dev/tty"])
+def test_a_link_to_what_never_ends_is_read_as_nothing_or_refused(tmp_path: Path, place: str) -> None:
+    directory = entry(tmp_path / "x")
+    (directory / "k.ttir").symlink_to(place)
+    for found in open_cache(tmp_path).entries:
+        if "ttir" in found.files:
+            with suppress(CacheError):
+                assert read_stage(found, "ttir").source.text == ""
+
+
+def test_a_pipe_in_place_of_a_stage_is_missed_and_one_that_comes_later_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    directory = entry(tmp_path / "x")
+    os.mkfifo(directory / "k.llir")
+    assert open_cache(tmp_path).problems == (("x/k.llir", "no regular file: it is not read"),)
+    (found,) = open_cache(tmp_path).entries
+    (directory / "k.ptx").unlink()
+    os.mkfifo(directory / "k.ptx")
+    with pytest.raises(CacheError, match="no regular file"):
+        read_stage(found, "ptx")
+
+
+def test_a_head_is_read_of_a_file_that_is_too_large_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(PTX)
+    assert read_head(path, 8) == b".version"
+    with pytest.raises(OSError, match="not read"):
+        read_content(path, 8)
+
+
+def test_a_cache_of_such_things_is_listed_in_a_gigabyte_of_addresses_and_seconds(tmp_path: Path) -> None:
+    directory = entry(tmp_path / "x")
+    with (directory / "k.ttgir").open("wb") as file:
+        file.truncate(8 << 30)
+    os.mkfifo(directory / "k.llir")
+    done = subprocess.run(
+        [sys.executable, "-m", "artifact_inspector", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
+    )
+    assert done.returncode in (0, 3), done.stderr
+    assert "not read" in done.stdout

@@ -1,0 +1,90 @@
+"""A tool is found in installed packages, at absolute places and by option, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.errors import CacheError
+from artifact_inspector.files import tools
+from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
+
+
+def program(path: Path, mark: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\ntouch {mark}\necho 'nvdisasm: NVIDIA (R) CUDA disassembler V99.0.0'\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """A directory where everything that is run or imported leaves a mark."""
+    mark = tmp_path / "mark"
+    cache = tmp_path / "cache"
+    program(cache / "triton" / "backends" / "nvidia" / "bin" / "nvdisasm", mark)
+    program(cache / "nvdisasm", mark)
+    program(cache / "llvm-objdump", mark)
+    for name in ("triton/__init__.py", "json.py", "typer.py", "rich.py", "artifact_inspector_extra.py"):
+        (cache / name).write_text(f"open({str(mark)!r}, 'w')")
+    (cache / "k.json").write_text('{"num_warps": 4, "shared": 0}')
+    (cache / "k.cubin").write_bytes(b"\x7fELF")
+    return cache
+
+
+@pytest.mark.parametrize("path", ["", ".", "relative"])
+def test_nothing_in_the_directory_that_is_inspected_is_imported_or_run(trap: Path, path: str) -> None:
+    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "CUDA_HOME": ".", "ROCM_PATH": "."}
+    done = subprocess.run(
+        [sys.executable, "-m", "artifact_inspector", ".", "--sass", "--json"],
+        cwd=trap,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 3), done.stderr
+    assert '"k"' in done.stdout
+    assert not (trap.parent / "mark").exists()
+
+
+def test_relative_places_on_path_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin" / "tool", tmp_path / "mark")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"bin{os.pathsep}{os.pathsep}.")
+    assert find_on_path(["tool"]) is None
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert find_on_path(["missing", "tool"]) == tmp_path / "bin" / "tool"
+
+
+def test_a_package_of_the_working_directory_is_no_installed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "somebodys").mkdir()
+    (tmp_path / "somebodys" / "__init__.py").touch()
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    assert find_in_package("somebodys") == [tmp_path / "somebodys"]
+    monkeypatch.chdir(tmp_path)
+    assert find_in_package("somebodys") == []
+
+
+def test_a_copy_is_private_and_gone_afterwards() -> None:
+    with private_copy(b"x", "kernel.cubin") as path:
+        assert path.read_bytes() == b"x"
+        assert path.parent.stat().st_mode & 0o077 == 0
+    assert not path.parent.exists()
+
+
+def test_a_tool_that_takes_too_long_or_too_much_memory_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "SECONDS", 0.5)
+    with pytest.raises(CacheError, match="took more than"):
+        run_tool(["/bin/sleep", "30"], 100)
+    monkeypatch.setattr(tools, "SECONDS", 30)
+    monkeypatch.setattr(tools, "_MEMORY", 1 << 28)
+    hungry = "import time; time.sleep(0.3); bytearray(1 << 30)"
+    status, said = run_tool([sys.executable, "-c", hungry], 100000, errors=True)
+    assert status != 0
+    assert b"MemoryError" in said
