@@ -15,16 +15,30 @@ inside LLIR), `_sass`; `_types` reads types and layouts. There are three shapes 
 
 from __future__ import annotations
 
-from artifact_inspector.formats import amdgcn, llvm, mlir, ptx, sass
 from artifact_inspector.formats._scan import Format
-from artifact_inspector.formats._types import parse_layouts
 from artifact_inspector.model import Stage
 
-__all__ = ["FORMATS", "Format", "format_of", "parse_layouts"]
+__all__ = ["FORMATS", "Format", "format_of"]
 
-FORMATS: tuple[Format, ...] = (mlir.FORMAT, llvm.FORMAT, ptx.FORMAT, amdgcn.FORMAT, sass.FORMAT)
+FORMATS: tuple[Format, ...]
 
 
 def format_of(stage: Stage) -> Format:
-    """The language that a stage is written in."""
-    return next(found for found in FORMATS if stage in found.stages)
+    """The language that a stage is written in; its reader is imported when it is first asked for."""
+    if stage is Stage.PTX:
+        from artifact_inspector.formats.ptx import FORMAT
+    elif stage is Stage.LLIR:
+        from artifact_inspector.formats.llvm import FORMAT
+    elif stage is Stage.AMDGCN:
+        from artifact_inspector.formats.amdgcn import FORMAT
+    elif stage is Stage.SASS:
+        from artifact_inspector.formats.sass import FORMAT
+    else:
+        from artifact_inspector.formats.mlir import FORMAT
+    return FORMAT
+
+
+def __getattr__(name: str) -> tuple[Format, ...]:
+    if name != "FORMATS":
+        raise AttributeError(name)
+    return tuple(dict.fromkeys(format_of(stage) for stage in Stage))

@@ -1,8 +1,5 @@
 """PTX as LLVM's NVPTX back end prints it (PTX ISA 9.0, chapters 4 and 9), Triton 2.0 and later.
 
-The order of modifiers is not fixed (`ld.relaxed.gpu.global.b32`), so the state space of a memory
-operation and the type of an arithmetic one are brought to the front before the table is asked.
-
 Not read: see `FORMAT.cannot_read`.
 """
 
@@ -11,14 +8,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
 from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import PTX
 from artifact_inspector.formats._figures import ptx_figures
-from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, OpcodeTable, no_types
+from artifact_inspector.formats._ptx_opcodes import OPCODES, kind_of
+from artifact_inspector.formats._ptx_operands import IMMEDIATES, NAME, STATEMENT, decode
+from artifact_inspector.formats._scan import TRANSFERS, Format, no_types
 from artifact_inspector.model import (
     UNCLOSED,
     EventKind,
@@ -28,7 +26,6 @@ from artifact_inspector.model import (
     Location,
     MatrixOp,
     Module,
-    Operands,
     Queue,
     Stage,
     Transfer,
@@ -36,65 +33,8 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.text import SourceText, split_list
 
-_BY_SPACE = frozenset(("ld", "ldu", "st", "wmma", "multimem"))
-_BY_TYPE = frozenset(
-    ("add", "sub", "mul", "mad", "fma", "min", "max", "abs", "neg", "div", "rem", "set", "setp", "redux")
-)
-_FLOAT_ROWS = " ".join(f"{name}.float" for name in sorted(_BY_TYPE))
-_INTEGER_ROWS = " ".join(sorted(_BY_TYPE - {"fma", "redux"}))
+__all__ = ["FORMAT", "OPCODES", "parse"]
 
-OPCODES = OpcodeTable(
-    {
-        EventKind.GLOBAL_LOAD: """
-            ld$ ld. ld.global ldu ldu.global tex tld4 suld wmma.load wmma.global.load multimem.ld_reduce
-            multimem.global.ld_reduce
-        """,
-        EventKind.ASYNC_COPY: "cp.async. cp.async.bulk.shared.global",
-        EventKind.COMMIT: """
-            cp.async.commit_group cp.async.bulk.commit_group cp.async.mbarrier.arrive wgmma.commit_group
-            mbarrier.arrive.expect_tx mbarrier.expect_tx tcgen05.commit
-        """,
-        EventKind.WAIT: """
-            cp.async.wait_group cp.async.wait_all cp.async.bulk.wait_group wgmma.wait_group
-            mbarrier.try_wait mbarrier.test_wait tcgen05.wait
-        """,
-        EventKind.SHARED_LOAD: "ld.shared ldmatrix wmma.shared.load",
-        EventKind.SHARED_STORE: "st.shared st.bulk stmatrix wmma.shared.store",
-        EventKind.MATRIX: "mma wmma.mma wgmma.mma_async tcgen05.mma",
-        EventKind.FLOAT: f"""
-            {_FLOAT_ROWS} fma rcp sqrt rsqrt ex2 lg2 sin cos tanh copysign testp dp2a dp4a
-        """,
-        EventKind.BARRIER: "bar. barrier",
-        EventKind.GLOBAL_STORE: """
-            st$ st. st.global sust wmma.store wmma.global.store multimem.st multimem.global.st
-            cp.async.bulk.global.shared
-        """,
-        EventKind.ATOMIC: """
-            atom red. sured cp.reduce.async.bulk st.async st.shared.async st.global.async multimem.red
-            multimem.global.red
-        """,
-        EventKind.LOCAL_LOAD: "ld.local",
-        EventKind.LOCAL_STORE: "st.local",
-        EventKind.SHUFFLE: "shfl vote match activemask redux movmatrix",
-        EventKind.BRANCH: "bra brx call ret exit trap",
-        EventKind.INTEGER: f"""
-            {_INTEGER_ROWS} addc subc madc mul24 mad24 sad and or xor not cnot lop3 shl shr shf bfe bfi
-            bfind bmsk brev clz popc fns szext isspacep mapa getctarank vadd vsub vmad vmin vmax vset vshl
-            vshr vabsdiff vavrg
-        """,
-        EventKind.MOVE: "mov cvt cvta selp slct prmt",
-        EventKind.OTHER: """
-            ld.param ld.const st.param cp.async.bulk.shared.shared cp.async.bulk.prefetch mbarrier.
-            bar.arrive barrier.arrive barrier.cta.arrive barrier.cluster.arrive wgmma.fence tcgen05. fence
-            membar griddepcontrol setmaxnreg elect createpolicy prefetch prefetchu discard applypriority
-            tensormap clusterlaunchcontrol alloca stacksave stackrestore nanosleep pmevent brkpt txq suq
-            istypep
-        """,
-    }.items()
-)
-
-_SPACES = frozenset(("global", "shared", "local", "param", "const"))
-_FLOAT_TYPE = re.compile(r"\.(?:f16|f32|f64|bf16|tf32|[eu]\d+m\d+)(?:x\d)?(?=\.|$)")
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.M)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
@@ -106,12 +46,7 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s
 _HEADER = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$.%]+)\s*(?:\(([^)]*)\))?")
 _LIMITS = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg)\s+(\d+(?:\s*,\s*\d+)*)")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
-_STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*", re.ASCII)
-_NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*", re.ASCII)
 
-_MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
-_DECIMAL = re.compile(r"-?\d+")
-_MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")
 
 _ASM_BEGINS, _ASM_ENDS = "\t// begin inline asm", "\t// end inline asm"
 _IN_ASM: Location = (Frame("begin inline asm", 0, 0),)
@@ -119,7 +54,6 @@ _BEHIND_ASM: Location = (Frame("end inline asm", 0, 0),)
 """What these lines, of which there are many, stand for among those that move the location."""
 _LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
 _CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
-_NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
 
 
 def sniff(text: str) -> bool:
@@ -186,7 +120,7 @@ def _used_names(functions: Sequence[Function]) -> set[str]:
         for function in functions
         for instruction in function.instructions
         if instruction.opcode.startswith(("call", "mov"))
-        for name in _NAME.findall(instruction.text)
+        for name in NAME.findall(instruction.text)
     }
 
 
@@ -202,7 +136,7 @@ def _read(lines: list[str], reader: _Reader) -> None:
             if pending:
                 reader.unfinished()
             statement = line[:-1].strip().replace("\t", "")
-            append(new(Instruction, (number, *entry, location, None, statement, _decode)))
+            append(new(Instruction, (number, *entry, location, None, statement, decode)))
             continue
         moved = where.get(line, unset)
         if moved is unset:
@@ -337,11 +271,11 @@ class _Reader:
         line, cuts = self._pending_line, not self.in_asm and self._depth == 1
         if not text or body.is_directive(text):
             return
-        found = _STATEMENT.match(text)
+        found = STATEMENT.match(text)
         if found is None:
             self.problems.append(f"line {line}: not a statement: {text[:60]!r}")
         elif body.add(line, text, found, self.location, cuts=cuts) and word.strip() == found[2]:
-            self.known[word] = (found[2], _kind(found[2]))
+            self.known[word] = (found[2], kind_of(found[2]))
 
     def unfinished(self) -> None:
         """Pass over the statement that is pending: another begins before its end."""
@@ -418,7 +352,7 @@ class _Body:
         if text[0] != ".":
             return False
         if text.startswith(".branchtargets"):
-            self._tables[self._last_label] = tuple(_NAME.findall(text[len(".branchtargets") :]))
+            self._tables[self._last_label] = tuple(NAME.findall(text[len(".branchtargets") :]))
         return True
 
     def add(
@@ -428,10 +362,10 @@ class _Body:
         guard, opcode = found[1], found[2]
         base = opcode.partition(".")[0]
         if base in _CONTROL and cuts:
-            names = tuple(_NAME.findall(text, found.end()))
+            names = tuple(NAME.findall(text, found.end()))
             targets = names if base == "bra" else names[-1:] if base == "brx" else ()
             self._exits[len(self.instructions)] = Exit(targets, guard is not None)
-        self.instructions.append(Instruction(line, opcode, _kind(opcode), location, guard, text, _decode))
+        self.instructions.append(Instruction(line, opcode, kind_of(opcode), location, guard, text, decode))
         return guard is None and base not in _CONTROL
 
     def close(self, problems: list[str]) -> Function:
@@ -464,48 +398,6 @@ def _parameters(header: re.Match[str] | None) -> tuple[str, ...]:
     return tuple(part.split()[-1].partition("[")[0] for part in header[2].split(",") if part.strip())
 
 
-@lru_cache(maxsize=4096)
-def _kind(opcode: str) -> EventKind:
-    base, _, modifiers = opcode.partition(".")
-    if base in _BY_TYPE:
-        typed = ".float" if _FLOAT_TYPE.search(opcode) else ""
-        return OPCODES.kind(f"{base}{typed}.{modifiers}")
-    spaces = [word for word in (part.partition("::")[0] for part in modifiers.split(".")) if word in _SPACES]
-    if base in _BY_SPACE and spaces:
-        return OPCODES.kind(f"{base}.{spaces[0]}.{modifiers}")
-    if opcode.startswith("cp.async.bulk.") and ".prefetch." not in opcode and len(spaces) > 1:
-        return OPCODES.kind(f"cp.async.bulk.{spaces[0]}.{spaces[1]}")
-    return OPCODES.kind(opcode)
-
-
-@lru_cache(maxsize=DECODED)
-def _decode(text: str) -> Operands:
-    """Operands: the first one is the result unless it is an address (PTX ISA 9.1)."""
-    found = _STATEMENT.match(text)
-    if found is None:
-        return Operands((), ())
-    guard, opcode = found[1], found[2]
-    base = opcode.partition(".")[0]
-    guards = [] if guard is None else _NAME.findall(guard)
-    operands = split_list(text[found.end() :])
-    first: list[str] = []
-    if base in ("bra", "brx"):
-        operands = operands[:1] if base == "brx" else []
-    elif base == "call":
-        first = _names(operands[0]) if operands and operands[0].startswith("(") else []
-        operands = [operand for operand in operands[1:] if operand.startswith("(")]
-    elif operands and operands[0][:1] != "[" and (".red." in opcode or not opcode.startswith(_NO_RESULT)):
-        first, operands = _names(operands[0]), operands[1:]
-    reads = guards + [name for operand in operands for name in _names(operand)]
-    if opcode.startswith("wgmma.mma_async"):
-        reads += first  # accumulates in place
-    return Operands(tuple(first), tuple(reads))
-
-
-def _names(operand: str) -> list[str]:
-    return [name for name in _NAME.findall(operand) if name != "_"]
-
-
 def _wait(instruction: Instruction, _module: Module) -> Wait | None:
     if instruction.kind is not EventKind.WAIT:
         return None
@@ -529,38 +421,9 @@ def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
     if opcode.startswith("tcgen05"):
         operands = split_list(instruction.text[instruction.text.find(opcode) + len(opcode) :])
         place = _nvidia.descriptor_operand(opcode)
-        descriptor = _IMMEDIATES.value(operands[place], module) if place < len(operands) else None
+        descriptor = IMMEDIATES.value(operands[place], module) if place < len(operands) else None
     return _nvidia.matrix_of(opcode, descriptor)
 
-
-class _Immediates:
-    """Registers that hold one number wherever they are read, of the module last asked about."""
-
-    def __init__(self) -> None:
-        self._known: tuple[Module | None, dict[str, int | None]] = (None, {})
-
-    def value(self, operand: str, module: Module) -> int | None:
-        """The number that an operand stands for, None where it is computed or differs from place to place."""
-        if _DECIMAL.fullmatch(operand) is not None:
-            return int(operand)
-        if self._known[0] is not module:
-            self._known = (module, self._read(module))
-        return self._known[1].get(operand)
-
-    @staticmethod
-    def _read(module: Module) -> dict[str, int | None]:
-        # LLVM keeps registers in single assignment but for the copies of a phi, which are `mov` too.
-        found: dict[str, int | None] = {}
-        for function in module.functions:
-            for instruction in function.instructions:
-                moved = _MOVED.match(instruction.text) if instruction.opcode in _MOVES else None
-                if moved is not None:
-                    number = int(moved[2]) if _DECIMAL.fullmatch(moved[2]) is not None else None
-                    found[moved[1]] = number if found.get(moved[1], number) == number else None
-        return found
-
-
-_IMMEDIATES = _Immediates()
 
 FORMAT = Format(
     name="PTX",

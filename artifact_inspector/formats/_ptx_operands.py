@@ -1,0 +1,77 @@
+"""The registers that PTX statements write and read (PTX ISA 9.0, chapter 9), and the numbers they hold."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.formats._scan import DECODED
+from artifact_inspector.model import Module, Operands
+from artifact_inspector.model.text import split_list
+
+__all__ = ["IMMEDIATES", "NAME", "STATEMENT", "decode"]
+
+STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*", re.ASCII)
+NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*", re.ASCII)
+_MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
+_DECIMAL = re.compile(r"-?\d+")
+_MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")
+_NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
+
+
+@lru_cache(maxsize=DECODED)
+def decode(text: str) -> Operands:
+    """Operands: the first one is the result unless it is an address (PTX ISA 9.1)."""
+    found = STATEMENT.match(text)
+    if found is None:
+        return Operands((), ())
+    guard, opcode = found[1], found[2]
+    base = opcode.partition(".")[0]
+    guards = [] if guard is None else NAME.findall(guard)
+    operands = split_list(text[found.end() :])
+    first: list[str] = []
+    if base in ("bra", "brx"):
+        operands = operands[:1] if base == "brx" else []
+    elif base == "call":
+        first = _names(operands[0]) if operands and operands[0].startswith("(") else []
+        operands = [operand for operand in operands[1:] if operand.startswith("(")]
+    elif operands and operands[0][:1] != "[" and (".red." in opcode or not opcode.startswith(_NO_RESULT)):
+        first, operands = _names(operands[0]), operands[1:]
+    reads = guards + [name for operand in operands for name in _names(operand)]
+    if opcode.startswith("wgmma.mma_async"):
+        reads += first  # accumulates in place
+    return Operands(tuple(first), tuple(reads))
+
+
+def _names(operand: str) -> list[str]:
+    return [name for name in NAME.findall(operand) if name != "_"]
+
+
+class _Immediates:
+    """Registers that hold one number wherever they are read, of the module last asked about."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Module | None, dict[str, int | None]] = (None, {})
+
+    def value(self, operand: str, module: Module) -> int | None:
+        """The number that an operand stands for, None where it is computed or differs from place to place."""
+        if _DECIMAL.fullmatch(operand) is not None:
+            return int(operand)
+        if self._known[0] is not module:
+            self._known = (module, self._read(module))
+        return self._known[1].get(operand)
+
+    @staticmethod
+    def _read(module: Module) -> dict[str, int | None]:
+        # LLVM keeps registers in single assignment but for the copies of a phi, which are `mov` too.
+        found: dict[str, int | None] = {}
+        for function in module.functions:
+            for instruction in function.instructions:
+                moved = _MOVED.match(instruction.text) if instruction.opcode in _MOVES else None
+                if moved is not None:
+                    number = int(moved[2]) if _DECIMAL.fullmatch(moved[2]) is not None else None
+                    found[moved[1]] = number if found.get(moved[1], number) == number else None
+        return found
+
+
+IMMEDIATES = _Immediates()
