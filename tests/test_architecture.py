@@ -155,11 +155,6 @@ def test_numpy_is_for_running_on_paper_alone() -> None:
 
 # -- one fact, one home ----------------------------------------------------------------
 
-WITH_TEXT = {
-    "overlap/partitions.py", "overlap/memory_events.py", "overlap/loop_form.py", "overlap/barriers.py",
-    "overlap/buffers.py",
-}  # fmt: skip
-"""Analyses that still read text themselves; this list may only become shorter."""
 IN_CIRCLES = {
     "compiling.compile", "compiling.manifest", "api.view", "api.region",
     "execution.counters", "execution.machine", "execution.memory",
@@ -209,8 +204,7 @@ def spells(tree: ast.AST) -> list[int]:
 
 @pytest.mark.parametrize("module", analyses(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_an_analysis_reads_no_text(module: Path) -> None:
-    if str(module.relative_to(PACKAGE / "analysis")) not in WITH_TEXT:
-        assert spells(ast.parse(module.read_text(encoding="utf-8"))) == []
+    assert spells(ast.parse(module.read_text(encoding="utf-8"))) == []
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,9 @@ TRAITS = Traits(
         Trait.COMBINATION: r".*\.(?:reduce|scan|histogram)$",
         Trait.WITH_BODY: r".*\.(?:reduce|scan)$",
         Trait.END_OF_BODY: r".*\.return$",
+        Trait.AT_BARRIER: r".*barrier",
+        Trait.ARRIVES: r".*(?:arrive_barrier|barrier_expect|tc_gen5_commit)$",
+        Trait.MARKS_NO_PLACE: r".*instruction_sched_hint$",
         Trait.ON_FLOATS: r"arith\.\w+f$|math\.",
     }
 )

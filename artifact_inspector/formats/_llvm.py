@@ -29,6 +29,8 @@ __all__ = ["TRAITS", "commit", "matrix", "transfer", "vector_loads_in_flight", "
 TRAITS = Traits(
     {
         Trait.FUSED: r".*(?:fma(?!x)|fmuladd)",
+        Trait.RENAMES: r"(?:phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$",
+        Trait.JOINS_BLOCKS: r"phi$",
         Trait.PACKED_PRODUCT: r"llvm\.amdgcn\.[fsu]u?dot\d",
     },
     _nvidia.TRAITS,

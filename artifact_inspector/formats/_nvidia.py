@@ -13,7 +13,7 @@ from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
 
 __all__ = ["TRAITS", "commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
 
-TRAITS = Traits({Trait.FUSED: r"fma(?!x)", Trait.PACKED_PRODUCT: r"dp[24]a"})
+TRAITS = Traits({Trait.FUSED: r"fma(?!x)", Trait.PACKED_PRODUCT: r"dp[24]a", Trait.RENAMES: r"mov\.\w+$"})
 
 _WAITS = {
     "cp.async.wait_group": Queue.GROUP,

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from artifact_inspector.formats._addresses import ADDRESSES
 from artifact_inspector.formats._caches import asked_of_caches, is_kept
+from artifact_inspector.formats._scheduling import loop_header, warp_request
 from artifact_inspector.model import (
     Access,
     EventKind,
@@ -21,9 +23,11 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.address import Addresses
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.figure import Figure, FigureKey
+from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
@@ -130,6 +134,14 @@ _NO_OPERATION = AxisOperation(AxisRole.NONE)
 _NO_LAUNCH = Launch("", None, None, None, None, None)
 
 
+_VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)
+
+
+def mentions(instruction: Instruction) -> list[str]:
+    """The values that a statement of tensor-level IR, LLVM IR or PTX names; a label among them names none."""
+    return _VALUE.findall(instruction.text)
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One language: how to recognise it, parse it and read what single instructions do.
@@ -181,6 +193,14 @@ class Format:
     """What assembly says of the hardware that its kernel takes."""
     precision: Callable[[Instruction], str | None] = lambda _: None
     """How precisely a dot of tensor-level IR multiplies, where it says."""
+    addresses: Addresses = ADDRESSES
+    """How addresses of shared memory are made of one another."""
+    loop_header: Callable[[Instruction], LoopHeader] = loop_header
+    """What the operation that opens a loop of tensor-level IR says of it."""
+    warp_request: Callable[[Instruction], WarpRequest] = warp_request
+    """What an operation asks for the warps that run it, or that it starts."""
+    mentions: Callable[[Instruction], list[str]] = mentions
+    """The values that an instruction names, results first where they stand first."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
 

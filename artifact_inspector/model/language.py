@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from artifact_inspector.model.address import Addresses
 from artifact_inspector.model.axes import AxisOperation
 from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.matrix import MatrixOp
 from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait
 from artifact_inspector.model.module import Module
+from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.shared import Launch, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
@@ -88,3 +90,19 @@ class Language(Protocol):
     @property
     def precision(self) -> Callable[[Instruction], str | None]:
         """How precisely a dot of tensor-level IR multiplies, where it says."""
+
+    @property
+    def addresses(self) -> Addresses:
+        """How addresses of shared memory are made of one another."""
+
+    @property
+    def loop_header(self) -> Callable[[Instruction], LoopHeader]:
+        """What the operation that opens a loop of tensor-level IR says of it."""
+
+    @property
+    def warp_request(self) -> Callable[[Instruction], WarpRequest]:
+        """What an operation asks for the warps that run it, or that it starts."""
+
+    @property
+    def mentions(self) -> Callable[[Instruction], list[str]]:
+        """The values that an instruction names, results first where they stand first."""

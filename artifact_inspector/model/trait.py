@@ -27,5 +27,15 @@ class Trait(Flag):
     """The operations behind it say how two elements combine."""
     END_OF_BODY = auto()
     """Ends the operations that combine two elements."""
+    RENAMES = auto()
+    """Only renames, splits or joins values: it costs the machine nothing."""
+    JOINS_BLOCKS = auto()
+    """Takes the value of the block that was left last (`phi`)."""
+    AT_BARRIER = auto()
+    """Waits for a barrier in shared memory, arrives at it, or is a barrier of the block."""
+    ARRIVES = auto()
+    """Arrives at a barrier in shared memory, or tells it what to expect."""
+    MARKS_NO_PLACE = auto()
+    """Asks for an order within a loop, and stands for no place in it."""
     ON_FLOATS = auto()
     """Computes on floating-point numbers."""

@@ -72,6 +72,24 @@ class Code:
             known = self._operands[index] = self.function.instructions[index].operands
         return known
 
+    def mentions(self, index: int) -> list[str]:
+        """The values that an instruction names; far cheaper than its operands."""
+        return self.language.mentions(self.function.instructions[index])
+
+    def definitions(self, name: str) -> list[int]:
+        """The instructions that define a value or register, in text order."""
+        return [index for index in self._named_first.get(name, ()) if name in self.operands(index).results]
+
+    @cached_property
+    def _named_first(self) -> dict[str, list[int]]:
+        """Instructions by the name that stands first in them: a result, where they have one."""
+        found: dict[str, list[int]] = {}
+        for index in range(len(self.function.instructions)):
+            names = self.mentions(index)
+            if names:
+                found.setdefault(names[0], []).append(index)
+        return found
+
     def has(self, index: int, trait: Trait) -> bool:
         """Whether an instruction is something beyond its kind, by the format."""
         return trait in self.language.traits(self.function.instructions[index].opcode)

@@ -8,29 +8,17 @@ block's shared memory and, inside a loop, a part that moves: the constant is whe
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import Language, Module
+from artifact_inspector.model.address import AddressRole, AddressStep
 
 __all__ = ["BarrierArray", "find_arrays"]
 
 BARRIER_BYTES = 8
 """Size of a barrier (PTX ISA, mbarrier objects)."""
-
-_VALUE = re.compile(r'%(?:"[^"]*"|[\w.$-]+(?:#\d+)?)', re.ASCII)
-_INTEGER = re.compile(r"(?<=, )-?\d+(?=,|$)")
-# Triton has one name for a block's shared memory, in LLVM IR and in PTX.
-_SHARED = re.compile(r"global_smem(?:, i\d+ (-?\d+)|\+(\d+))?")
-_INDEX = re.compile(r"getelementptr (?:inbounds |nuw |nusw )*(i\d+|\[8 x i8\]),.* i\d+ (-?\d+|%)[^,)]*$")
-_ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "[8 x i8]": 8}
-_INITIALISES = re.compile(r"mbarrier\.init\S* \[\s*([^\]\s]+)\s*\]")
-_ALLOCATES = re.compile(r"\w+\.(?:local_alloc|alloc_mbarrier|alloc_tensor)$")
-_VIEWS = re.compile(r"\w+\.(?:memdesc_|extract_slice)")
-_SAME = re.compile(r"(?:mov|cvta?)\.|(?:bitcast|addrspacecast|ptrtoint|inttoptr|freeze|[sz]ext|trunc|phi)$")
-_SUM = re.compile(r"(?:add|or|mad)\.|(?:add|or|getelementptr)$")
 
 
 class BarrierArray(NamedTuple):
@@ -55,6 +43,9 @@ class _Place(NamedTuple):
 _LOOPED = _Place(None, 0, True)
 """An address that depends on itself only: what a loop adds to."""
 
+_Use = tuple[str, int]
+"""A value, and the instruction that reads it."""
+
 
 def find_arrays(
     code: Code, module: Module, language: Language, barriers: Mapping[int, str | None]
@@ -67,22 +58,33 @@ def find_arrays(
     tracer = _Tracer(code)
     places = {at: tracer.place(name, at) for at, name in barriers.items() if name is not None}
     told = {at: place for at, place in places.items() if place is not None and place is not _LOOPED}
-    turning = sorted({place.offset for place in told.values() if place.root is None and place.moves})
-    known = set(tracer.initialised()) if turning else set[int]()
+    lengths = _lengths(tracer, told.values())
     found: dict[int, BarrierArray] = {}
     for at, place in told.items():
         if place.root is not None:
-            types = language.types(code.function.instructions[place.root], module)
-            slots = types[-1].shape[0] if types and len(types[-1].shape) > 1 else 1 if types else None
-            found[at] = BarrierArray(place.root, slots)
+            found[at] = BarrierArray(place.root, _slots(code, module, language, place.root))
             continue
         start, slots = place.offset, 1
-        for first in turning:
-            count = _length(first, turning, known)
+        for first, count in lengths.items():
             if start == first or first <= start < first + BARRIER_BYTES * count:
                 start, slots = first, count
         found[at] = BarrierArray(start, slots or None)
     return found
+
+
+def _slots(code: Code, module: Module, language: Language, root: int) -> int | None:
+    """Barriers that an allocation holds: its leading extent where it has several."""
+    types = language.types(code.function.instructions[root], module)
+    if not types:
+        return None
+    return types[-1].shape[0] if len(types[-1].shape) > 1 else 1
+
+
+def _lengths(tracer: _Tracer, places: Iterable[_Place]) -> dict[int, int]:
+    """Barriers of each array that is turned through, by its first byte, in ascending order."""
+    turning = sorted({place.offset for place in places if place.root is None and place.moves})
+    known = set(tracer.initialised()) if turning else set[int]()
+    return {first: _length(first, turning, known) for first in turning}
 
 
 def _length(first: int, turning: list[int], known: set[int]) -> int:
@@ -98,49 +100,45 @@ class _Tracer:
 
     def __init__(self, code: Code) -> None:
         self._code = code
-        self._instructions = code.function.instructions
-        self._known: dict[tuple[str, int], _Place | None] = {}
-        self._definitions: dict[str, list[int]] = {}
-        for index, instruction in enumerate(self._instructions):
-            # The result stands first; what a statement without one names first is sorted out later.
-            name = _VALUE.search(instruction.text)
-            if name is not None:
-                self._definitions.setdefault(name[0], []).append(index)
+        self._addresses = code.language.addresses
+        self._known: dict[_Use, _Place | None] = {}
         self._handed: dict[str, list[tuple[int, str, int]]] = {}
         for flow in code.function.flows:
             self._handed.setdefault(flow.target, []).append((flow.owner, flow.source, flow.at))
 
     def place(self, operand: str, at: int) -> _Place | None:
         """Where an operand of an instruction points, None where that cannot be told."""
-        shared = _SHARED.search(operand)
-        if shared is not None:
-            return _Place(None, int(shared[1] or shared[2] or 0), moves="%" in operand)
-        key = (operand, at)
-        if key not in self._known:
-            self._known[key] = _LOOPED
-            self._known[key] = _joined([self._source(*source) for source in self._sources(operand, at)])
-        return self._known[key]
+        named = self._addresses.place(operand)
+        if named is not None:
+            return _Place(None, *named)
+        known, pending = self._known, [(operand, at)]
+        opened: dict[_Use, list[_Source]] = {}
+        while pending:
+            use = pending[-1]
+            if use in known and use not in opened:
+                pending.pop()
+            elif use not in opened:
+                known[use] = _LOOPED  # what is met again on the way depends on itself
+                sources = opened[use] = [self._source(*source) for source in self._sources(*use)]
+                needed = [one for source in sources for one in source.uses if one not in known]
+                pending += reversed(needed)
+            else:
+                pending.pop()
+                known[use] = _joined([self._resolved(source) for source in opened.pop(use)])
+        return known[operand, at]
 
     def initialised(self) -> Iterator[int]:
         """Bytes of shared memory at which a barrier is initialised."""
-        for index, instruction in enumerate(self._instructions):
-            found = _INITIALISES.search(instruction.text)
-            if found is None:
-                continue
-            # In inline assembly the operand is a number, and the barrier the only address behind it.
-            shared = _SHARED.search(instruction.text, found.end())
-            place = self.place(found[1] if shared is None else shared[0], index)
+        for index, instruction in enumerate(self._code.function.instructions):
+            operand = self._addresses.initialised(instruction)
+            place = None if operand is None else self.place(operand, index)
             if place is not None and place.root is None and not place.moves:
                 yield place.offset
 
     def _sources(self, operand: str, at: int) -> list[tuple[str | None, int]]:
         """What may define an operand: (None, instruction), or (name handed over, instruction that hands)."""
         handed = [flow for flow in self._handed.get(operand, ()) if flow[0] <= at]
-        defined = [
-            index
-            for index in self._definitions.get(operand, ())
-            if operand in self._instructions[index].operands.results
-        ]
+        defined = self._code.definitions(operand)
         position = self._code.flow.position
         before = [index for index in defined if position[index] < position[at]]
         nearest = max(before, key=position.__getitem__, default=-1)
@@ -167,38 +165,43 @@ class _Tracer:
             around = flow.loops[around].parent
         return False
 
-    def _source(self, name: str | None, at: int) -> _Place | None:
+    def _source(self, name: str | None, at: int) -> _Source:
         if name is not None:
-            return self.place(name, at)
-        instruction = self._instructions[at]
-        opcode, text = instruction.opcode, instruction.text
-        if _ALLOCATES.match(opcode):
-            return _Place(at, 0, moves=False)
-        reads = instruction.operands.reads
-        if _VIEWS.match(opcode):
-            return self.place(reads[0], at) if reads else None
-        same = _SAME.match(opcode) is not None
-        if not same and not _SUM.match(opcode):
+            return _Source(at, AddressStep(AddressRole.SAME), ((name, at),))
+        step = self._addresses.step(self._code.function.instructions[at])
+        reads = () if step is None else tuple((read, at) for read in dict.fromkeys(step.reads))
+        return _Source(at, step, reads)
+
+    def _resolved(self, source: _Source) -> _Place | None:
+        """Where a value from one source points, as far as the places of what it reads are known."""
+        step = source.step
+        if step is None:
             return None
-        places = [self.place(name, at) for name in dict.fromkeys(reads)]
-        constants = [self.place(found[0], at) for found in _SHARED.finditer(text)]
-        if same:
+        if step.role is AddressRole.ALLOCATION:
+            return _Place(source.at, 0, moves=False)
+        places = [self._place_of(use) for use in source.uses]
+        constants = [_Place(None, *place) for place in step.places]
+        if step.role is AddressRole.SAME:
             return _joined([*places, *constants])
         bases = [place for place in (*places, *constants) if place is not None and place is not _LOOPED]
         if len(bases) != 1:
             return _LOOPED if _LOOPED in places and not bases else None
-        base = bases[0]
-        moves = base.moves or len(places) > (not constants)
-        added = 0
-        if opcode == "getelementptr":
-            found = _INDEX.search(text)
-            size = None if found is None else _ELEMENT_BYTES.get(found[1])
-            if found is None or size is None:
-                return None
-            added = int(found[2]) * size if found[2] != "%" else 0
-        elif not opcode.startswith("mad"):
-            added = sum(int(number) for number in _INTEGER.findall(text))
-        return _Place(base.root, base.offset + added, moves)
+        if step.added is None:
+            return None
+        moves = bases[0].moves or len(places) > (not constants)
+        return _Place(bases[0].root, bases[0].offset + step.added, moves)
+
+    def _place_of(self, use: _Use) -> _Place | None:
+        named = self._addresses.place(use[0])
+        return self._known.get(use) if named is None else _Place(None, *named)
+
+
+class _Source(NamedTuple):
+    """One of the instructions that an address may come from."""
+
+    at: int
+    step: AddressStep | None
+    uses: tuple[_Use, ...]
 
 
 def _joined(places: list[_Place | None]) -> _Place | None:

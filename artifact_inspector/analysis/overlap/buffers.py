@@ -5,7 +5,6 @@ Read alike at every stage; the buffers stand only in tensor-level IR behind the 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
@@ -25,7 +24,10 @@ from artifact_inspector.model import (
     Queue,
     Stage,
     TensorType,
+    Trait,
 )
+from artifact_inspector.model.encoding import LayoutKind
+from artifact_inspector.model.shared import SharedRole
 
 __all__ = ["Buffer", "LoopBuffers", "find_loop_buffers"]
 
@@ -38,10 +40,9 @@ _TOUCHING = frozenset(
         EventKind.WAIT,
     }
 )
+_VIEWS = (SharedRole.BUFFER, SharedRole.VIEW)
 _HALTS = frozenset({EventKind.ASYNC_COPY, EventKind.WAIT})
 _GATHERED = _TOUCHING | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
-_VIEW = re.compile(r"memdesc|extract_slice")
-_PER_THREAD = re.compile(r"blocked<\{sizePerThread = \[([\d, ]+)\].*?order = \[(\d+)")
 
 
 class Buffer(NamedTuple):
@@ -243,10 +244,13 @@ def _width(load: Instruction, module: Module, language: Language) -> int:
         moved = language.transfer(load, module)
         return 0 if moved is None or moved.of_block or moved.bytes is None else 8 * moved.bytes
     for found in language.types(load, module):
-        layout = _PER_THREAD.search(found.layout)
-        per_thread = () if layout is None else layout[1].split(",")
-        if layout is not None and int(layout[2]) < len(per_thread) and not found.is_memory:
-            return int(per_thread[int(layout[2])]) * found.bits
+        chain = () if found.encoding is None or found.is_memory else found.encoding.chain
+        blocked = next((layout for layout in chain if layout.kind is LayoutKind.BLOCKED), None)
+        if blocked is not None and blocked.size_per_thread and blocked.order:
+            fastest = blocked.order[0]
+            return (
+                blocked.size_per_thread[fastest] * found.bits if fastest < len(blocked.size_per_thread) else 0
+            )
     return 0
 
 
@@ -326,12 +330,14 @@ class _Memory:
 
     def _read(self) -> None:
         for index, instruction in enumerate(self.code.function.instructions):
-            if instruction.opcode.endswith(("local_alloc", "alloc_tensor")):
-                self._allocate(index, instruction)
+            role = self.language.shared(instruction).role
+            if role is SharedRole.ALLOCATION:
+                if not self.code.has(index, Trait.AT_BARRIER):
+                    self._allocate(index, instruction)
             elif instruction.kind in _TOUCHING:
-                self._touch(index, instruction)
-            elif instruction.kind is EventKind.MOVE and _VIEW.search(instruction.text) is not None:
-                self._view(index, instruction)
+                self._touch(index, instruction, role)
+            elif instruction.kind is EventKind.MOVE and role in _VIEWS:
+                self._view(index, instruction, role)
             for source, target, _, back in self._values.flows[index]:
                 if source in self._root and not back:
                     self._root[target] = self._root[source]
@@ -346,7 +352,7 @@ class _Memory:
             self.tiles[index] = types[-1]
             self.names[index] = instruction.operands.results[0]
 
-    def _touch(self, index: int, instruction: Instruction) -> None:
+    def _touch(self, index: int, instruction: Instruction, role: SharedRole) -> None:
         reads, results = self._values.reads[index].values(), self._values.results[index]
         found = dict.fromkeys(self._root[value] for value in reads if value in self._root)
         roots = tuple(root for root in found if root in self.tiles)
@@ -356,18 +362,18 @@ class _Memory:
             return
         # Only a matrix operation uses several.
         self.touched[index] = roots if instruction.kind is EventKind.MATRIX else roots[:1]
-        if "insert_slice" in instruction.opcode and results:
+        if role in _VIEWS and results:
             self._root[results[0]] = roots[0]  # until 2.3 the buffer is a value
             self.indexed.add(roots[0])
 
-    def _view(self, index: int, instruction: Instruction) -> None:
+    def _view(self, index: int, instruction: Instruction, role: SharedRole) -> None:
         reads, results = self._values.reads[index].values(), self._values.results[index]
         root = next((self._root[value] for value in reads if value in self._root), None)
         if root is None or not results:
             return
         self._root[results[0]] = root
         types = self.language.types(instruction, self.module)
-        if not types or root not in self.tiles or "reshape" in instruction.opcode:
+        if not types or root not in self.tiles or role is not SharedRole.BUFFER:
             return
         if len(types[-1].shape) < len(self.tiles[root].shape):
             self.indexed.add(root)

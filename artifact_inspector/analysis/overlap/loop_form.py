@@ -7,7 +7,6 @@ dependence over more than one iteration, loads of the body itself that feed the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,13 +15,11 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import LOADS, EventKind
+from artifact_inspector.model import LOADS, EventKind, Trait
+from artifact_inspector.model.scheduling import LoopHeader
 
 __all__ = ["LoopForm", "LoopLoad", "find_loop_form"]
 
-_ASKED = re.compile(r"\btt\.num_stages = (-?\d+)")
-_BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
-_CONSTANT = re.compile(r"(%[\w$.-]+) = arith\.constant (-?\d+) :")
 _FARTHEST = 4
 """Loads in a chain of addresses that are told apart."""
 
@@ -83,14 +80,14 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
             tuple(_read(code, region, statement, levels) for statement in item.statements)
             for item in region.reference.rounds
         )
-    asked = _ASKED.search(operation.text)
+    header = code.language.loop_header(operation)
     return LoopForm(
         operation.line,
-        None if asked is None else int(asked[1]),
-        operation.opcode == "scf.for",
+        header.num_stages,
+        code.has(opening, Trait.COUNTED),
         _first_line(code, inner[0].header) if inner else None,
         _old_values(code, opening),
-        _trips(code, opening),
+        _trips(code, opening, header),
         rounds,
     )
 
@@ -99,19 +96,19 @@ def _first_line(code: Code, block: int) -> int:
     return code.function.instructions[max(0, code.function.blocks[block].start - 1)].line
 
 
-def _trips(code: Code, opening: int) -> int | None:
-    bounds = _BOUNDS.search(code.function.instructions[opening].text)
-    if bounds is None:
+def _trips(code: Code, opening: int, header: LoopHeader) -> int | None:
+    if header.bounds is None:
         return None
-    constants = {
-        found[1]: int(found[2])
-        for instruction in code.function.instructions[:opening]
-        if (found := _CONSTANT.match(instruction.text)) is not None
-    }
-    low, high, step = (constants.get(name) for name in bounds.groups())
+    low, high, step = (_constant(code, name, opening) for name in header.bounds)
     if low is None or high is None or not step or step < 0:
         return None
     return max(0, -((low - high) // step))
+
+
+def _constant(code: Code, name: str, before: int) -> int | None:
+    """The number that a value is, by its last definition in front of an instruction."""
+    defined = [index for index in code.definitions(name) if index < before]
+    return code.language.axes(code.function.instructions[defined[-1]]).value if defined else None
 
 
 def _old_values(code: Code, opening: int) -> int | None:

@@ -7,13 +7,11 @@ where something is done with it.
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.overlap.barriers import BarrierArray, find_arrays
-from artifact_inspector.model import LOADS, EventKind, Language, Module, Queue, Stage, Transfer, Wait
+from artifact_inspector.model import LOADS, EventKind, Language, Module, Queue, Stage, Trait, Transfer, Wait
 
 __all__ = ["Clears", "Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
 
@@ -92,9 +90,6 @@ _ASKED = LOADS | {
 _MULTIPLY = Transfer(None, Queue.MATRIX)
 
 _UNTOLD = Transfer(None, None)
-
-_VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)
-_RENAMES = re.compile(r"(?:mov\.\w+|phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$")
 
 
 def find_memory_events(code: Code, module: Module, language: Language) -> list[tuple[Event, ...]]:
@@ -196,14 +191,12 @@ def _filled(
 ) -> dict[int, tuple[bool, tuple[str, ...]]]:
     """Of each load into registers: whether its statement holds one before it, and what it fills."""
     found: dict[int, tuple[bool, tuple[str, ...]]] = {}
-    statement, registers = (0, ""), tuple[str, ...]()
+    line, registers = 0, tuple[str, ...]()
     for index, what in asked.items():
         if isinstance(what, Issue) and what.transfer.queue is Queue.USE:
-            instruction = code.function.instructions[index]
-            joins = statement == (instruction.line, instruction.text)
-            if not joins:
-                statement, registers = (instruction.line, instruction.text), instruction.operands.results
-            found[index] = (joins, registers)
+            before, line = (line, registers), code.function.instructions[index].line
+            registers = code.operands(index).results
+            found[index] = (before == (line, registers), registers)
     return found
 
 
@@ -211,7 +204,7 @@ def _register_events(
     code: Code, loads: dict[int, tuple[str, ...]], moves: _Moves
 ) -> list[tuple[int, Reads | Moves]]:
     instructions, flow = code.function.instructions, code.flow
-    names_in = _VALUE.findall
+    names_in = code.language.mentions
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
     events: list[tuple[int, Reads | Moves]] = []
     watched, known = moves.watched, moves.mentioned
@@ -223,7 +216,7 @@ def _register_events(
         used: set[str] = set()  # since they were last filled: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            names = known[index] if index in known else names_in(instructions[index].text)
+            names = known[index] if index in known else names_in(instructions[index])
             if is_of_others(names):
                 continue
             move, changed = moves.move(index, names), loads.get(index, ())
@@ -237,7 +230,7 @@ def _register_events(
                 used |= reads
             used.difference_update(changed)
             if move is not None:
-                if instructions[index].opcode == "phi":
+                if code.has(index, Trait.JOINS_BLOCKS):
                     phis += move.pairs
                 else:
                     events.append((index, move))
@@ -246,20 +239,15 @@ def _register_events(
     return events
 
 
-@lru_cache(maxsize=4096)
-def _renames(opcode: str) -> bool:
-    return _RENAMES.match(opcode) is not None
-
-
 class _Moves:
     """The names that the values of some registers take, and the moves that give them."""
 
     def __init__(self, code: Code, filled: set[str]) -> None:
-        instructions = self._instructions = code.function.instructions
+        self._code = code
         self.mentioned = {
-            index: _VALUE.findall(instructions[index].text)
+            index: code.mentions(index)
             for index in code.of_kind.get(EventKind.MOVE, ())
-            if _renames(instructions[index].opcode)
+            if code.has(index, Trait.RENAMES)
         }
         """The names in instructions that may be moves."""
         # A name that stands alone is a result, which takes over nothing.
@@ -290,13 +278,9 @@ class _Moves:
         return self.at.get(index)
 
     def _read(self, index: int, names: list[str]) -> Moves:
-        instruction = self._instructions[index]
-        # Decoding costs more than all else here. A name that stands alone, or in front, is the result; the
-        # labels among the others name no value.
-        if len(names) == 1 or instruction.text.startswith("%"):
-            return Moves(((names[0], tuple(names[1:])),), instruction.guard is None)
-        results, reads = instruction.operands
-        return Moves(tuple((result, reads) for result in results), instruction.guard is None)
+        results, reads = self._code.operands(index)
+        always = self._code.function.instructions[index].guard is None
+        return Moves(tuple((result, reads) for result in results), always)
 
     def sources_of(self, names: set[str]) -> set[str]:
         """Some names and all that they may have been before."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import EventKind, Function, Instruction, Language, Module
+from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Language, Module, Trait
+from artifact_inspector.model.scheduling import WarpRequest
 
 __all__ = ["PartitionFacts", "Slot", "find_partitions", "find_slots"]
 
-_REQUESTED = re.compile(r"requestedRegisters = array<i32: ([\d, ]+)>")
-_WARPS = re.compile(r"\bpartition(\d+) num_warps\((\d+)\)")
-_PRIORITY = re.compile(r"setprio\W+(?:i16 )?(\d+)")
-_LIMIT = re.compile(r"(\d+)\s*;?$")
-_LOADS = (EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY)
+DEFAULT = "default"
+"""The partition that runs what no other does."""
 _MEMORY = frozenset(
     {
         EventKind.GLOBAL_LOAD,
@@ -28,8 +25,6 @@ _MEMORY = frozenset(
     }
 )
 _HINTS = frozenset({EventKind.SCHEDULE_HINT})
-_COARSE_HINT = "instruction_sched_hint"
-"""Asks for an order within a loop and marks no place in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,55 +81,43 @@ def find_partitions(
     function = code.function
     if not function.partitions:
         return ()
-    limits = set() if last is None else _limits(last)
+    limits = set() if last is None else _limits(last, code.language)
     found: list[PartitionFacts] = []
-    requested: list[int] = []
-    warps: dict[str, int] = {}
+    asked = WarpRequest()
     for part in function.partitions:
-        if part.name == "default":
-            text = function.instructions[function.blocks[part.first].start - 1].text
-            given = _REQUESTED.search(text)
-            requested = [] if given is None else [int(n) for n in given[1].split(",")]
-            warps = {number: int(count) for number, count in _WARPS.findall(text)}
+        start = function.blocks[part.first].start
+        if part.name == DEFAULT:
+            asked = code.language.warp_request(function.instructions[start - 1])
+        inside = range(start, function.blocks[part.stop - 1].stop)
         number = part.name.removeprefix("partition")
-        wanted = requested[int(number)] if number.isdigit() and int(number) < len(requested) else None
-        inside = function.instructions[
-            function.blocks[part.first].start : function.blocks[part.stop - 1].stop
-        ]
-        kinds = Counter(instruction.kind for instruction in inside)
+        is_told = number.isdecimal() and int(number) < len(asked.registers)
+        wanted = asked.registers[int(number)] if is_told else None
+        kinds = Counter(function.instructions[index].kind for index in inside)
         found.append(
             PartitionFacts(
                 part.name,
-                _module_warps(module) if part.name == "default" else warps.get(number),
+                language.launch(module).warps if part.name == DEFAULT else asked.warps.get(number),
                 wanted,
                 _granted(wanted, limits),
-                sum(kinds[kind] for kind in _LOADS),
+                sum(kinds[kind] for kind in LOADS),
                 kinds[EventKind.MATRIX],
-                sum(1 for instruction in inside if _is_barrier(instruction)),
+                sum(1 for index in inside if _is_barrier(code, index)),
                 dict(kinds),
             )
         )
     return tuple(found)
 
 
-def _is_barrier(instruction: Instruction) -> bool:
-    if instruction.kind in (EventKind.BARRIER, EventKind.WAIT):
-        return "barrier" in instruction.opcode
-    return instruction.opcode.endswith(("arrive_barrier", "barrier_expect", "tc_gen5_commit"))
+def _is_barrier(code: Code, index: int) -> bool:
+    kind = code.function.instructions[index].kind
+    if kind in (EventKind.BARRIER, EventKind.WAIT):
+        return code.has(index, Trait.AT_BARRIER)
+    return code.has(index, Trait.ARRIVES)
 
 
-def _module_warps(module: Module) -> int | None:
-    text = module.attributes.get("ttg.num-warps", "")
-    return int(text) if text.isdigit() else None
-
-
-def _limits(function: Function) -> set[int]:
+def _limits(function: Function, last: Language) -> set[int]:
     """Register counts that a PTX function sets at run time."""
-    return {
-        int(found[1])
-        for x in function.instructions
-        if x.opcode.startswith("setmaxnreg") and (found := _LIMIT.search(x.text)) is not None
-    }
+    return {limit for found in function.instructions for limit in last.warp_request(found).registers}
 
 
 def _granted(wanted: int | None, limits: set[int]) -> int | None:
@@ -149,24 +132,26 @@ def find_slots(code: Code, region: Region) -> tuple[Slot, ...]:
     if region.loop is None:
         return ()
     instructions = code.function.instructions
-    if not any(_is_hint(instructions[index]) for index in code.find(_HINTS, region.blocks)):
+    if not any(_is_hint(code, index) for index in code.find(_HINTS, region.blocks)):
         return ()
     slots: list[Slot] = []
     open_: list[Instruction] = []
     priority: int | None = None
-    for instruction in (instructions[index] for index in code.indices(region.blocks)):
-        if _is_hint(instruction) or instruction.kind is EventKind.BARRIER:
+    for index in code.indices(region.blocks):
+        instruction = instructions[index]
+        if instruction.kind is EventKind.BARRIER or _is_hint(code, index):
             slots += _slot(open_, priority)
             open_ = []
-            found = _PRIORITY.search(instruction.text)
-            priority = int(found[1]) if found is not None else priority
+            told = code.language.warp_request(instruction).priority
+            priority = priority if told is None else told
         elif instruction.kind in _MEMORY or instruction.kind is EventKind.MATRIX:
             open_.append(instruction)
     return (*slots, *_slot(open_, priority))
 
 
-def _is_hint(instruction: Instruction) -> bool:
-    return instruction.kind is EventKind.SCHEDULE_HINT and not instruction.opcode.endswith(_COARSE_HINT)
+def _is_hint(code: Code, index: int) -> bool:
+    is_hint = code.function.instructions[index].kind is EventKind.SCHEDULE_HINT
+    return is_hint and not code.has(index, Trait.MARKS_NO_PLACE)
 
 
 def _slot(events: list[Instruction], priority: int | None) -> list[Slot]:

@@ -1,0 +1,46 @@
+"""What operations ask for loops and warps, in tensor-level IR, LLVM IR and assembly.
+
+Source: the assembly formats of `scf.for` and `ttg.warp_specialize`; PTX ISA, `setmaxnreg`; AMD's ISA
+manuals, `s_setprio`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from artifact_inspector.model import Instruction
+from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
+
+__all__ = ["loop_header", "warp_request"]
+
+_ASKED = re.compile(r"\btt\.num_stages = (-?\d{1,9})\b")
+_BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
+_REQUESTED = re.compile(r"requestedRegisters = array<i32: ([\d, ]+)>")
+_WARPS = re.compile(r"\bpartition(\d+) num_warps\((\d{1,4})\)")
+_PRIORITY = re.compile(r"setprio\W+(?:i16 )?(\d)")
+_LIMIT = re.compile(r"(\d{1,4})\s*;?$")
+
+
+def loop_header(instruction: Instruction) -> LoopHeader:
+    """What the operation that opens a loop says of it."""
+    asked, bounds = _ASKED.search(instruction.text), _BOUNDS.search(instruction.text)
+    return LoopHeader(
+        None if asked is None else int(asked[1]),
+        None if bounds is None else (bounds[1], bounds[2], bounds[3]),
+    )
+
+
+def warp_request(instruction: Instruction) -> WarpRequest:
+    """What an operation asks for the warps that run it, or that it starts."""
+    opcode, text = instruction.opcode, instruction.text
+    if opcode.startswith("setmaxnreg"):
+        limit = _LIMIT.search(text)
+        return WarpRequest(() if limit is None else (int(limit[1]),))
+    if "setprio" in opcode:
+        priority = _PRIORITY.search(text)
+        return WarpRequest(priority=None if priority is None else int(priority[1]))
+    given = _REQUESTED.search(text)
+    return WarpRequest(
+        () if given is None else tuple(int(number) for number in given[1].split(",")),
+        {number: int(count) for number, count in _WARPS.findall(text)},
+    )
