@@ -100,6 +100,7 @@ def access_global(
     counts.sectors[index] += found * lanes.repeat
     counts.sectors_ideal[index] += min(full, found) * lanes.repeat
     counts.bytes[index] += active * size * lanes.repeat
+    counts.active[index] += active * lanes.repeat
     misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes)
     if misses.size:
         _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")

@@ -57,12 +57,17 @@ class Counts:
     why: dict[int, int] = field(default_factory=dict)
     """Step → names of what its sectors or wavefronts depend on and was not given."""
     spent: int = 0
+    divergent: list[int] = field(init=False)
+    """Warps whose lanes parted at the branch."""
+    active: list[int] = field(init=False)
+    """Threads that accessed memory."""
     outside: list[Bounds] = field(default_factory=list)
     more_outside: int = 0
 
     def __post_init__(self) -> None:
         for name in (
-            "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes"
+            "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes",
+            "divergent", "active",
         ):  # fmt: skip
             setattr(self, name, [0] * self.size)
 

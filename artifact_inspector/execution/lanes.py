@@ -185,6 +185,8 @@ def rows_of(value: Value, rows: NDArray[Any]) -> Value:
     if isinstance(value, Unknown):
         return Unknown(rows_of(value.data, rows), rows_of(value.bad, rows), value.why)
     if isinstance(value, np.ndarray):
+        if value.ndim < 2:
+            return value.item()
         taken = value[rows] if value.shape[0] > 1 else value
         return taken.item() if taken.size == 1 else taken
     return value

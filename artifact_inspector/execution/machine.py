@@ -30,7 +30,7 @@ from artifact_inspector.execution.lanes import (
 )
 from artifact_inspector.execution.memory import Memory, Scratch
 
-__all__ = ["Group", "Machine", "Program", "Step", "Undecided", "run_all"]
+__all__ = ["Group", "Machine", "Program", "Step", "Undecided"]
 
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
@@ -214,6 +214,8 @@ class Machine:
             self.group.pc = target
             return True
         pc = self.group.pc
+        both = widen(yes, self.program.warp) & widen(no, self.program.warp)
+        self.counts.divergent[self.step.index] += self.count_warps(both)
         self.groups.remove(self.group)
         self.groups += [Group(pc, no, self), Group(target, yes, self)]
         return True
@@ -430,10 +432,3 @@ def _mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
         return mask
     taken: NDArray[np.bool_] = mask[rows]
     return True if taken.all() else taken
-
-
-def run_all(machine: Machine) -> None:
-    """Run a machine and all that part from it."""
-    pending = machine.pending = [machine]
-    while pending:
-        pending.pop().run()

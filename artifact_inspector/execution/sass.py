@@ -31,7 +31,7 @@ from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.machine import Machine
 
-__all__ = ["SEMANTICS", "Environment", "read_program"]
+__all__ = ["SEMANTICS", "Environment", "default_parameters", "read_program"]
 
 SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL}
 """Opcode without modifiers → what builds its run from a statement."""
@@ -242,6 +242,28 @@ class _Layout:
         self.stack = 0x37C if newest else 0x28
         self.window = 0x18
         """Upper bits of shared memory's window, which no address here has."""
+
+
+def default_parameters(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Where parameters stand in constant bank 0 where no cubin says: in order, aligned to their size.
+
+    Args:
+        arch: 75, 90 …
+        types: as Triton writes them.
+    """
+    at, found = _Layout(arch).parameters, []
+    for kind in types:
+        size = 128 if kind.startswith("!tt") else 8 if kind.startswith("*") else _bytes_of(kind)
+        align = 64 if size == 128 else size
+        at = -(-at // align) * align
+        found.append((at, size))
+        at += size
+    return tuple(found)
+
+
+def _bytes_of(kind: str) -> int:
+    bits = int("".join(letter for letter in kind if letter.isdigit()) or 32)
+    return max(1, bits // 8)
 
 
 class Environment:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,17 @@ from elftools.elf.sections import NoteSection, Section, SymbolTableSection
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-__all__ = ["Binary", "Cubin", "Hsaco", "StackAccess", "read_cubin", "read_hsaco", "read_loaded"]
+__all__ = [
+    "Binary",
+    "Cubin",
+    "Hsaco",
+    "Interface",
+    "StackAccess",
+    "read_cubin",
+    "read_hsaco",
+    "read_interface",
+    "read_loaded",
+]
 
 
 class StackAccess(NamedTuple):
@@ -73,6 +84,15 @@ class Hsaco:
     """By the names that the AMDGCN text has: `vgpr_count`, `private_segment_fixed_size` …"""
 
 
+class Interface(NamedTuple):
+    """What a launch puts into a cubin's kernel, and what the file brings of constants."""
+
+    parameters: tuple[tuple[int, int], ...]
+    """Offset in constant bank 0 and bytes of each parameter, in the order of the kernel's own."""
+    constants: Mapping[int, bytes]
+    """Banks of constants other than the one that a launch fills."""
+
+
 Binary = Cubin | Hsaco
 
 # What pyelftools lets through on damaged files, beside its own errors.
@@ -88,6 +108,7 @@ _FAULTS = (
 )
 _REMEDY = "Compile the kernel again: the file is cut off, damaged, or something else."
 _SECTION_HEADER = 64
+_BANK = re.compile(r"\.nv\.constant([1-9]\d*)(\..+)?$")
 
 
 def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
@@ -104,6 +125,33 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
         return _cubin(_open(data, "cubin", EM_CUDA), data, kernel)
     except _FAULTS as fault:
         raise CacheError("The cubin is damaged.", _REMEDY) from fault
+
+
+def read_interface(data: bytes, kernel: str | None = None) -> Interface:
+    """The parameters of a kernel in a cubin and its constants; arguments and errors as for `read_cubin`."""
+    try:
+        elf = _open(data, "cubin", EM_CUDA)
+        sections = {section.name: section for section in elf.iter_sections()}
+        own = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
+        said = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in own}
+        kernels = [name for name, found in said.items() if _PARAM_CBANK in dict(found)]
+        name = _chosen(kernels, kernel, "cubin")
+        first = dict(said[name])[_PARAM_CBANK]
+        assert isinstance(first, bytes)
+        (base,) = struct.unpack_from("<H", first, 4)
+        places = []
+        for attribute, value in said[name]:
+            if attribute == _KPARAM_INFO and isinstance(value, bytes):
+                _, ordinal, offset, flags = struct.unpack("<IHHI", value)
+                places.append((ordinal, (base + offset, flags >> 18)))
+        banks = {
+            int(found[1]): _content(section, data)
+            for title, section in sections.items()
+            if (found := _BANK.match(title)) is not None and found[2] in (None, f".{name}")
+        }
+    except _FAULTS as fault:
+        raise CacheError("The cubin is damaged.", _REMEDY) from fault
+    return Interface(tuple(place for _, place in sorted(places)), banks)
 
 
 def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
@@ -171,7 +219,7 @@ def _chosen(kernels: list[str], wanted: str | None, kind: str) -> str:
 
 # Attributes of `.nv.info`, as cuobjdump -elf names them (EIATTR_…).
 _MAX_THREADS, _PARAM_CBANK, _EXTERNS, _REQNTID = 0x05, 0x0A, 0x0F, 0x10
-_FRAME_SIZE, _REGCOUNT, _NUM_BARRIERS = 0x11, 0x2F, 0x4C
+_FRAME_SIZE, _KPARAM_INFO, _REGCOUNT, _NUM_BARRIERS = 0x11, 0x17, 0x2F, 0x4C
 _SVAL = 4
 _SYSTEM_SHARED = 1024
 """Bytes of the system at the start of `.nv.shared` of kernels for sm_90 and later; cuobjdump counts them."""

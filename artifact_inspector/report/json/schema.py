@@ -48,6 +48,7 @@ DOCUMENTS: Mapping[str, str] = {
     "bandwidth": "traffic:BandwidthDocument",
     "captured": "captured:CapturedDocument",
     "bench": "bench:BenchDocument",
+    "prediction": "prediction:PredictionDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""

@@ -1,0 +1,133 @@
+"""From a kernel's files to a program that can run: its code, its parameters by name, its threads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from artifact_inspector.errors import CacheError
+from artifact_inspector.execution.machine import Program
+from artifact_inspector.execution.sass import default_parameters, read_program
+from artifact_inspector.facts.modules import Disassemble, read_module
+from artifact_inspector.files.binaries import Interface, read_interface
+from artifact_inspector.files.cache import Artifact, Problem, read_binary
+from artifact_inspector.model import Function, Stage
+
+__all__ = ["Loaded", "Parameter", "load_kernel"]
+
+_DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
+_LAUNCHES = ("reqntid", "maxntid")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What the kernel takes at one place of its parameters."""
+
+    name: str
+    """The argument's, `a_desc.shape.0` for a part of a descriptor."""
+    type: str
+    """As Triton writes it: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for what Triton adds."""
+    argument: str = ""
+    """The argument of the launch that it is, or is a part of."""
+    part: int | None = None
+    """Place among the extents and then the strides of a descriptor that it is one of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A kernel that can run."""
+
+    artifact: Artifact
+    program: Program
+    parameters: tuple[Parameter, ...]
+    threads: int
+    problems: tuple[Problem, ...]
+
+
+def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
+    """A kernel's machine code, ready to run.
+
+    Raises:
+        CacheError: there is none, or it cannot be read.
+    """
+    problems: list[Problem] = []
+    module = read_module(artifact, Stage.SASS, problems, disassemble)
+    if module is None:
+        told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
+        raise CacheError(
+            f"{artifact.display_name} cannot be run on paper: it has no machine code that can be read"
+            f"{f' ({told})' if told else ''}.",
+            "It takes a cubin and an nvdisasm (--nvdisasm PATH, or an installed Triton brings one), the text "
+            "of SASS, or PTX and Triton's ptxas.",
+        )
+    written = _written(artifact, problems)
+    parameters = _parameters(written)
+    interface = _interface(artifact, problems)
+    names = [function.name for function in module.functions]
+    name = artifact.name if artifact.name in names else names[0]
+    program = read_program(module, name)
+    places = interface.parameters or default_parameters(program.arch, [p.type for p in parameters])
+    extra = len(places) - len(parameters)
+    added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
+    program = read_program(module, name, constants=interface.constants, parameters=places)
+    return Loaded(artifact, program, parameters + added, _threads(artifact, problems), tuple(problems))
+
+
+def _interface(artifact: Artifact, problems: list[Problem]) -> Interface:
+    try:
+        read = read_binary(artifact)
+        if read is not None and read[0] == "cubin":
+            return read_interface(read[1], artifact.name)
+    except CacheError as error:
+        problems.append(Problem(artifact.relative("cubin"), error.message))
+    return Interface((), {})
+
+
+def _written(artifact: Artifact, problems: list[Problem]) -> Function | None:
+    """The kernel at the earliest stage that names its arguments."""
+    for stage in (Stage.TTIR, Stage.TTGIR):
+        module = read_module(artifact, stage, problems)
+        if module is not None:
+            named = [function for function in module.functions if function.name == artifact.name]
+            return named[0] if named else module.functions[0]
+    return None
+
+
+def _parameters(function: Function | None) -> tuple[Parameter, ...]:
+    if function is None:
+        return ()
+    types: Sequence[str] = function.signature or ("",) * len(function.arguments)
+    found: list[Parameter] = []
+    owner, parts, start = "", 0, 0
+    for at, (name, hinted) in enumerate(zip(function.arguments, types, strict=True)):
+        kind = hinted.partition(":")[0] if not hinted.startswith("!") else hinted
+        name = name.lstrip("%")
+        if parts:
+            found.append(Parameter(name, kind, owner, at - start - 1))
+            parts -= 1
+            continue
+        shape = _DESCRIPTOR.match(hinted)
+        if shape is not None:  # its extents and strides follow
+            owner, start, parts = name, at, 2 * (shape[1].count("x"))
+        found.append(Parameter(name, kind, name))
+    return tuple(found)
+
+
+def _threads(artifact: Artifact, problems: list[Problem]) -> int:
+    """Threads of a CTA, by the PTX, else by the warps that the launch was compiled for."""
+    module = read_module(artifact, Stage.PTX, problems)
+    if module is not None:
+        for name in _LAUNCHES:
+            said = module.attributes.get(name)
+            if said is not None:
+                count = 1
+                for extent in said.split(","):
+                    count *= int(extent)
+                return count
+    if artifact.num_warps is None:
+        raise CacheError(
+            f"{artifact.display_name} cannot be run on paper: nothing says how many threads a CTA has.",
+            "It stands in the PTX or in the metadata: keep either beside the machine code.",
+        )
+    return 32 * artifact.num_warps

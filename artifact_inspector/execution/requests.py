@@ -1,0 +1,220 @@
+"""Launches as people write them: `--arg a_ptr=fp16[2048,2048]`, a grid's expression, a JSON document."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import BITS, Launch, Tensor, evaluate_extent
+
+__all__ = ["Request", "parse_argument", "parse_document", "parse_grid", "resolve"]
+
+_TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
+_FORM = "A tensor is NAME=fp16[2048,2048], with strides NAME=fp16[2048,2048](2048,1); a number NAME=2048."
+_WORDS: Mapping[str, Any] = {"None": None, "null": None, "True": True, "true": True, "False": False,
+                             "false": False}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A launch as it was written: its grid may be expressions over what the compiled kernel knows."""
+
+    grid: tuple[str | int, ...]
+    arguments: Mapping[str, Any]
+    hash: str | None = None
+    """Part of the hash of the compiled form that is launched; None for any."""
+    notes: tuple[str, ...] = field(default=())
+
+
+def parse_argument(text: str) -> tuple[str, Any]:
+    """The name and value of `NAME=VALUE`.
+
+    Raises:
+        UsageError: it is not of that form.
+
+    Example:
+        >>> parse_argument("a=fp16[4,8]")[1].strides, parse_argument("M=64")
+        ((8, 1), ('M', 64))
+    """
+    name, equals, value = text.partition("=")
+    name, value = name.strip(), value.strip()
+    if not equals or not name or not value:
+        raise UsageError(f"{text!r} is no argument.", _FORM)
+    if value in _WORDS:
+        return name, _WORDS[value]
+    found = _TENSOR.match(value.removeprefix("torch."))
+    if found is not None:
+        shape = _numbers(found["shape"])
+        stride = () if found["stride"] is None else _numbers(found["stride"])
+        return name, _tensor(name, shape, found["type"], stride)
+    try:
+        return name, int(value, 0)
+    except ValueError:
+        pass
+    try:
+        return name, float(value)
+    except ValueError:
+        raise UsageError(f"{text!r} is no argument.", _FORM) from None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def _tensor(
+    name: str,
+    shape: Sequence[int],
+    dtype: str,
+    stride: Sequence[int] = (),
+    pointer: int | None = None,
+    values: Any = None,
+) -> Tensor:
+    kind = dtype.removeprefix("torch.").removeprefix("*").removeprefix("tl.")
+    if kind not in BITS:
+        raise UsageError(f"{name} has the type {dtype!r}, which is none.", f"There are {', '.join(BITS)}.")
+    if stride and len(stride) != len(shape):
+        raise UsageError(f"{name} has {len(shape)} extents and {len(stride)} strides.", _FORM)
+    if any(extent < 0 for extent in shape):
+        raise UsageError(f"{name} has a negative extent.", _FORM)
+    given = None if values is None else tuple(_flat(values))
+    found = Tensor(tuple(shape), kind, tuple(stride), pointer, given)
+    if given is not None:
+        elements = found.bytes * 8 // found.bits
+        if len(given) != elements:
+            raise UsageError(
+                f"{name} has {len(given)} values, and its shape and strides span {elements} elements.",
+                "Give every element in the order of memory.",
+            )
+    return found
+
+
+def _flat(values: Any) -> Iterable[Any]:
+    if isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _flat(value)
+    else:
+        yield values
+
+
+def parse_grid(text: str) -> tuple[str | int, ...]:
+    """The extents of `1024`, `32,16` or `cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N),2`."""
+    parts, depth, start = [], 0, 0
+    text = text.strip()
+    if text[:1] in "([" and text[-1:] in ")]" and _closes_last(text):
+        text = text[1:-1].rstrip(", ")
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0 and letter in ",x" and (letter == "," or text[at - 1 : at].isdigit()):
+            parts.append(text[start:at])
+            start = at + 1
+    parts.append(text[start:])
+    return tuple(int(part) if part.strip().isdigit() else part.strip() for part in parts)
+
+
+def _closes_last(text: str) -> bool:
+    """Whether the first bracket is closed by the last letter."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0:
+            return at == len(text) - 1
+    return False
+
+
+def parse_document(text: str, name: str) -> tuple[Request, ...]:
+    """The launches in a JSON document: one, or several under `launches`.
+
+    Args:
+        text: the document.
+        name: what it is called, for errors.
+
+    Raises:
+        UsageError: it is no JSON, or says something else.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{name} is no JSON: {error}.", _DOCUMENT) from None
+    if isinstance(document, dict) and isinstance(document.get("launches"), list):
+        document = document["launches"]
+    rows = document if isinstance(document, list) else [document]
+    if not rows:
+        raise UsageError(f"{name} has no launch.", _DOCUMENT)
+    return tuple(_request(row, name) for row in rows)
+
+
+_DOCUMENT = (
+    'Write {"grid": [x, y, z], "args": {NAME: number or {"shape", "dtype"}}}, or several under "launches".'
+)
+
+
+def _request(row: Any, name: str) -> Request:
+    if not isinstance(row, dict) or not isinstance(row.get("args", {}), dict):
+        raise UsageError(f"{name} holds something that is no launch.", _DOCUMENT)
+    arguments = {str(key): _argument(str(key), value) for key, value in row.get("args", {}).items()}
+    grid = row.get("grid")
+    if isinstance(grid, (int, str)):
+        extents = parse_grid(str(grid))
+    elif isinstance(grid, list) and grid and all(isinstance(part, (int, str)) for part in grid):
+        extents = tuple(grid)
+    else:
+        raise UsageError(f"{name} has a launch without a grid.", _DOCUMENT)
+    wanted = row.get("hash")
+    return Request(extents, arguments, str(wanted) if wanted else None)
+
+
+def _argument(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        if isinstance(value.get("descriptor"), dict):
+            return _argument(name, value["descriptor"])
+        shape, dtype = value.get("shape"), value.get("dtype")
+        if not isinstance(shape, list) or not isinstance(dtype, str):
+            raise UsageError(f"{name} is an object without `shape` and `dtype`.", _DOCUMENT)
+        stride = value.get("stride", value.get("strides")) or ()
+        pointer = value.get("ptr", value.get("pointer"))
+        try:
+            return _tensor(
+                name, [int(e) for e in shape], dtype, [int(s) for s in stride], pointer, value.get("values")
+            )
+        except (TypeError, ValueError):
+            raise UsageError(f"{name} has extents or strides that are no numbers.", _DOCUMENT) from None
+    if isinstance(value, str):
+        return parse_argument(f"{name}={value}")[1] if _TENSOR.match(value.removeprefix("torch.")) else None
+    return None if isinstance(value, list) else value
+
+
+def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str, Any] = {}) -> Launch:
+    """A request for one compiled kernel: its grid as numbers, with notes on what it does not take.
+
+    Args:
+        request: as it was written.
+        parameters: names of what the compiled kernel takes.
+        constants: what it was compiled with, where that is known.
+    """
+    names = {**constants, **request.arguments}
+    extents = [evaluate_extent(part, names) if isinstance(part, str) else int(part) for part in request.grid]
+    if len(extents) > 3:
+        raise UsageError(f"The grid has {len(extents)} extents.", "There are three at most.")
+    taken = {name.partition(".")[0] for name in parameters}
+    spare = [
+        name
+        for name in request.arguments
+        if name not in taken and name not in constants and name not in _OPTIONS
+    ]
+    notes = request.notes
+    if spare:
+        notes += (
+            f"not taken by the compiled kernel (a constant, or removed by specialisation, unless it is "
+            f"misspelt): {', '.join(spare)}",
+        )
+    extents += [1] * (3 - len(extents))
+    return Launch((extents[0], extents[1], extents[2]), request.arguments, request.hash, notes)
+
+
+_OPTIONS: Mapping[str, None] = dict.fromkeys(
+    ("num_warps", "num_stages", "num_ctas", "maxnreg", "warp_size", "grid", "warmup")
+)

@@ -1,0 +1,178 @@
+"""A whole launch run on paper: every CTA, in portions that fit the processor's cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.counters import Counts, Spent
+from artifact_inspector.execution.lanes import Names
+from artifact_inspector.execution.launch import Launch, Tensor, place
+from artifact_inspector.execution.loading import Loaded, Parameter
+from artifact_inspector.execution.machine import Machine, Step, Undecided
+from artifact_inspector.execution.memory import Memory
+from artifact_inspector.execution.sass import Environment
+
+__all__ = ["Ended", "Run", "arguments_of", "run_launch"]
+
+PORTION = 1 << 15
+"""Lanes that run together: their registers fit the second-level cache of a processor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why some CTAs did not run to their end."""
+
+    step: Step
+    ctas: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was counted."""
+
+    loaded: Loaded
+    launch: Launch
+    counts: Counts
+    memory: Memory
+    names: Names
+    ended: tuple[Ended, ...]
+    """Empty where every CTA ran to its end."""
+    sampled: bool
+    """Only some of the CTAs ran, each for those like it."""
+
+
+def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
+    """What stands in each parameter, in order; None where it was not given.
+
+    Raises:
+        UsageError: arguments are missing, or of another kind than the kernel was compiled for.
+    """
+    found: list[tuple[str, Any]] = []
+    missing: list[str] = []
+    for parameter in loaded.parameters:
+        if not parameter.type:
+            found.append((parameter.name, _added(loaded, launch, parameter.name)))
+        elif parameter.argument not in launch.arguments:
+            missing.append(parameter.argument)
+        else:
+            given = launch.arguments[parameter.argument]
+            found.append((parameter.name, _value(parameter, given)))
+    if missing:
+        known = ", ".join(launch.arguments) or "none"
+        raise UsageError(
+            f"{loaded.artifact.display_name} needs {', '.join(dict.fromkeys(missing))}.",
+            f"Give them with --arg NAME=VALUE or in --launch; given are {known}.",
+        )
+    return tuple(found)
+
+
+def _value(parameter: Parameter, given: Any) -> Any:
+    name, kind = parameter.argument, parameter.type
+    if parameter.part is not None:  # of a descriptor
+        if not isinstance(given, Tensor):
+            raise UsageError(f"{name} is a tensor descriptor, and {given!r} is no tensor.", _TENSOR)
+        extents = [*given.shape, *given.strides]
+        if len(extents) <= parameter.part:
+            raise UsageError(f"{name} has {len(given.shape)} extents, which is too few.", _TENSOR)
+        return extents[parameter.part]
+    if kind.startswith(("*", "!tt")):
+        if given is not None and not isinstance(given, (Tensor, int)):
+            raise UsageError(f"{name} is a pointer ({kind}), and {given!r} is none.", _TENSOR)
+        if isinstance(given, Tensor):
+            _check_type(name, kind, given)
+        return given if given is not None else 0
+    if isinstance(given, Tensor):
+        raise UsageError(f"{name} is a number ({kind}), and a tensor was given.", f"Give it as {name}=128.")
+    if kind.startswith("i") and isinstance(given, float):
+        raise UsageError(f"{name} is a whole number ({kind}), and {given!r} is none.")
+    return 0 if given is None else float(given) if kind.startswith(("f", "bf")) else int(given)
+
+
+def _added(loaded: Loaded, launch: Launch, name: str) -> Tensor | None:
+    """Memory that Triton's launcher gives a kernel beside its arguments."""
+    del loaded
+    return launch.tensors.get(name)
+
+
+_TENSOR = "Give a tensor as NAME=fp16[2048,2048]."
+
+
+def _check_type(name: str, kind: str, given: Tensor) -> None:
+    """Raise a UsageError where a pointer to elements of another size was compiled for."""
+    element = kind.removeprefix("*").removeprefix("k") if kind.startswith("*") else ""
+    if not element:
+        return
+    probe = Tensor((1,), element)
+    try:
+        bits = probe.bits
+    except KeyError:
+        return
+    if bits != given.bits:
+        raise UsageError(
+            f"{name} is {kind}, and a tensor of {given.dtype} was given.",
+            f"Its elements have {bits} bits; give it as {name}={element}[…].",
+        )
+
+
+def run_launch(
+    loaded: Loaded,
+    launch: Launch,
+    *,
+    limit: int = 50_000_000,
+    ctas: NDArray[np.int64] | None = None,
+    portion: int = PORTION,
+) -> Run:
+    """Run a launch.
+
+    Args:
+        loaded: the kernel.
+        launch: its grid and arguments.
+        limit: steps after which it counts as endless.
+        ctas: linear numbers of those that run; all by default.
+        portion: lanes that run together.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid launches nothing.
+    """
+    if min(launch.grid) < 1:
+        extents = "×".join(str(extent) for extent in launch.grid)
+        raise UsageError(f"The grid {extents} launches nothing.", "Each of its extents must be 1 or more.")
+    launch = place(launch)
+    names = Names()
+    memory = Memory(launch)
+    counts = Counts(len(loaded.program.steps), limit)
+    environment = Environment(loaded.program, launch, arguments_of(loaded, launch), loaded.threads, names)
+    wanted = np.arange(launch.ctas, dtype=np.int64) if ctas is None else ctas
+    ended: list[Ended] = []
+    size = max(1, portion // loaded.threads)
+    for first in range(0, len(wanted), size):
+        machine = Machine(
+            loaded.program, wanted[first : first + size], loaded.threads, memory, counts, names, environment
+        )
+        ended += _run_all(machine)
+        if ended and isinstance(ended[-1].step, Step) and counts.spent > limit:
+            break
+    return Run(loaded, launch, counts, memory, names, tuple(ended), ctas is not None)
+
+
+def _run_all(machine: Machine) -> list[Ended]:
+    """Run a machine and all that part from it; what did not end, and why."""
+    pending = machine.pending = [machine]
+    ended: list[Ended] = []
+    while pending:
+        current = pending.pop()
+        try:
+            current.run()
+        except Undecided as stop:
+            ended.append(Ended(stop.step, current.rows, stop.reasons))
+        except Spent as stop:
+            reason = f"it ran {stop.limit} steps and did not end"
+            ended.append(Ended(stop.step, current.rows, (reason,)))
+            break
+    return ended

@@ -1,0 +1,34 @@
+"""A kernel run on paper as JSON: `predict --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from artifact_inspector.execution.prediction import Prediction
+from artifact_inspector.report.json._document import Document
+from artifact_inspector.report.json._encoding import shape
+
+__all__ = ["PredictionDocument", "prediction_document"]
+
+shape(Prediction, "kernel hash target grid threads counters unknown sampled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionDocument(Document):
+    """What launches of kernels will do: `inspect-kernel predict CACHE NAME --json`."""
+
+    document: Literal["prediction"] = "prediction"
+    first: Prediction
+    """The first launch; its keys stand in the document itself."""
+    launches: tuple[Prediction, ...]
+    """Every launch, where there are several; empty for one."""
+
+
+shape(PredictionDocument, inline="first")
+
+
+def prediction_document(found: Sequence[Prediction]) -> PredictionDocument:
+    """What was found, as JSON."""
+    return PredictionDocument(first=found[0], launches=tuple(found) if len(found) > 1 else ())

@@ -1,0 +1,205 @@
+"""What a launch will do, in words and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.execution.prediction import Counters, Line, Prediction, Range
+from artifact_inspector.hardware.peaks import Peaks
+
+__all__ = ["PredictionReport"]
+
+MOST_LINES = 12
+"""Source lines of a table; the costliest stand in it."""
+MOST_UNKNOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionReport:
+    """Launches, one after the other."""
+
+    found: Sequence[Prediction]
+    peaks: Peaks | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for at, prediction in enumerate(self.found):
+            if at:
+                yield Text()
+            yield from _prediction(prediction, self.peaks)
+        yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
+
+
+_KEY = (
+    "run on paper: integers, addresses and control flow of the machine code, for every lane of the launch. "
+    "sectors: pieces of 32 B that warps ask for; ideal: had the lanes' bytes stood side by side. "
+    "wavefronts: passes over shared memory; ideal: without bank conflicts."
+)
+
+
+def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table | Padding]:
+    grid = "×".join(str(extent) for extent in found.grid)
+    yield Text.assemble((found.kernel, "bold"), f"  {found.target}  grid {grid}, {found.threads} threads")
+    if found.sampled:
+        yield Text("  some of the CTAs were run, each for those like it")
+    grown = Table.grid(padding=(0, 2, 0, 0))
+    grown.add_column()
+    grown.add_column(overflow="fold")
+    for label, text in _rows(found.counters, peaks):
+        grown.add_row(label, text)
+    yield Padding(grown, (0, 0, 0, 2))
+    yield from _lines(found.by_source or found.by_line)
+    yield from (Text(f"  {sentence}") for sentence in _sentences(found))
+
+
+def number(value: int | None) -> str:
+    """A count with its thousands apart; `?` where it is not known."""
+    return "?" if value is None else f"{value:,}"
+
+
+def _rows(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
+    c = counters
+    yield "instructions", number(c.instructions) + _part(" of the tensor pipe", c.tensor_instructions)
+    if c.flop is None or c.flop:
+        by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
+        yield "FLOP", by_type
+    yield (
+        "global memory",
+        _join(
+            _some("loads", c.global_load_instructions),
+            _some("asynchronous copies", c.async_copy_instructions),
+            _some("tensor copies", c.tensor_copy_instructions),
+            _some("stores", c.global_store_instructions),
+            _some("atomics", c.global_atomic_instructions),
+        ),
+    )
+    yield "sectors loaded", _against(c.global_load_sectors, c.global_load_sectors_ideal)
+    yield "sectors stored", _against(c.global_store_sectors, c.global_store_sectors_ideal)
+    yield (
+        "shared memory",
+        _join(
+            _some("loads", c.shared_load_instructions),
+            _some("matrix loads", c.matrix_load_instructions),
+            _some("stores", c.shared_store_instructions),
+            _some("matrix stores", c.matrix_store_instructions),
+            _some("atomics", c.shared_atomic_instructions),
+        ),
+    )
+    if c.shared_wavefronts != 0:
+        yield "wavefronts", _against(c.shared_wavefronts, c.shared_wavefronts_ideal)
+    if c.local_load_instructions or c.local_store_instructions:
+        spilled = f"{number(c.local_load_instructions)} loads, {number(c.local_store_instructions)} stores"
+        yield "local memory", spilled
+    yield "distinct bytes", f"{number(c.unique_bytes_read)} read, {number(c.unique_bytes_written)} written"
+    yield "from DRAM", _range(c.dram_bytes_read)
+    if c.masked_lanes and c.memory_lanes:
+        share = c.masked_lanes / c.memory_lanes
+        yield "lanes off", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
+    yield "control", f"{number(c.barriers)} barriers, {number(c.divergent_branches)} divergent branches"
+    yield from _roofline(c, peaks)
+
+
+def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
+    intensity = counters.intensity
+    if intensity is None:
+        return
+    text = f"{intensity:.1f} FLOP/B of distinct bytes"
+    kinds = counters.flop or {}
+    main = max(kinds, key=lambda kind: kinds[kind], default=None)
+    unit = {"bf16": "fp16", "fp6": "fp8"}.get(main or "", main)
+    if peaks is not None and unit in ("fp4", "fp8", "fp16", "tf32", "fp32"):
+        bound = peaks.flops_of(unit)
+        if bound is not None:
+            ridge = bound[1] / peaks.bandwidth
+            side = "arithmetic" if intensity > ridge else "memory"
+            text += f"; {peaks.product} turns at {ridge:.0f} ({bound[0]}): bound by {side}"
+    yield "roofline", text
+
+
+def _part(words: str, value: int | None) -> str:
+    return f", {number(value)}{words}" if value != 0 else ""
+
+
+def _some(words: str, value: int | None) -> str:
+    return "" if value == 0 else f"{number(value)} {words}"
+
+
+def _join(*parts: str) -> str:
+    return ", ".join(part for part in parts if part) or "not used"
+
+
+def _against(value: int | None, ideal: int | None) -> str:
+    if value is None or ideal is None or not value:
+        return number(value)
+    return f"{value:,}, {ideal:,} ideal ({ideal / value:.0%})"
+
+
+def _range(value: Range | None) -> str:
+    if value is None:
+        return "?"
+    if value.low == value.high:
+        return f"{value.low:,} B read"
+    return f"{value.low:,} to {value.high:,} B read (more than the L2 holds)"
+
+
+def _lines(lines: Sequence[Line]) -> Iterator[Padding]:
+    """The lines that touch memory, the most wasteful first, else those that execute most."""
+    touching = [line for line in lines if line.sectors or line.wavefronts or line.sectors is None]
+    if not touching:
+        return
+    shown = sorted(touching, key=_waste, reverse=True)[:MOST_LINES]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("line")
+    for title in ("executed", "sectors", "ideal", "wavefronts", "ideal"):
+        table.add_column(title, justify="right")
+    for line in sorted(shown, key=lambda line: (line.stage, line.line)):
+        place = line.source if line.stage == "source" else f"{line.opcode} at {line.line}"
+        table.add_row(
+            place or "",
+            number(line.executed),
+            _blank(line.sectors),
+            _blank(line.sectors_ideal),
+            _blank(line.wavefronts),
+            _blank(line.wavefronts_ideal),
+        )
+    yield Padding(table, (1, 0, 0, 2))
+
+
+def _waste(line: Line) -> tuple[int, int]:
+    sectors = (line.sectors or 0) - (line.sectors_ideal or 0)
+    wavefronts = (line.wavefronts or 0) - (line.wavefronts_ideal or 0)
+    return sectors + wavefronts, (line.sectors or 0) + (line.wavefronts or 0)
+
+
+def _blank(value: int | None) -> str:
+    return "" if value == 0 else number(value)
+
+
+def _sentences(found: Prediction) -> Iterator[str]:
+    for outside in found.outside:
+        source = f" ({outside.source})" if outside.source else ""
+        yield (
+            f"out of bounds: {outside.opcode} at line {outside.line}{source}, CTA {outside.cta}, thread "
+            f"{outside.lane}: {outside.kind} at {outside.address:#x}, {outside.near}"
+        )
+    if found.outside_count > len(found.outside):
+        yield f"out of bounds: {found.outside_count:,} lanes in all"
+    grouped = _grouped(found.unknown.items())
+    for names, reason in grouped[:MOST_UNKNOWN]:
+        yield f"not known: {', '.join(names)}: {reason}"
+    if found.not_understood:
+        yield f"opcodes without semantics here: {', '.join(found.not_understood)}"
+    yield from found.notes
+
+
+def _grouped(unknown: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """Counters that want for the same thing, together."""
+    found: dict[str, list[str]] = {}
+    for name, reason in unknown:
+        found.setdefault(reason, []).append(name)
+    return [(names, reason) for reason, names in found.items()]

@@ -1,0 +1,272 @@
+"""What SASS instructions compute, one by one: a few lines of code, run over one warp."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from artifact_inspector.execution.counters import Counts
+from artifact_inspector.execution.lanes import Names, Unknown
+from artifact_inspector.execution.launch import Launch, Tensor, place
+from artifact_inspector.execution.machine import Machine
+from artifact_inspector.execution.memory import Memory
+from artifact_inspector.execution.running import _run_all
+from artifact_inspector.execution.sass import Environment, read_program
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import SourceText
+
+HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
+
+
+def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] | None = None, **given: int):
+    """The machine after some statements, one on each line, labels ending in a colon."""
+    lines, at = [HEAD], 0
+    for line in code.strip().splitlines():
+        text = line.strip()
+        if text.endswith(":"):
+            lines.append(text + "\n")
+        else:
+            lines.append(f"        /*{at:04x}*/                   {text} ;\n")
+            at += 16
+    lines.append(f"        /*{at:04x}*/                   EXIT ;\n")
+    module = format_of(Stage.SASS).parse(SourceText("k.sass", "".join(lines)), Stage.SASS)
+    arguments = {**(tensors or {}), **given}
+    parameters = [(0x210 + 8 * n, 8) for n in range(len(arguments))]
+    program = read_program(module, "k", parameters=parameters)
+    launch = place(Launch((ctas, 1, 1), arguments))
+    names, counts = Names(), Counts(len(program.steps), 10_000)
+    values = [(name, launch.arguments[name]) for name in arguments]
+    environment = Environment(program, launch, values, threads, names)
+    memory = Memory(launch)
+    machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
+    ended = _run_all(machine)
+    return machine, counts, ended
+
+
+def value(machine: Machine, name: str) -> object:
+    found = machine.read(name)
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("MOV R0, 0x5\nIADD3 R1, R0, -0x7, RZ", 0xFFFFFFFE),
+        ("MOV R0, 0x5\nIADD3 R1, P0, R0, -R0, RZ\nSEL R1, R0, RZ, P0", 5),  # 5 + ~5 + 1 carries
+        ("IADD3 R1, P0, RZ, -RZ, RZ\nSEL R1, 0x1, RZ, P0", 1),  # 0 - 0 carries
+        ("MOV R0, 0xffffffff\nIADD3 R2, P0, R0, 0x1, RZ\nIADD3.X R1, RZ, 0x4, RZ, P0, !PT", 5),
+        ("MOV R0, 0xffffffff\nIADD3 R2, P0, R0, 0x1, RZ\nIMAD.X R1, RZ, RZ, 0x4, P0", 5),
+        ("MOV R0, 0xffffffff\nMOV R1, 0x3\nIMAD R1, R0, R1, 0x5", 2),
+        ("MOV R0, 0xffffffff\nIMAD.WIDE R4, R0, 0x2, RZ\nMOV R1, R5", 0xFFFFFFFF),
+        ("MOV R0, 0xffffffff\nIMAD.WIDE.U32 R4, R0, R0, RZ\nMOV R1, R5", 0xFFFFFFFE),
+        ("MOV R0, 0x80000000\nIMAD.HI.U32 R1, R0, 0x4, RZ", 2),
+        ("MOV R0, 0x7\nMOV R2, RZ\nMOV R3, 0x9\nIMAD.HI.U32 R1, R0, 0x4, R2", 9),  # the high word is added
+        ("MOV R0, 0xf0\nSHF.R.U32.HI R1, RZ, 0x4, R0", 0xF),
+        ("MOV R0, 0xffffff00\nSHF.R.S32.HI R1, RZ, 0x1f, R0", 0xFFFFFFFF),
+        ("MOV R0, 0x3\nSHF.L.U32 R1, R0, 0x4, RZ", 0x30),
+        ("MOV R0, 0x80000001\nMOV R2, 0x1\nSHF.L.U64.HI R1, R0, 0x1, R2", 3),
+        ("MOV R0, 0x10\nMOV R2, 0x1\nSHF.R.U64 R1, R0, 0x4, R2", 0x10000001),
+        ("MOV R0, 0xffffffe1\nSHF.R.S32.HI R2, RZ, 0x1f, R0\nLEA.HI R1, R2, R0, RZ, 0x5", 0),
+        ("MOV R0, 0x5\nLEA R1, R0, 0x100, 0x2", 0x114),
+        ("MOV R0, 0xffffffff\nLEA.HI.X.SX32 R1, R0, 0x7, 0x1, PT", 7),
+        ("MOV R0, 0xf0f0\nMOV R2, 0xff00\nLOP3.LUT R1, R0, R2, RZ, 0xc0, !PT", 0xF000),
+        ("MOV R0, 0xf0f0\nMOV R2, 0xff00\nMOV R3, 0x3\nLOP3.LUT R1, R0, R2, R3, 0x96, !PT", 0x0FF3),
+        ("LOP3.LUT P0, RZ, RZ, 0x1, RZ, 0xfc, !PT\nSEL R1, 0x9, RZ, P0", 9),
+        ("MOV R0, 0x44332211\nPRMT R1, R0, 0x7610, RZ", 0x2211),
+        ("MOV R0, 0x80\nPRMT R1, R0, 0x8880, RZ", 0xFFFFFF80),
+        ("MOV R0, 0xfffffffb\nIABS R1, R0", 5),
+        ("MOV R0, 0xf\nSGXT R1, R0, 0x4", 0xFFFFFFFF),
+        ("MOV R0, 0x1f\nSGXT.U32 R1, R0, 0x4", 0xF),
+        ("MOV R0, 0xfffffffb\nVIMNMX R1, R0, 0x3, PT", 0xFFFFFFFB),
+        ("MOV R0, 0xfffffffb\nVIMNMX.U32 R1, R0, 0x3, PT", 3),
+        ("MOV R0, 0x5\nVIADDMNMX R1, R0, 0x3, 0x6, PT", 6),
+        ("MOV R0, 0xff\nPOPC R1, R0", 8),
+        ("MOV R0, 0x100\nFLO.U32 R1, R0", 8),
+        ("MOV R0, 0x1\nBREV R1, R0", 0x80000000),
+        ("BMSK R1, 0x4, 0x3", 0x70),
+        ("HFMA2.MMA R1, -RZ, RZ, 1.875, 0", 0x3F800000),
+        ("HFMA2.MMA R1, -RZ, RZ, 0, 5.9604644775390625e-08", 1),
+        ("MOV R0, 0x7\nI2F.RP R2, R0\nF2I.FTZ.U32.TRUNC.NTZ R1, R2", 7),
+        ("ISETP.LT.AND P1, PT, RZ, 0x1, PT\nP2R R1, PR, RZ, 0x2", 2),
+        ("MOV R0, 0x4\nR2P PR, R0, 0x6\nSEL R1, 0x1, 0x2, P2", 1),
+        ("MOV R0, 0x5\nUMOV UR4, 0x3\nR2UR UR5, R0\nUIADD3 UR4, UR4, UR5, URZ\nMOV R1, UR4", 8),
+        ("MOV R0, 0x5\nSTL [R9+0x8], R0\nLDL R1, [R9+0x8]", 5),
+        ("S2R R0, SR_CTAID.X\nIADD3 R1, R0, 0x1, RZ", 1),
+    ],
+)  # fmt: skip
+def test_an_instruction_computes_what_hardware_does(code: str, expected: int) -> None:
+    machine, _, ended = run("MOV R9, 0x100\n" + code)
+    assert not ended
+    assert value(machine, "R1") == expected
+
+
+def divide(a: int, b: int) -> str:
+    """ptxas' unsigned division, as it stands in the matmul's program order."""
+    return f"""
+    MOV R8, {a:#x}
+    MOV R7, {b:#x}
+    I2F.U32.RP R0, R7
+    MUFU.RCP R0, R0
+    VIADD R2, R0, 0xffffffe
+    F2I.FTZ.U32.TRUNC.NTZ R3, R2
+    IMAD.MOV.U32 R2, RZ, RZ, RZ
+    IMAD.MOV R6, RZ, RZ, -R3
+    IMAD R9, R6, R7, RZ
+    IMAD.HI.U32 R3, R3, R9, R2
+    IMAD.HI.U32 R3, R3, R8, RZ
+    IMAD.MOV R10, RZ, RZ, -R3
+    IMAD R0, R7, R10, R8
+    ISETP.GE.U32.AND P0, PT, R0, R7, PT
+    @P0 IMAD.IADD R0, R0, 0x1, -R7
+    @P0 VIADD R3, R3, 0x1
+    ISETP.GE.U32.AND P1, PT, R0, R7, PT
+    @P1 VIADD R3, R3, 0x1
+    """
+
+
+@pytest.mark.parametrize(("a", "b"), [(1000, 7), (0xFFFFFFFF, 3), (5, 9), (123456789, 1), (2**31, 65537)])
+def test_integers_are_divided_by_way_of_floats_exactly(a: int, b: int) -> None:
+    machine, _, _ = run(divide(a, b))
+    assert value(machine, "R3") == a // b
+
+
+def test_a_value_that_is_the_same_in_all_lanes_is_one_number() -> None:
+    machine, _, _ = run("S2R R0, SR_CTAID.X\nMOV R1, 0x4\nIMAD R2, R0, R1, RZ", ctas=1)
+    assert isinstance(machine.read("R2"), int)
+    machine, _, _ = run("S2R R0, SR_TID.X\nIADD3 R1, R0, 0x1, RZ", ctas=8)
+    assert machine.read("R1").shape == (1, 32)
+
+
+def test_lanes_that_part_run_both_sides_and_join_at_their_barrier() -> None:
+    machine, counts, _ = run("""
+        S2R R0, SR_TID.X
+        ISETP.GE.AND P0, PT, R0, 0x8, PT
+        BSSY B0, `(.L_x_1)
+        @P0 BRA `(.L_x_0)
+        MOV R1, 0x1
+        BRA `(.L_x_1)
+        .L_x_0:
+        MOV R1, 0x2
+        .L_x_1:
+        BSYNC B0
+        IADD3 R1, R1, 0x1, RZ
+    """)
+    assert value(machine, "R1") == [[2] * 8 + [3] * 24]
+    assert counts.executed == [1, 1, 1, 1, 1, 1, 1, 2, 1, 1]  # BSYNC once for each side
+    assert counts.divergent[3] == 1
+
+
+def test_warps_that_part_do_not_diverge() -> None:
+    _, counts, _ = run("""
+        S2R R0, SR_TID.X
+        ISETP.GE.AND P0, PT, R0, 0x20, PT
+        @P0 BRA `(.L_x_0)
+        MOV R1, 0x1
+        .L_x_0:
+        MOV R2, 0x2
+    """, threads=64)  # fmt: skip
+    assert counts.executed == [2, 2, 2, 1, 2, 2]
+    assert sum(counts.divergent) == 0
+
+
+def test_ctas_loop_as_often_as_their_own_numbers_say() -> None:
+    _, counts, _ = run("""
+        S2R R0, SR_CTAID.X
+        .L_x_0:
+        IADD3 R0, R0, -0x1, RZ
+        ISETP.GE.AND P0, PT, R0, RZ, PT
+        @P0 BRA `(.L_x_0)
+        MOV R1, 0x1
+    """, ctas=5)  # fmt: skip
+    assert counts.executed == [5, 15, 15, 15, 5, 5]  # 1 + 2 + 3 + 4 + 5 rounds
+
+
+def test_a_uniform_register_keeps_apart_warps_that_went_different_ways() -> None:
+    machine, _, _ = run("""
+        S2R R0, SR_TID.X
+        UMOV UR4, 0x1
+        ISETP.GE.AND P0, PT, R0, 0x20, PT
+        @P0 BRA `(.L_x_0)
+        UMOV UR4, 0x7
+        .L_x_0:
+        MOV R1, UR4
+    """, threads=64)  # fmt: skip
+    assert value(machine, "R1") == [[7] * 32 + [1] * 32]
+
+
+def test_an_endless_loop_ends_at_the_limit() -> None:
+    _, _, ended = run(".L_x_0:\nMOV R1, 0x1\nBRA `(.L_x_0)")
+    assert "10000 steps" in ended[0].reasons[0]
+
+
+def test_a_branch_on_data_that_was_not_given_is_undecided_by_name() -> None:
+    _, _, ended = run(
+        "LDC.64 R2, c[0x0][0x210]\nLDG.E R4, desc[UR4][R2.64]\nISETP.NE.AND P0, PT, R4, RZ, PT\n"
+        "@P0 BRA `(.L_x_0)\nMOV R1, 0x1\n.L_x_0:\nMOV R2, 0x2",
+        tensors={"x": Tensor((32,), "i32")},
+    )
+    assert ended[0].reasons == ("values of x",)
+
+
+def test_data_that_is_given_is_followed() -> None:
+    machine, _, ended = run(
+        "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\n"
+        "LDG.E R4, desc[UR4][R2.64]\nIADD3 R1, R4, 0x1, RZ",
+        tensors={"x": Tensor((32,), "i32", values=tuple(range(10, 42)))},
+    )
+    assert not ended
+    assert value(machine, "R1") == [[n + 11 for n in range(32)]]
+
+
+def test_an_access_beyond_a_tensor_is_told_with_its_lane() -> None:
+    _, counts, _ = run(
+        "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\nLDG.E R4, desc[UR4][R2.64]",
+        tensors={"x": Tensor((30,), "i32")},
+    )
+    assert [(found.lane, found.near) for found in counts.outside] == [
+        (30, "0 bytes behind the end of x"),
+        (31, "4 bytes behind the end of x"),
+    ]
+
+
+def test_an_opcode_without_semantics_spoils_its_result_by_name() -> None:
+    machine, _, _ = run("MOV R0, 0x1\nVABSDIFF4 R1, R0, R0, RZ\nIADD3 R2, R1, 0x1, RZ\nMOV R3, 0x1")
+    found = machine.read("R2")
+    assert isinstance(found, Unknown)
+    assert machine.names.of(found.why) == ("opcode VABSDIFF4, which has no semantics here",)
+    assert value(machine, "R3") == 1
+    assert machine.program.not_understood == ("VABSDIFF4",)
+
+
+def test_a_bit_that_no_unknown_bit_touches_stays_known() -> None:
+    machine, _, _ = run(
+        "CS2R R0, SR_CLOCKLO\nLOP3.LUT R1, R0, RZ, RZ, 0xc0, !PT\nLOP3.LUT R2, R0, 0xff, RZ, 0xfc, !PT"
+    )
+    assert value(machine, "R1") == 0
+    found = machine.read("R2")
+    assert (int(found.bad) & 0xFF, int(found.data) & 0xFF) == (0, 0xFF)
+
+
+def test_a_lane_reads_another_lanes_register() -> None:
+    machine, _, _ = run("S2R R0, SR_TID.X\nSHFL.BFLY PT, R1, R0, 0x1, 0x1f\nSHFL.IDX PT, R2, R0, 0x3, 0x1f")
+    assert value(machine, "R1") == [[lane ^ 1 for lane in range(32)]]
+    assert value(machine, "R2") == [[3] * 32]
+
+
+def test_shared_memory_hands_numbers_on_between_lanes() -> None:
+    machine, counts, _ = run("""
+        S2R R0, SR_TID.X
+        SHF.L.U32 R1, R0, 0x2, RZ
+        STS [R1], R0
+        LOP3.LUT R2, R1, 0x7c, RZ, 0x3c, !PT
+        LDS R3, [R2]
+    """)
+    assert value(machine, "R3") == [[31 - lane for lane in range(32)]]
+    assert counts.wavefronts[2] == counts.wavefronts[4] == 1
+
+
+def test_lanes_that_meet_in_a_bank_take_turns() -> None:
+    _, counts, _ = run("S2R R0, SR_TID.X\nSHF.L.U32 R1, R0, 0x7, RZ\nSTS [R1], R0\nLDS R2, [RZ]")
+    assert (counts.wavefronts[2], counts.wavefronts_ideal[2]) == (32, 1)
+    assert counts.wavefronts[3] == 1  # the same word for all
