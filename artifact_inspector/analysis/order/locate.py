@@ -270,15 +270,17 @@ class _Locator:
         for number, level in enumerate(levels):
             for chain in self._chains(number, level, level + 1):
                 owners.setdefault(chain, []).append(number)
-        for chain, rounds in owners.items():
-            indices = self._computes_at(chain)
-            front = [i for i in self._table(chain) if self._is_front(i)]
-            shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
-            for number, share in zip(rounds, shares, strict=True):
-                located[number].computes += share
-                # Rounds of one line (an unrolled loop of the program) peel as many as they keep inside.
-                peeled = round(len(front) * len(share) / len(indices))
-                located[number].front_computes += front[:peeled]
+        for chain, owning in owners.items():
+            everywhere = [i for i in self._table(chain) if self._is_front(i)]
+            for indices, rounds in self._by_kind(self._computes_at(chain), owning):
+                kinds = {self.code.function.instructions[i].kind for i in indices}
+                front = [i for i in everywhere if self.code.function.instructions[i].kind in kinds]
+                shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
+                for number, share in zip(rounds, shares, strict=True):
+                    located[number].computes += share
+                    # Rounds of one line (an unrolled loop of the program) peel as many as they keep inside.
+                    peeled = round(len(front) * len(share) / len(indices))
+                    located[number].front_computes += front[:peeled]
         for number, item in enumerate(located):
             self._complete(number, item, levels[number], located)
             item.computes = sorted(set(item.computes), key=lambda index: self.position[index])
@@ -290,6 +292,21 @@ class _Locator:
             self.notes.append(
                 "a histogram is made by atomics in shared memory: they are taken for its computes"
             )
+
+    def _by_kind(self, indices: list[int], rounds: list[int]) -> list[tuple[list[int], list[int]]]:
+        """The computes at one place with the rounds that they may be of.
+
+        Where only some of the rounds have a matrix operation, it is theirs, and what else stands there is
+        the others' (`acc += dot(a, b) * scale` is one line).
+        """
+        instructions = self.code.function.instructions
+        matrix = [i for i in indices if instructions[i].kind is EventKind.MATRIX]
+        kinds = {n: {compute.is_matrix for compute in self.reference.rounds[n].computes} for n in rounds}
+        multiplying = [n for n in rounds if True in kinds[n]]
+        others = [n for n in rounds if False in kinds[n]]
+        if not multiplying or not others or not 0 < len(matrix) < len(indices) or multiplying == others:
+            return [(indices, rounds)]
+        return [(matrix, multiplying), ([i for i in indices if i not in set(matrix)], others)]
 
     def _tallies(self) -> list[int]:
         """Atomics in shared memory, in execution order: what Triton makes of a histogram.

@@ -72,6 +72,8 @@ class ReferenceCompute:
     chains: tuple[frozenset[Chain], ...]
     is_integer: bool
     """A reduction or scan of integers: integer operations are its computes at later stages."""
+    is_matrix: bool
+    """A matrix operation: others at its place are the computes of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +298,8 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
         ]
     body = _body(code, index)
     is_integer = bool(body) and not any(code.has(i, Trait.ON_FLOATS) for i in body)
-    return ReferenceCompute(index, tuple(levels), is_integer)
+    is_matrix = code.function.instructions[index].kind is EventKind.MATRIX
+    return ReferenceCompute(index, tuple(levels), is_integer, is_matrix)
 
 
 def _chains_at(code: Code, index: int) -> list[Chain]:
