@@ -156,13 +156,13 @@ def test_numpy_is_for_running_on_paper_alone() -> None:
 # -- one fact, one home ----------------------------------------------------------------
 
 IN_CIRCLES = {
-    "compiling.compile", "compiling.manifest", "api.view", "api.region",
+    "api.view", "api.region",
     "execution.counters", "execution.machine", "execution.memory",
 }  # fmt: skip
 """Modules that still import each other; this list may only become shorter."""
 LONG = {"files/cache.py", "formats/llvm.py", "formats/ptx.py", "formats/mlir.py", "formats/amdgcn.py"}
 """Modules of more than 450 lines, yet; this list may only become shorter."""
-LONG_FUNCTIONS = {"compiling/compile.py:compile_kernels", "cli/compile.py:compile"}
+LONG_FUNCTIONS = {"compiling/ask/compile.py:compile_kernels", "cli/compile.py:compile"}
 """Functions of more than 80 lines, yet; this list may only become shorter."""
 TABLES = {"hardware/targets.py"}
 """Modules that are a table and little else may be as long as it is."""

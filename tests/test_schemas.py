@@ -18,8 +18,8 @@ from artifact_inspector import cli
 from artifact_inspector.cli import capture as capture_command
 from artifact_inspector.cli import compile as compile_command
 from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
-from artifact_inspector.compiling.compile import CompileResult
-from artifact_inspector.compiling.places import Place
+from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.capture.places import Place
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import measure as measuring

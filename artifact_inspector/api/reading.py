@@ -8,8 +8,8 @@ from pathlib import Path
 from artifact_inspector.api._plain import errors_are_the_callers
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.compiling.captured import CapturedKernel
-from artifact_inspector.compiling.compiled import files_of
+from artifact_inspector.compiling.ask.captured import CapturedKernel
+from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble

@@ -108,7 +108,7 @@ def watch() -> Iterator[Watched]:
         >>> kernels[0].verdict  # doctest: +SKIP
         'single'
     """
-    from artifact_inspector.compiling.hooks import hooked
+    from artifact_inspector.compiling.ask.hooks import hooked
 
     watched = Watched()
     with hooked(watched.take) as limit:

@@ -141,7 +141,7 @@ def _predict(
 
 def _constants(entry: Artifact) -> dict[str, Any]:
     """What the kernel was compiled with, where the directory that it lies in has a record of it."""
-    from artifact_inspector.compiling.manifest import read_manifest
+    from artifact_inspector.compiling.ask.manifest import read_manifest
 
     path = next(iter(entry.files.values()))
     if not isinstance(path, Path):

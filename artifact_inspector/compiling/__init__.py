@@ -1,16 +1,37 @@
-"""Compiling any Triton kernel for GPUs that are not there."""
+"""Compiling any Triton kernel for GPUs that are not there.
 
-from artifact_inspector.compiling.captured import CapturedKernel, Launch, Note
-from artifact_inspector.compiling.capturing import Captured, capture
-from artifact_inspector.compiling.compile import (
-    CompileResult,
-    compile_kernel,
-    compile_kernels,
-    compile_reference,
-)
-from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS, Reference, Workload
-from artifact_inspector.compiling.request import KernelRequest, Written
-from artifact_inspector.compiling.running import ProgramRun, capture_program
+Three processes: `ask` is who wants a kernel, `worker` compiles it, `capture` stands inside a program that
+would launch it. What two of them need lies beside them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # what type checkers take for True
+if TYPE_CHECKING:
+    from artifact_inspector.compiling.ask.captured import CapturedKernel, Launch, Note
+    from artifact_inspector.compiling.ask.capturing import Captured, capture
+    from artifact_inspector.compiling.ask.compile import compile_kernel, compile_kernels, compile_reference
+    from artifact_inspector.compiling.ask.request import KernelRequest, Written
+    from artifact_inspector.compiling.ask.result import CompileResult
+    from artifact_inspector.compiling.ask.running import ProgramRun, capture_program
+    from artifact_inspector.compiling.reference import (
+        DEMO_KERNELS,
+        REFERENCE_KERNELS,
+        Reference,
+        Workload,
+    )
+
+_PLACES = {
+    "ask.captured": ("CapturedKernel", "Launch", "Note"),
+    "ask.capturing": ("Captured", "capture"),
+    "ask.compile": ("compile_kernel", "compile_kernels", "compile_reference"),
+    "ask.request": ("KernelRequest", "Written"),
+    "ask.result": ("CompileResult",),
+    "ask.running": ("ProgramRun", "capture_program"),
+    "reference": ("DEMO_KERNELS", "REFERENCE_KERNELS", "Reference", "Workload"),
+}
 
 __all__ = [
     "DEMO_KERNELS",
@@ -31,3 +52,13 @@ __all__ = [
     "compile_kernels",
     "compile_reference",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A name from its module: what compiles has no use for what asks, and loads nothing of it."""
+    for place, names in _PLACES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{place}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

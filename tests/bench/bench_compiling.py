@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, compile_kernels
-from artifact_inspector.compiling.compile import processors
+from artifact_inspector.compiling.ask.compile import processors
 
 pytest.importorskip("triton")
 

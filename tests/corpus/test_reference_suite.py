@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from artifact_inspector.compiling.compile import compile_reference
+from artifact_inspector.compiling.ask.compile import compile_reference
 from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling import CompileResult, KernelRequest, compile_kernels
-from artifact_inspector.compiling.environments import cache_directory, find_interpreter
+from artifact_inspector.compiling.ask.environments import cache_directory, find_interpreter
 from artifact_inspector.errors import CompileError
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache

@@ -17,9 +17,10 @@ from types import ModuleType
 import pytest
 
 from artifact_inspector.compiling import capture, capture_program
-from artifact_inspector.compiling.captured import Recorder, find_kernels, find_notes
-from artifact_inspector.compiling.devices import device_of
-from artifact_inspector.compiling.manifest import read_manifest
+from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
+from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.compiling.capture.devices import device_of
+from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
@@ -472,7 +473,7 @@ def test_a_program_that_cannot_be_started_is_refused(tmp_path):
 
 
 def test_without_triton_a_block_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("artifact_inspector.compiling.process.find_spec", lambda name: None)
+    monkeypatch.setattr("artifact_inspector.compiling.ask.process.find_spec", lambda name: None)
     with pytest.raises(CompileError, match=r"pip install 'triton"), capture(["sm_80"], tmp_path):
         pass
 

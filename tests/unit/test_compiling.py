@@ -23,8 +23,8 @@ from artifact_inspector.compiling import (
     compile_kernels,
     compile_reference,
 )
+from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.forking import Work, run
-from artifact_inspector.compiling.manifest import read_manifest
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import open_cache
 
@@ -136,7 +136,7 @@ def test_an_unknown_kernel_is_refused_by_name(tmp_path):
 
 
 def test_without_triton_the_error_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("artifact_inspector.compiling.process.find_spec", lambda name: None)
+    monkeypatch.setattr("artifact_inspector.compiling.ask.process.find_spec", lambda name: None)
     with pytest.raises(CompileError, match=r"pip install 'triton>=3\.4'"):
         compile_reference(["softmax"], ["sm_80"], tmp_path)
 
@@ -304,7 +304,7 @@ def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(
 
 @needs_triton
 def test_a_file_that_never_imports_is_ended_and_costs_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("artifact_inspector.compiling.process.IMPORT_SECONDS", 4.0)
+    monkeypatch.setattr("artifact_inspector.compiling.ask.process.IMPORT_SECONDS", 4.0)
     (tmp_path / "sleeps.py").write_text("import time; time.sleep(600)")
     requests = [KernelRequest(f"{tmp_path}/sleeps.py:k"), KernelRequest("softmax")]
     refused, made = compile_kernels(requests, ["sm_80"], tmp_path / "c")

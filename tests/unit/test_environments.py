@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling import KernelRequest, compile_kernels, environments
-from artifact_inspector.compiling.environments import find_interpreter, parse_triton
+from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
 from artifact_inspector.errors import CompileError, UsageError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Environments are made on Linux only.")

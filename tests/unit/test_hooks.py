@@ -143,7 +143,7 @@ def test_a_version_whose_hooks_tell_nothing_says_what_to_do_instead(triton: Modu
 
 
 def test_without_triton_watching_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("artifact_inspector.compiling.hooks.find_spec", lambda name: None)
+    monkeypatch.setattr("artifact_inspector.compiling.ask.hooks.find_spec", lambda name: None)
     with pytest.raises(CompileError, match="Triton is not installed, so nothing can be watched"), watch():
         pass
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.compiling import ProgramRun
-from artifact_inspector.compiling.captured import CapturedKernel, merge_notes
+from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 

@@ -16,11 +16,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from artifact_inspector.compiling.captured import Recorder
-from artifact_inspector.compiling.devices import device_of
-from artifact_inspector.compiling.patches import Patches
-from artifact_inspector.compiling.places import find_place
-from artifact_inspector.compiling.torch_cuda import (
+from artifact_inspector.compiling.capture.devices import device_of
+from artifact_inspector.compiling.capture.patches import Patches
+from artifact_inspector.compiling.capture.places import find_place
+from artifact_inspector.compiling.capture.recorder import Recorder
+from artifact_inspector.compiling.capture.torch_cuda import (
     Context,
     Event,
     Generator,

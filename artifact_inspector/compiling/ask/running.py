@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from artifact_inspector.compiling.captured import (
+from artifact_inspector.compiling.ask.captured import (
     CapturedKernel,
-    Event,
     Note,
     find_kernels,
     find_notes,
 )
-from artifact_inspector.compiling.capturing import CONFIGS, OUT, checked_directory, manifest_rows
-from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS
-from artifact_inspector.compiling.manifest import record
-from artifact_inspector.compiling.process import this_interpreter
+from artifact_inspector.compiling.ask.capturing import CONFIGS, OUT, checked_directory, manifest_rows
+from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.process import this_interpreter
+from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
@@ -32,7 +32,7 @@ __all__ = ["ProgramRun", "capture_program"]
 
 POLL_SECONDS = 0.05
 _SETTING = "INSPECT_KERNEL_CAPTURE"
-_STARTUP = Path(__file__).parent / "startup"
+_STARTUP = Path(__file__).parents[1] / "capture" / "startup"
 # A kernel under the interpreter is none that could be compiled; one that is always compiled anew would be
 # compiled outside of the child that keeps the program from its crashes; other places keep nothing for us.
 _UNWANTED = ("TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE", "TRITON_CACHE_MANAGER")
@@ -128,7 +128,7 @@ class _Running:
             "configs": configs,
             "time_limit": time_limit,
             "events": str(self._events),
-            "own": {"artifact_inspector": str(Path(__file__).parents[2])},
+            "own": {"artifact_inspector": str(Path(__file__).parents[3])},
             "others": _needed_packages(),
         }
         self._process: subprocess.Popen[bytes] | None = None

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from artifact_inspector.compiling.devices import Device, device_of
-from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.compiling.capture.devices import Device, device_of
+from artifact_inspector.compiling.gpu_target import gpu_target, target_of
+from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Launcher", "Refused", "driver_class", "gpu_target", "registers", "target_of"]
+__all__ = ["Launcher", "Refused", "driver_class", "registers"]
 
 _MOST_THREADS = 1024
 
@@ -181,19 +182,6 @@ def driver_class(stand_in: StandIn) -> type:
     return Driver
 
 
-def target_of(target: Any) -> Target:
-    """Our value for Triton's."""
-    return parse_target(f"{target.backend}:{target.arch}")
-
-
-def gpu_target(target: Target) -> Any:
-    """Triton's value for ours."""
-    from triton.backends.compiler import GPUTarget
-
-    arch = target.arch.number if target.backend == "cuda" else target.arch
-    return GPUTarget(target.backend, arch, target.warp_size)
-
-
 def registers(binary: bytes) -> tuple[int, int]:
     """Registers per thread and bytes spilled, as loading a binary tells; 32 and 0 where it cannot be read."""
     from artifact_inspector.errors import InspectorError
@@ -202,6 +190,6 @@ def registers(binary: bytes) -> tuple[int, int]:
     try:
         if binary[18:20] == b"\xbe\x00":
             return read_cubin(binary).registers or 32, 0
-        return read_hsaco(binary).figures.get(".vgpr_count", 32), 0
+        return read_hsaco(binary).figures.get("vgpr_count", 32), 0
     except InspectorError:
         return 32, 0

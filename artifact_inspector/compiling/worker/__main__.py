@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 from artifact_inspector.compiling.forking import Work, run
-from artifact_inspector.compiling.standin import stand_in_for_torch
+from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 
 __all__ = ["main", "serve"]
 
@@ -74,7 +74,7 @@ def main(lent: Iterable[str] = ()) -> None:
         lent: directories of another Python, whose packages a kernel's file may import.
     """
     # imported before the first fork, so that every child has Triton for nothing
-    from artifact_inspector.compiling.planning import plan
+    from artifact_inspector.compiling.worker.planning import plan
 
     sys.path.extend(lent)
     stand_in_for_torch()

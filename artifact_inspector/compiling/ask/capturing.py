@@ -9,17 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.captured import (
+from artifact_inspector.compiling.ask.captured import (
     CapturedKernel,
-    Event,
     Note,
-    Recorder,
     find_kernels,
     find_notes,
 )
-from artifact_inspector.compiling.compile import TIME_LIMIT_SECONDS, CompileResult
-from artifact_inspector.compiling.manifest import record
-from artifact_inspector.compiling.process import this_interpreter
+from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.process import this_interpreter
+from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.capture.recorder import Event, Recorder
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
@@ -101,11 +101,11 @@ def capture(
 def _stand_ins(
     targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
 ) -> Iterator[None]:
-    from artifact_inspector.compiling.triton_stand_in import TritonStandIn
+    from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
 
     stand_ins: list[Any] = [TritonStandIn(targets, recorder, directory, configs, time_limit)]
     if find_spec("torch") is not None:
-        from artifact_inspector.compiling.torch_stand_in import TorchStandIn
+        from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
 
         stand_ins.insert(0, TorchStandIn(targets[0], recorder))
     try:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.environments import find_interpreter
-from artifact_inspector.compiling.process import answers, this_interpreter
+from artifact_inspector.compiling.ask.environments import find_interpreter
+from artifact_inspector.compiling.ask.process import answers, this_interpreter
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.errors import CompileError
 

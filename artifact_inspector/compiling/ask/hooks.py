@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.compiled import files_of
+from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import CompileError
 
 __all__ = ["hooked"]

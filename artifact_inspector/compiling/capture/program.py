@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from artifact_inspector.compiling.captured import Recorder, append_to
+from artifact_inspector.compiling.capture.recorder import Recorder, append_to
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import parse_target
 
@@ -34,13 +34,13 @@ def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
     targets = [parse_target(text) for text in settings["targets"]]
 
     def triton_stands_in() -> None:
-        from artifact_inspector.compiling.triton_stand_in import TritonStandIn
+        from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
 
         directory = Path(settings["directory"])
         TritonStandIn(targets, recorder, directory, settings["configs"], settings["time_limit"]).install()
 
     def torch_stands_in() -> None:
-        from artifact_inspector.compiling.torch_stand_in import TorchStandIn
+        from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
 
         TorchStandIn(targets[0], recorder).install()
 

@@ -21,7 +21,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compiler
 
-from artifact_inspector.compiling.driver import gpu_target
+from artifact_inspector.compiling.gpu_target import gpu_target
 from artifact_inspector.compiling.signature import Arguments, Type
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target

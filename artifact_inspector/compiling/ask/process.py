@@ -21,8 +21,8 @@ __all__ = ["Interpreter", "answers", "this_interpreter"]
 
 IMPORT_SECONDS = 120.0
 """That the import of one kernel's file may take."""
-_WORKER = "artifact_inspector.compiling._worker"
-_ROOT = Path(__file__).resolve().parents[2]
+_WORKER = "artifact_inspector.compiling.worker"
+_ROOT = Path(__file__).resolve().parents[3]
 # what would make another program of Triton than a launch on a GPU is
 _FOREIGN = ("TRITON_INTERPRET", "TRITON_CACHE_MANAGER")
 

@@ -11,14 +11,12 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
-
-if TYPE_CHECKING:
-    from artifact_inspector.compiling.compile import CompileResult
 
 __all__ = ["MANIFEST", "describe", "read_manifest", "record"]
 

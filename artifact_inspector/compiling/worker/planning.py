@@ -18,20 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.forking import Work
-from artifact_inspector.compiling.loading import Config, Kernel, load_kernel, read_constant
 from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.compiling.refusal import explain, refusal
 from artifact_inspector.compiling.signature import Arguments, Item, bind
-from artifact_inspector.compiling.standin import stand_in_for_torch
+from artifact_inspector.compiling.worker.loading import Config, Kernel, load_kernel, read_constant
+from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import TritonVersion
 
 if TritonVersion(version("triton")).since((3, 0)) is False:
     stand_in_for_torch()  # which it asks for a device
-    from artifact_inspector.compiling import _triton2 as _triton
+    from artifact_inspector.compiling.worker import triton2 as _triton
 else:
-    from artifact_inspector.compiling import _triton  # type: ignore[no-redef]
+    from artifact_inspector.compiling.worker import triton3 as _triton  # type: ignore[no-redef]
 
 __all__ = ["plan"]
 

@@ -4,57 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.environments import cache_directory, find_interpreter, parse_triton
-from artifact_inspector.compiling.manifest import record
-from artifact_inspector.compiling.process import answers, this_interpreter
+from artifact_inspector.compiling.ask.environments import cache_directory, find_interpreter, parse_triton
+from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.process import answers, this_interpreter
+from artifact_inspector.compiling.ask.remote import remote_answers
+from artifact_inspector.compiling.ask.request import KernelRequest, place_of
+from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
-from artifact_inspector.compiling.remote import remote_answers
-from artifact_inspector.compiling.request import KernelRequest, place_of
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.hardware.targets import KNOWN_TARGETS, Target, parse_target
+from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
 
-__all__ = ["CompileResult", "compile_kernel", "compile_kernels", "compile_reference"]
+__all__ = ["compile_kernel", "compile_kernels", "compile_reference"]
 
 TIME_LIMIT_SECONDS = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class CompileResult:
-    """What became of one kernel for one target."""
-
-    kernel: str
-    """Name of the reference kernel, as in `REFERENCE_KERNELS`, else of the Triton function."""
-    target: Target
-    seconds: float
-    """What the compile took; 0 where the cache had it."""
-    directory: Path | None
-    """The entry in the cache; None when the compiler refused."""
-    message: str | None
-    """What the compiler said when it refused, else None."""
-    remedy: str | None = None
-    """What can be done about it, where that is known."""
-    place: str = ""
-    """Where the kernel stands, as it was asked for: `FILE.py:KERNEL`, or the name of a reference kernel."""
-    triton: str | None = None
-    """The version that compiled."""
-    config: str | None = None
-    """The autotuner's configuration, in words."""
-    cached: bool = False
-    """Whether it was in the cache already."""
-    usage: bool = False
-    """Whether the request was refused, not the kernel."""
-    types: tuple[str, ...] = ()
-    """Of the arguments that are no constants, in the notation of a signature."""
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """As Triton was given them; what is missing is at Triton's default."""
-    details: str | None = None
-    """All that the compiler printed when it refused: with MLIR errors, the module."""
 
 
 def compile_kernels(

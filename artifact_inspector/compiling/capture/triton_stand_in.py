@@ -20,19 +20,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.asking import describe
-from artifact_inspector.compiling.captured import Recorder
-from artifact_inspector.compiling.driver import (
+from artifact_inspector.compiling.capture.asking import describe
+from artifact_inspector.compiling.capture.driver import (
     Launcher,
     Refused,
     driver_class,
-    gpu_target,
     registers,
-    target_of,
 )
+from artifact_inspector.compiling.capture.patches import Patches
+from artifact_inspector.compiling.capture.places import find_place
+from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.compiling.forking import Work, run
-from artifact_inspector.compiling.patches import Patches
-from artifact_inspector.compiling.places import find_place
+from artifact_inspector.compiling.gpu_target import gpu_target, target_of
 from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target

@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 __all__ = ["Place", "find_place"]
 
-_OWN = str(Path(__file__).parent)
+_OWN = str(Path(__file__).parents[1])
 _STANDARD = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple(
     {
         f"{path}{os.sep}"
-        for path in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages())
+        for path in (
+            sysconfig.get_path("purelib"),
+            sysconfig.get_path("platlib"),
+            *site.getsitepackages(),
+            *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),
+        )
     }
 )
 _MACHINERY = ("triton", "torch")

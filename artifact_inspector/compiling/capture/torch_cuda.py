@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from artifact_inspector.compiling.devices import device_of
+from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.hardware.targets import Target
 
 __all__ = ["Context", "Event", "Generator", "Graph", "device_properties", "stream_class"]

@@ -1,20 +1,14 @@
-"""What a captured program reported: events as they came, and the kernels that they add up to.
-
-An event is a JSON object with its kind under `event`. A program writes them one by one, from all of its
-processes, so that what was captured until it failed or was stopped is kept.
-"""
+"""What a captured program reported: the kernels and notes that its events add up to."""
 
 from __future__ import annotations
 
-import json
-import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.places import Place, find_place
+from artifact_inspector.compiling.capture.places import Place
+from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.hardware.targets import Target, parse_target
 
 __all__ = [
@@ -22,14 +16,10 @@ __all__ = [
     "Event",
     "Launch",
     "Note",
-    "Recorder",
-    "append_to",
     "find_kernels",
     "find_notes",
     "merge_notes",
 ]
-
-Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,85 +83,6 @@ def merge_notes(notes: Iterable[Note]) -> list[Note]:
     for note in notes:
         targets.setdefault((note.text, note.place), []).extend(note.targets)
     return [Note(text, place, tuple(found)) for (text, place), found in targets.items()]
-
-
-class Recorder:
-    """Turns what happens in a program into events; threads may share one.
-
-    Args:
-        write: takes each event when it happens.
-    """
-
-    def __init__(self, write: Callable[[Event], None]) -> None:
-        self._write = write
-        self._lock = threading.Lock()
-        self._times: dict[str, int] = {}
-        self._launches: dict[str, Event] = {}
-        self._written: set[str] = set()
-
-    def happened(self, event: str, **more: object) -> None:
-        """Write an event."""
-        self._write({"event": event, **more})
-
-    def launched(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
-        """Count a launch; the count is written when it has doubled, and by `finish`."""
-        place = find_place()
-        event = {
-            "event": "launched",
-            "kernel": kernel,
-            "target": str(target),
-            "grid": [int(size) for size in grid],
-            "place": place.line,
-            "caller": place.caller,
-            "benchmark": benchmark,
-            "process": os.getpid(),
-        }
-        key = json.dumps(event)
-        with self._lock:
-            self._launches[key] = event
-            times = self._times[key] = self._times.get(key, 0) + 1
-        if times & (times - 1) == 0:
-            self._write({**event, "times": times})
-        if 0 in grid:
-            self.note("A grid has a zero in it: nothing would run.", target, place.caller)
-
-    def note(self, text: str, target: Target | None = None, place: str | None = None) -> None:
-        """Write what could not be done as on the GPU, once."""
-        event = {
-            "event": "note",
-            "text": text,
-            "place": place,
-            "target": None if target is None else str(target),
-        }
-        key = json.dumps(event)
-        with self._lock:
-            if key in self._written:
-                return
-            self._written.add(key)
-        self._write(event)
-
-    @property
-    def has_launched(self) -> bool:
-        """Whether anything was launched until now."""
-        return bool(self._launches)
-
-    def finish(self) -> None:
-        """Write how often everything was launched in all."""
-        with self._lock:
-            final = [{**event, "times": self._times[key]} for key, event in self._launches.items()]
-        for event in final:
-            if event["process"] == os.getpid():
-                self._write(event)
-
-
-def append_to(path: Path) -> Callable[[Event], None]:
-    """A function that adds events to a file, one JSON line each; processes may share the file."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def write(event: Event) -> None:
-        os.write(descriptor, (json.dumps(event) + "\n").encode())
-
-    return write
 
 
 def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:

@@ -19,14 +19,14 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
 
-from artifact_inspector.compiling.process import Interpreter, this_interpreter
+from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
 __all__ = ["cache_directory", "find_interpreter", "parse_triton"]
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _OLDEST = (2, 1)
 _PYTHON_3 = {
     (2, 1): (7, 11),
@@ -75,7 +75,7 @@ class Lent:
     def find_spec(name, path=None, target=None):
         return PathFinder.find_spec(name, [root]) if name == "artifact_inspector" else None
 sys.meta_path.insert(0, Lent)
-from artifact_inspector.compiling._worker import main
+from artifact_inspector.compiling.worker.__main__ import main
 main(lent)
 """
 

@@ -1,0 +1,100 @@
+"""What happens in a captured program, as events that its asker reads.
+
+An event is a JSON object with its kind under `event`. A program writes them one by one, from all of its
+processes, so that what was captured until it failed or was stopped is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.capture.places import find_place
+from artifact_inspector.hardware.targets import Target
+
+__all__ = ["Event", "Recorder", "append_to"]
+
+Event = Mapping[str, Any]
+
+
+class Recorder:
+    """Turns what happens in a program into events; threads may share one.
+
+    Args:
+        write: takes each event when it happens.
+    """
+
+    def __init__(self, write: Callable[[Event], None]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._times: dict[str, int] = {}
+        self._launches: dict[str, Event] = {}
+        self._written: set[str] = set()
+
+    def happened(self, event: str, **more: object) -> None:
+        """Write an event."""
+        self._write({"event": event, **more})
+
+    def launched(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
+        """Count a launch; the count is written when it has doubled, and by `finish`."""
+        place = find_place()
+        event = {
+            "event": "launched",
+            "kernel": kernel,
+            "target": str(target),
+            "grid": [int(size) for size in grid],
+            "place": place.line,
+            "caller": place.caller,
+            "benchmark": benchmark,
+            "process": os.getpid(),
+        }
+        key = json.dumps(event)
+        with self._lock:
+            self._launches[key] = event
+            times = self._times[key] = self._times.get(key, 0) + 1
+        if times & (times - 1) == 0:
+            self._write({**event, "times": times})
+        if 0 in grid:
+            self.note("A grid has a zero in it: nothing would run.", target, place.caller)
+
+    def note(self, text: str, target: Target | None = None, place: str | None = None) -> None:
+        """Write what could not be done as on the GPU, once."""
+        event = {
+            "event": "note",
+            "text": text,
+            "place": place,
+            "target": None if target is None else str(target),
+        }
+        key = json.dumps(event)
+        with self._lock:
+            if key in self._written:
+                return
+            self._written.add(key)
+        self._write(event)
+
+    @property
+    def has_launched(self) -> bool:
+        """Whether anything was launched until now."""
+        return bool(self._launches)
+
+    def finish(self) -> None:
+        """Write how often everything was launched in all."""
+        with self._lock:
+            final = [{**event, "times": self._times[key]} for key, event in self._launches.items()]
+        for event in final:
+            if event["process"] == os.getpid():
+                self._write(event)
+
+
+def append_to(path: Path) -> Callable[[Event], None]:
+    """A function that adds events to a file, one JSON line each; processes may share the file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def write(event: Event) -> None:
+        os.write(descriptor, (json.dumps(event) + "\n").encode())
+
+    return write
