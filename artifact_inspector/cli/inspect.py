@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -43,14 +43,62 @@ def inspect(
         list[str] | None,
         typer.Option("--on", metavar="GPU", help="Give the occupancy on these GPUs too: sm_89, MI300X …"),
     ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort",
+            metavar="KEY",
+            help="Sort by name, time, verdict, spills, occupancy or size; -name: the other way.",
+        ),
+    ] = None,
+    newest: Annotated[
+        bool, typer.Option("--newest", metavar="", help="What was compiled last first: --sort time.")
+    ] = False,
+    finding: Annotated[
+        list[str] | None,
+        typer.Option("--finding", metavar="CODE", help="Only kernels with this finding: AI007 …"),
+    ] = None,
+    verdict: Annotated[
+        list[str] | None,
+        typer.Option("--verdict", metavar="WORD", help="Only kernels of this verdict: serial, pipelined …"),
+    ] = None,
+    severity: Annotated[
+        str | None,
+        typer.Option("--severity", metavar="WORD", help="Only kernels with such a finding: warning, note."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0: all."),
+    ] = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
     """Say in which order each kernel of a cache loads and computes."""
     with exit_codes(json=json):
+        rows = Rows("time" if newest else sort, tuple(finding or ()), tuple(verdict or ()), severity, limit)
         report(
-            cache, name, target or [], stage or [], region, on or [], nvdisasm, json=json, ir=ir, sass=sass
+            cache,
+            name,
+            target or [],
+            stage or [],
+            region,
+            on or [],
+            nvdisasm,
+            rows=rows,
+            json=json,
+            ir=ir,
+            sass=sass,
         )
+
+
+class Rows(NamedTuple):
+    """Which rows a list has, and in which order."""
+
+    sort: str | None = None
+    findings: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    severity: str | None = None
+    limit: int | None = None
 
 
 def report(
@@ -65,12 +113,14 @@ def report(
     json: bool,
     ir: bool,
     sass: bool,
+    rows: Rows | None = None,
 ) -> None:
     """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
     from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.text import CacheReport
 
+    rows = rows or Rows()
     wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
     chosen = choose(cache, name, wanted, only)
@@ -80,7 +130,7 @@ def report(
     kernels = inspect_kernels(cache, chosen, disassemble, CacheReport.view if is_list else None)
     if region is not None and len(kernels) != 1:
         raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
-    kernels = [narrow(kernel, only, region) for kernel in kernels]
+    kernels = _chosen([narrow(kernel, only, region) for kernel in kernels], rows)
     if ir:
         _list_region(kernels, disassemble, json=json)
     elif json:
@@ -93,9 +143,23 @@ def report(
 
         show(KernelReport(cache, kernels[0], others, one_region=region is not None), sys.stdout)
     else:
-        show(CacheReport(cache, kernels, narrowed=name is not None, others=others), sys.stdout)
+        narrowed, is_sorted = name is not None, rows.sort is not None
+        show(CacheReport(cache, kernels, narrowed, others, rows.limit, is_sorted), sys.stdout)
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+
+
+def _chosen(kernels: list[KernelFacts], rows: Rows) -> list[KernelFacts]:
+    """The kernels that were asked for, in the order that was asked for."""
+    if rows == Rows(limit=rows.limit):
+        return kernels
+    from artifact_inspector.vocabulary.choice import order, parse_choice
+
+    is_meant = parse_choice(rows.findings, rows.verdicts, rows.severity)
+    found = [kernel for kernel in kernels if is_meant(kernel)]
+    if kernels and not found:
+        raise UsageError(f"None of {len(kernels)} kernels is such a one.", "Ask for fewer things at a time.")
+    return found if rows.sort is None else order(found, rows.sort)
 
 
 def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:

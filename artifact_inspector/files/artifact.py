@@ -96,6 +96,8 @@ class Artifact:
     """By suffix: `ttir`, `ptx`, `cubin`, `json` …"""
     metadata: Mapping[str, object] = field(hash=False)
     """The JSON as written; keys come and go between versions."""
+    constants: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """Values of its constexprs, where our own record beside the entry has them; Triton keeps none."""
 
     def relative(self, suffix: str) -> str:
         """The path of a file from the cache directory, as it is shown."""
@@ -120,6 +122,8 @@ class Found:
     artifacts: list[Artifact] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    constants: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    """By directory of an entry, as the records beside the entries have them."""
 
 
 class StageText(NamedTuple):

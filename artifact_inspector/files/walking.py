@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from artifact_inspector.files.artifact import SUFFIXES, File, Found, Other, Problem, join, printable
+from artifact_inspector.files.beside import MANIFEST, read_constants
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reading import fault
 
@@ -50,6 +52,8 @@ def walk(root: Path, found: Found) -> None:
                     specials.append(entry)
             except OSError as error:
                 found.problems.append(Problem(place, fault(error)))
+        if MANIFEST in names:
+            found.constants |= read_constants(directory / MANIFEST, shown)
         stems = _sort_out(directory, shown, names, found)
         for entry in specials:
             _tell_special(entry, join(shown, printable(entry.name)), stems, found)
@@ -83,7 +87,7 @@ def _tell_special(entry: os.DirEntry[str], place: str, stems: set[str], found: F
         found.others.append(Other(place, "no regular file"))
 
 
-_OUR_OWN = ("inspect-kernel.json",)
+_OUR_OWN = (MANIFEST,)
 _TEMPORARY = "temporary file of a compile that runs or was killed"
 _OTHERS = tuple(
     (re.compile(pattern), kind)
@@ -120,7 +124,9 @@ def _sort_out(directory: Path, shown: str, names: list[str], found: Found) -> se
         else:
             found.others.append(Other(join(shown, printable(name)), kind))
     for stem, files in kernels.items():
-        found.artifacts.extend(find_artifacts(directory, shown, stem, files, found))
+        constants = found.constants.get(shown, {})
+        made = find_artifacts(directory, shown, stem, files, found)
+        found.artifacts.extend(replace(x, constants=constants) if constants else x for x in made)
     if strangers and not kernels:
         found.others.append(Other(shown, "directory with files that are none of Triton's"))
         return set()

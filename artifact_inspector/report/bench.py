@@ -14,8 +14,8 @@ from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.report.text import phrase_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import mma_count
 

@@ -18,7 +18,7 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
 from artifact_inspector.report.printable import escaped, obeyed_by_nobody
 
-__all__ = ["make_console", "show", "to_html", "to_text", "write"]
+__all__ = ["is_for_a_screen", "make_console", "show", "to_html", "to_text", "write"]
 
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
@@ -38,6 +38,11 @@ def make_console(stream: TextIO) -> Console:
     if console.width < LEAST_WIDTH:
         console.width = LEAST_WIDTH
     return console
+
+
+def is_for_a_screen(console: Console) -> bool:
+    """Whether a person reads it as wide as it is: a terminal, or a width that was asked for; no pipe."""
+    return console.is_terminal or console.width != PIPE_WIDTH
 
 
 def show(report: RenderableType, stream: TextIO) -> None:

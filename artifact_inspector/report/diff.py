@@ -22,8 +22,8 @@ from artifact_inspector.comparison.pair import (
     Turn,
 )
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.report.layout import Signature
-from artifact_inspector.report.text import faults, phrase_text
+from artifact_inspector.report.layout import Signature, phrase_text
+from artifact_inspector.report.text import faults
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
 from artifact_inspector.vocabulary.fact import Value
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.report.words import cut_signature
 
-__all__ = ["Pieces", "Signature"]
+__all__ = ["Pieces", "Signature", "phrase_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +58,12 @@ class Signature:
         yield Text(
             cut_signature(self.signature, options.max_width), self.style, no_wrap=True, overflow="ellipsis"
         )
+
+
+def phrase_text(phrase: str) -> Text:
+    """A verdict as it is highlighted: no colour of praise or blame, a verdict is neither."""
+    if phrase.startswith("unknown"):
+        return Text(phrase, "bold magenta")
+    if phrase.startswith("no-"):
+        return Text(phrase, "dim")
+    return Text(phrase, "bold")

@@ -14,9 +14,8 @@ from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import Instruction, Module
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.report.layout import Pieces
+from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.lexers import lexer_for
-from artifact_inspector.report.text import phrase_text
 from artifact_inspector.report.words import legend
 
 __all__ = ["ListedLine", "Listing", "list_lines"]

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
 from artifact_inspector.report.diff import value_text
-from artifact_inspector.report.layout import Pieces
-from artifact_inspector.report.text import phrase_text
+from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.vocabulary.names import STEPS
 

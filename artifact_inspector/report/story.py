@@ -18,11 +18,11 @@ from artifact_inspector.model import Stage
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block
-from artifact_inspector.report.layout import Pieces, Signature
+from artifact_inspector.report.layout import Pieces, Signature, phrase_text
 from artifact_inspector.report.partitions import partitions_block
 from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.shared_memory import bill_block
-from artifact_inspector.report.text import faults, phrase_text
+from artifact_inspector.report.text import faults
 from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.report.words import (
     describe_changes,

@@ -1,0 +1,128 @@
+"""One short label for each form of a kernel: `128×64×32 f16 w4 s3 G8`.
+
+The tile, the type, the warps and the stages are always there, where they are known; constants and options
+only where they differ among the forms that a cache has of the kernel. A label says nothing of target and
+version, which stand beside it everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.vocabulary.options import read_options
+
+__all__ = ["Compiled", "Extras", "label_form", "label_forms", "tile_of", "vary_in"]
+
+_ELEMENT = re.compile(r"\*+k?([a-z]+[0-9]\w*)")
+_OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE", re.I)
+MOST_CHARACTERS = 16
+"""Of a constant's value; what is longer is told apart by its hash."""
+
+
+class Compiled(NamedTuple):
+    """A kernel with what it was compiled from; None without tensor-level IR."""
+
+    artifact: Artifact
+    program: Program | None
+
+
+Extras = Mapping[str, tuple[str, ...]]
+"""Name of a kernel → its constants and options that differ among its forms."""
+
+
+def vary_in(artifacts: Iterable[Artifact]) -> Extras:
+    """The constants and options in which forms of one kernel for one target and version differ."""
+    values: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for artifact in artifacts:
+        place = artifact.display_name, f"{artifact.target} {artifact.triton_version}"
+        found = values.setdefault(place, {})
+        for name, value in _extras(artifact).items():
+            found.setdefault(name, set()).add(repr(value))
+    varying: dict[str, tuple[str, ...]] = {}
+    for (kernel, _), of_name in values.items():
+        names = [name for name, different in of_name.items() if len(different) > 1]
+        varying[kernel] = tuple(dict.fromkeys((*varying.get(kernel, ()), *names)))
+    return varying
+
+
+def label_form(form: Compiled, extras: Extras) -> str:
+    """The label of one form; empty where nothing is known of it."""
+    artifact, program = form
+    tile = tile_of(program)
+    parts = [tile, _element(program)]
+    parts += [f"w{artifact.num_warps}"] if artifact.num_warps is not None else []
+    parts += [f"s{artifact.num_stages}"] if artifact.num_stages is not None else []
+    names = [name for name in extras.get(artifact.display_name, ()) if name in _extras(artifact)]
+    letters = Counter(_letter(name) for name in names)
+    extents = set(re.findall(r"\d+", tile))
+    for name in names:
+        value = _extras(artifact)[name]
+        if not (_OF_THE_TILE.search(name) and str(value) in extents):
+            parts.append(_said(name, value, alone=letters[_letter(name)] == 1))
+    return " ".join(filter(None, parts))
+
+
+def label_forms(forms: Sequence[Compiled], extras: Extras) -> list[str]:
+    """The labels of some forms in order; what alone tells two apart is added where their labels are alike."""
+    labels = [label_form(form, extras) for form in forms]
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for at, (form, label) in enumerate(zip(forms, labels, strict=True)):
+        artifact = form.artifact
+        key = (artifact.display_name, str(artifact.target), str(artifact.triton_version), label)
+        alike.setdefault(key, []).append(at)
+    for places in alike.values():
+        if len(places) > 1:
+            for at, said in zip(places, _apart([forms[at] for at in places]), strict=True):
+                labels[at] = f"{labels[at]} {said}".strip()
+    return labels
+
+
+def tile_of(program: Program | None) -> str:
+    """The tile that a kernel is known by: of its first dot, else of its first access."""
+    tiles = () if program is None else program.tiles
+    dots = [tile for tile in tiles if tile.startswith("dot")]
+    return (dots or list(tiles) or [""])[0].rpartition(" ")[2]
+
+
+def _apart(forms: Sequence[Compiled]) -> list[str]:
+    """The other tiles and the types of arguments in which forms differ."""
+    programs = [form.program for form in forms]
+    told = [() if program is None else (*program.tiles[1:], *_numbered(program)) for program in programs]
+    shared = set(told[0]).intersection(*told[1:])
+    return [" ".join(part for part in parts if part not in shared) for parts in told]
+
+
+def _numbered(program: Program) -> list[str]:
+    return [f"arg{at}:{kind}" for at, kind in enumerate(program.signature)]
+
+
+def _element(program: Program | None) -> str:
+    """Type of what the first pointer points at: `f16`."""
+    for kind in () if program is None else program.signature:
+        found = _ELEMENT.match(kind)
+        if found is not None:
+            return re.sub(r"^fp", "f", found[1])
+    return ""
+
+
+def _extras(artifact: Artifact) -> dict[str, Any]:
+    options = read_options(artifact.metadata)
+    shown = {name: value for name, value in options.items() if name not in ("num_warps", "num_stages")}
+    return {**artifact.constants, **shown}
+
+
+def _letter(name: str) -> str:
+    return name[:1].upper()
+
+
+def _said(name: str, value: object, *, alone: bool) -> str:
+    """`G8` for GROUP_M=8 where no other begins with that letter, else `GROUP_M=8`."""
+    if isinstance(value, int) and not isinstance(value, bool) and alone and name.isupper():
+        return f"{_letter(name)}{value}"
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    return f"{name}={text}" if len(text) <= MOST_CHARACTERS else ""

@@ -1,0 +1,165 @@
+"""A list of any length: a summary where it is long, every row on one line in a pipe, what was asked for first."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from artifact_inspector import cli
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Cache, open_cache
+from artifact_inspector.report.rows import shorten
+from artifact_inspector.report.text import CacheReport
+from artifact_inspector.vocabulary.choice import order
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CACHE = FIXTURES / "3.6.0"
+
+
+@pytest.fixture(scope="module")
+def cache() -> Cache:
+    return open_cache(CACHE)
+
+
+@pytest.fixture(scope="module")
+def kernels(cache: Cache) -> list[KernelFacts]:
+    return list(inspect_cache(cache, view=CacheReport.view))
+
+
+def on_a_terminal(report: CacheReport, *, height: int = 30, width: int = 120) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=width, height=height)
+    console.print(report, crop=False)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def run(*arguments: str, columns: str | None = None) -> str:
+    env = {"COLUMNS": columns} if columns else {}
+    result = CliRunner().invoke(cli.app, list(arguments), env={**os.environ, "COLUMNS": "", **env})
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def names(text: str) -> list[str]:
+    table = text.partition("\nkernel ")[2].partition("\n\n")[0]
+    return [line.split()[0] for line in table.splitlines()[1:]]
+
+
+def test_many_kernels_begin_with_a_summary_and_fit_two_screens(
+    cache: Cache, kernels: list[KernelFacts]
+) -> None:
+    lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False))
+    assert len(lines) <= 60
+    assert lines[0].startswith("113 kernels in ")
+    assert lines[2].startswith("targets   gfx942 32")
+    assert any(line.startswith("findings  AI0") for line in lines)
+    assert any("--limit 0 lists every kernel" in line for line in lines)
+
+
+def test_groups_that_are_left_out_are_counted(cache: Cache, kernels: list[KernelFacts]) -> None:
+    lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False, limit=5))
+    (left,) = [line for line in lines if "left out" in line]
+    assert left == "27 more names with 97 kernels left out"
+
+
+def test_zero_lists_every_kernel(cache: Cache, kernels: list[KernelFacts]) -> None:
+    lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False, limit=0), width=160)
+    assert sum(line.startswith("matmul_kernel ") for line in lines) == 10
+
+
+def test_a_pipe_has_each_kernel_on_one_line_uncut(cache: Cache, kernels: list[KernelFacts]) -> None:
+    long = "triton_poi_fused_" + "_".join(["native_layer_norm"] * 12)
+    named = [replaced(kernels[0], long), *kernels[1:]]
+    out = io.StringIO()
+    Console(file=out, width=200).print(CacheReport(cache, named, narrowed=False), crop=False)
+    lines = out.getvalue().splitlines()
+    assert sum(line.startswith(long) for line in lines) == 1
+    assert sum("gfx942 " in line for line in lines) == 32
+
+
+def test_a_long_name_leaves_the_table_as_it_is_on_a_terminal(
+    cache: Cache, kernels: list[KernelFacts]
+) -> None:
+    long = "triton_poi_fused_" + "_".join(["native_layer_norm"] * 12)
+    few = [replaced(kernels[0], long), *kernels[1:8]]
+    lines = on_a_terminal(CacheReport(cache, few, narrowed=False), width=140)
+    (row,) = [line for line in lines if line.startswith(shorten(long))]
+    assert "gfx" in row
+    assert len(shorten(long)) < 45
+
+
+def replaced(kernel: KernelFacts, name: str) -> KernelFacts:
+    from artifact_inspector.facts.records import with_fields
+
+    return with_fields(kernel, artifact=replace(kernel.artifact, display_name=name))
+
+
+def test_sorting_puts_what_costs_most_first(kernels: list[KernelFacts]) -> None:
+    spills = [kernel.resources.spill_bytes.value for kernel in order(kernels, "spills")]
+    known = [value for value in spills if value is not None]
+    assert spills[: len(known)] == sorted(known, reverse=True)
+    assert known[0] == 2704
+    assert set(spills[len(known) :]) == {None}
+    assert order(kernels, "-name")[0].artifact.display_name == "while_loop"
+
+
+def test_the_newest_come_first(tmp_path: Path) -> None:
+    for at, name in enumerate(("softmax", "copy", "masked_add")):
+        (entry,) = open_cache(CACHE / "sm_80" / name).entries
+        place = tmp_path / f"E{at}"
+        place.mkdir()
+        for suffix in ("json", "ttir"):
+            (place / f"{entry.stem}.{suffix}").write_bytes(entry.files[suffix].read_bytes())
+            os.utime(place / f"{entry.stem}.{suffix}", (at * 100, at * 100))
+    assert names(run(str(tmp_path), "--newest")) == ["masked_add", "copy", "softmax_kernel"]
+    assert names(run(str(tmp_path), "--sort", "-time")) == ["softmax_kernel", "copy", "masked_add"]
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "expected"),
+    [
+        ("--finding", "register-spill", {"register_spill"}),
+        ("--finding", "AI001", {"causal", "gemv_splitk", "unrolled_rounds"}),
+        ("--verdict", "no-compute", {"copy"}),
+        ("--severity", "warning", {"register_spill", "while_loop", "masked_add"}),
+    ],
+)
+def test_a_list_holds_those_that_were_asked_for(option: str, word: str, expected: set[str]) -> None:
+    found = set(names(run(str(CACHE), option, word)))
+    assert expected <= found
+    assert "layer_norm_kernel" not in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--sort", "beauty"), "There are name, time, verdict, spills, occupancy, size."),
+        (("--verdict", "fast"), "There are interleaved, clustered"),
+        (("--finding", "AI999"), "There are AI001"),
+        (("--severity", "fatal"), "There are warning and note."),
+        (("--finding", "AI007", "--verdict", "pipelined"), "None of 113 kernels is such a one."),
+    ],
+)
+def test_what_there_is_not_cannot_be_asked_for(arguments: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(cli.app, [str(CACHE), *arguments])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_a_limit_holds_in_a_pipe_too() -> None:
+    text = run(str(CACHE), "--sort", "name", "--limit", "7")
+    assert len(names(text)) == 7
+    assert "106 more kernels left out; --limit 0 shows all" in text
+
+
+def test_forms_of_a_kernel_are_told_apart_in_their_rows() -> None:
+    text = run(str(CACHE / "sm_80"), columns="160")
+    assert "gemv_splitk               1×32 f16 w4 s3" in text
+    assert " warps " not in text.partition("\n\n")[2].splitlines()[0]
