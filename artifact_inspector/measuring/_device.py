@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import CompileError, DeviceError, InspectorError, UsageError
 from artifact_inspector.measuring.check import deviation, poison
@@ -28,6 +29,8 @@ __all__ = ["find_configs", "find_workload", "measure_rows", "serve"]
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MILLISECONDS = 25
+MOST_LAUNCHES = 32
+"""Of one workload, whose arguments are told: an autotuner's come first."""
 
 Clock = Callable[[Callable[[], object], float], tuple[float, float, float]]
 """(launch, milliseconds to spend) → milliseconds of a launch: median, 20th and 80th percentile."""
@@ -116,11 +119,12 @@ def measure_rows(job: Job, clock: Clock) -> Iterator[RowAnswer]:
             "spread": None,
             "deviation": None,
             "message": None,
+            "launches": [],
         }
         try:
             launch = _launcher(workload, tuned, config)
             poison(workload)
-            launch()
+            row["launches"] = _listen(launch)
             if expected is not None:
                 row["deviation"] = deviation(workload, expected)
             median, low, high = clock(launch, job["milliseconds"])
@@ -129,6 +133,44 @@ def measure_rows(job: Job, clock: Clock) -> Iterator[RowAnswer]:
             row["message"] = f"{type(error).__name__}: {error}".strip().partition("\n\n")[0][:500]
         yield row
         gc.collect()
+
+
+def _listen(launch: Callable[[], object]) -> list[dict[str, Any]]:
+    """Launch once, and tell with which grid and arguments each kernel was launched."""
+    from triton.runtime.jit import JITFunction
+
+    told: list[dict[str, Any]] = []
+    run = JITFunction.run
+
+    def tell(function: Any, *args: Any, **options: Any) -> Any:
+        # before the launch: it may write what it is given
+        record = describe_arguments(function, args, options, values=True, addresses=True)
+        kernel = run(function, *args, **options)
+        grid = options.get("grid")
+        if kernel is not None and grid is not None and not options.get("warmup"):
+            extents = grid(_bound(function, args, options)) if callable(grid) else grid
+            told.append(
+                {
+                    "hash": kernel.hash,
+                    "kernel": function.__name__,
+                    "grid": [*map(int, extents), *(1,) * (3 - len(extents))],
+                    "args": record,
+                }
+            )
+        return kernel
+
+    JITFunction.run = tell
+    try:
+        launch()
+    finally:
+        JITFunction.run = run
+    return told[-MOST_LAUNCHES:]
+
+
+def _bound(function: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Argument → value, as Triton hands them to a grid that is a function."""
+    defaults = {one.name: one.default for one in function.params if one.has_default}
+    return {**defaults, **options, **dict(zip(function.arg_names, args, strict=False))}
 
 
 def find_workload(module: Any, kernel: str, wanted: str | None) -> Workload:

@@ -57,6 +57,8 @@ class RowAnswer(TypedDict):
     spread: tuple[float, float] | None
     deviation: float | None
     message: str | None
+    launches: list[dict[str, Any]]
+    """What it launched, as `compiling.arguments` writes it, with the `hash` of the compiled kernel."""
 
 
 class ErrorAnswer(TypedDict):

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.compiling.ask.manifest import record
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, CompileError, DeviceError, InspectorError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
@@ -118,6 +119,9 @@ def measure(
                 raise _error(answer["type"], answer["message"], answer["remedy"])
             else:
                 rows.append(_inspected(job, answer, disassemble))
+                if answer["launches"] and device is not None:
+                    whose = {"target": str(device.target)}
+                    record(Path(answer["directory"]), (), [{**one, **whose} for one in answer["launches"]])
     if device is None:
         raise DeviceError("The process that launches kernels ended before it found a GPU.")
     return Bench(device, tuple(rows))
@@ -181,6 +185,7 @@ def _failed(job: Job, message: str) -> RowAnswer:
         spread=None,
         deviation=None,
         message=message,
+        launches=[],
     )
 
 

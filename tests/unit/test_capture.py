@@ -18,10 +18,11 @@ import pytest
 
 from artifact_inspector.compiling import capture, capture_program
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
-from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.execution.requests import parse_document
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
@@ -517,3 +518,78 @@ def test_every_known_target_is_answered_for():
         assert device.multiprocessors > 0
         assert device.warp_size == target.warp_size
         assert device.shared_bytes == (target.limits.shared_per_block or 65536)
+
+
+@needs_torch
+def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
+    command = program(
+        """
+        import torch
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def pick(x, rows, out, n, scale, BLOCK: tl.constexpr):
+            row = tl.load(rows + tl.program_id(0))
+            at = tl.arange(0, BLOCK)
+            tl.store(out + at, tl.load(x + row * n + at, at < n) * scale, at < n)
+
+        x = torch.randn(8, 100, device="cuda", dtype=torch.float16)
+        rows = torch.tensor([3, 1, -2], device="cuda", dtype=torch.int32)
+        out = torch.empty(200, device="cuda", dtype=torch.float16)[4:]
+        for _ in range(2):
+            pick[(3,)](x.t(), rows, out, 100, 0.5, BLOCK=128)
+        """
+    )
+    capture_program(command, ["sm_90", "gfx942"], tmp_path / "out")
+    first, second, *amd = read_launches(tmp_path / "out")
+    (own,) = [entry for entry in open_cache(tmp_path / "out").entries if entry.target.arch == "sm_90"]
+    assert (first["hash"], first["kernel"], first["target"]) == (own.hash, "pick", "sm_90")
+    assert first["grid"] == [3, 1, 1]
+    assert first["args"] == {
+        "x": {"shape": [100, 8], "stride": [1, 100], "dtype": "float16", "alignment": 512},
+        "rows": {"shape": [3], "stride": [1], "dtype": "int32", "alignment": 512, "values": [3, 1, -2]},
+        "out": {"shape": [196], "stride": [1], "dtype": "float16", "alignment": 8},
+        "n": 100,
+        "scale": 0.5,
+        "BLOCK": 128,
+    }
+    # what the first launch would have written is not there, so what a tensor holds now is not known
+    assert "values" not in second["args"]["rows"]
+    assert [one["target"] for one in amd] == ["gfx942", "gfx942"]
+
+
+@needs_torch
+def test_a_recorded_launch_is_one_that_can_be_run_on_paper(program, tmp_path):
+    command = program(
+        "import torch\n", SCALE, "\nscale[(8,)](torch.empty(1000, device='cuda'), 1000, 1, BLOCK=128)\n"
+    )
+    capture_program(command, ["sm_90"], tmp_path / "out")
+    (request,) = parse_document((tmp_path / "out" / "inspect-kernel.json").read_text(), "inspect-kernel.json")
+    assert request.grid == (8, 1, 1)
+    assert request.arguments["x"].shape == (1000,)
+    assert (request.arguments["n"], request.arguments["BLOCK"]) == (1000, 128)
+
+
+def test_launches_of_earlier_programs_stay_in_the_manifest_and_none_stands_twice(tmp_path):
+    launch = {"hash": "a", "kernel": "k", "target": "sm_90", "grid": [1, 1, 1], "args": {"n": 1}}
+    record(tmp_path, [], [launch])
+    record(tmp_path, [], [launch, {**launch, "grid": [2, 1, 1]}])
+    assert [one["grid"] for one in read_launches(tmp_path)] == [[1, 1, 1], [2, 1, 1]]
+
+
+@needs_torch
+def test_a_measured_launch_is_recorded_with_addresses_and_values(module, tmp_path):
+    import torch
+
+    from artifact_inspector.measuring._device import _listen
+
+    scale = module(SCALE, name="measured").scale
+    rows = torch.arange(4, dtype=torch.int32)
+    with capture(targets=["sm_90"], out=tmp_path / "out") as kernels:
+        told = _listen(lambda: scale[lambda given: (given["n"] // given["BLOCK"],)](rows, 512, 1, BLOCK=128))
+    (launch,) = told
+    assert (launch["hash"], launch["grid"]) == (kernels[0].hash, [4, 1, 1])
+    assert launch["args"]["x"]["values"] == [0, 1, 2, 3]
+    assert launch["args"]["x"]["ptr"] == rows.data_ptr()
+    assert launch["args"]["x"]["ptr"] % launch["args"]["x"]["alignment"] == 0

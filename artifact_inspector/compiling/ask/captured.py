@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ __all__ = [
     "Launch",
     "Note",
     "find_kernels",
+    "find_launches",
     "find_notes",
     "merge_notes",
 ]
@@ -108,6 +109,20 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
             # counts only grow: the last one written is the one that holds
             counts.setdefault(key, {})[launch] = event["times"]
     return [_kernel(event, counts.get(key, {}), shortages.get(key)) for key, event in compiled.items()]
+
+
+def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Each different launch with its arguments, as `compiling.arguments` writes them, and whose it is."""
+    names = {(x["kernel"], x["target"]): x["name"] for x in events if x["event"] == "compiled"}
+    found: list[dict[str, Any]] = []
+    for event in events:
+        key = (event.get("kernel"), event.get("target"))
+        if event["event"] == "given" and key in names:
+            whose = {"hash": key[0], "kernel": names[key], "target": key[1]}
+            record = {**whose, "grid": event["grid"], "args": event["args"]}
+            if record not in found:
+                found.append(record)
+    return found
 
 
 def find_notes(events: Iterable[Event]) -> list[Note]:

@@ -13,6 +13,7 @@ from artifact_inspector.compiling.ask.captured import (
     CapturedKernel,
     Note,
     find_kernels,
+    find_launches,
     find_notes,
 )
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
@@ -92,7 +93,7 @@ def capture(
                 recorder.finish()
                 found.extend(find_kernels(events))
                 found.notes.extend(find_notes(events))
-                record(directory, manifest_rows(found))
+                record(directory, manifest_rows(found), find_launches(events))
     finally:
         _active.release()
 

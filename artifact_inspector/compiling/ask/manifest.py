@@ -1,14 +1,17 @@
 """`inspect-kernel.json` in a cache directory: what was asked for, and what became of it.
 
 An object with `schema_version` and `entries`, one for each kernel, target, configuration and Triton
-version that was ever asked for there, the newest answer of each. Triton itself does not read it.
+version that was ever asked for there, the newest answer of each; and with `launches`, those that a captured
+or a measured program made, as `compiling.arguments` writes them, each with the `hash`, `kernel` and `target`
+of what it launched: `inspect-kernel predict CACHE --launch CACHE/inspect-kernel.json` runs them on paper.
+Triton itself does not read it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,25 +21,39 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
 
-__all__ = ["MANIFEST", "describe", "read_manifest", "record"]
+__all__ = ["MANIFEST", "describe", "read_launches", "read_manifest", "record"]
 
 MANIFEST = "inspect-kernel.json"
 SCHEMA_VERSION = 1
+MOST_LAUNCHES = 1000
+"""That are kept; the newest."""
 _IDENTITY = ("place", "target", "triton", "config", "types", "constants", "options")
 
 
 def read_manifest(directory: Path) -> list[dict[str, Any]]:
     """The entries of a cache directory's manifest; none where there is none that can be read."""
+    return _rows(directory, "entries")
+
+
+def read_launches(directory: Path) -> list[dict[str, Any]]:
+    """The launches that a cache directory's manifest has."""
+    return _rows(directory, "launches")
+
+
+def _rows(directory: Path, key: str) -> list[dict[str, Any]]:
     try:
         document = json.loads(read_content(directory / MANIFEST))
     except (OSError, ValueError, RecursionError):
         return []
-    entries = document.get("entries") if isinstance(document, dict) else None
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    rows = document.get(key) if isinstance(document, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def record(directory: Path, results: Iterable[CompileResult]) -> None:
-    """Add results to the manifest of a directory; the file is replaced in one step."""
+def record(
+    directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]] = ()
+) -> None:
+    """Add results and launches to the manifest of a directory; the file is replaced in one step."""
+    known = {json.dumps(one): one for one in (*read_launches(directory), *map(dict, launches))}
     entries = {_identity(entry): entry for entry in read_manifest(directory)}
     for result in results:
         if result.usage:
@@ -46,7 +63,10 @@ def record(directory: Path, results: Iterable[CompileResult]) -> None:
         if result.cached and "seconds" in before:
             entry["seconds"] = before["seconds"]  # what the compile took, not the look-up
         entries[_identity(entry)] = entry
-    text = json.dumps({"schema_version": SCHEMA_VERSION, "entries": list(entries.values())}, indent=1)
+    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "entries": list(entries.values())}
+    if known:
+        document["launches"] = list(known.values())[-MOST_LAUNCHES:]
+    text = json.dumps(document, indent=1)
     with suppress(CacheError):  # the kernels are there all the same
         write_text(directory / MANIFEST, text + "\n")
 

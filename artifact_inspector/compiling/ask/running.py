@@ -18,6 +18,7 @@ from artifact_inspector.compiling.ask.captured import (
     CapturedKernel,
     Note,
     find_kernels,
+    find_launches,
     find_notes,
 )
 from artifact_inspector.compiling.ask.capturing import CONFIGS, OUT, checked_directory, manifest_rows
@@ -98,7 +99,8 @@ def capture_program(
             time.sleep(POLL_SECONDS)
             running = [one for one in running if one.status is None]
         results = [one.result() for one in runs]
-        record(directory, manifest_rows(kernel for run in results for kernel in run.kernels))
+        launches = [launch for one in runs for launch in find_launches(one.events())]
+        record(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches)
         return results
     finally:
         for one in runs:

@@ -19,6 +19,8 @@ from artifact_inspector.hardware.targets import Target
 __all__ = ["Event", "Recorder", "append_to"]
 
 Event = Mapping[str, Any]
+MOST_GIVEN = 32
+"""Different launches of a kernel whose arguments are written."""
 
 
 class Recorder:
@@ -34,6 +36,7 @@ class Recorder:
         self._times: dict[str, int] = {}
         self._launches: dict[str, Event] = {}
         self._written: set[str] = set()
+        self._given: dict[str, int] = {}
 
     def happened(self, event: str, **more: object) -> None:
         """Write an event."""
@@ -60,6 +63,23 @@ class Recorder:
             self._write({**event, "times": times})
         if 0 in grid:
             self.note("A grid has a zero in it: nothing would run.", target, place.caller)
+
+    def given(self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any]) -> None:
+        """Write with which arguments a kernel was launched, each different launch once, and not too many."""
+        event = {
+            "event": "given",
+            "kernel": kernel,
+            "target": str(target),
+            "grid": [int(size) for size in grid],
+            "args": args,
+        }
+        key = json.dumps(event, default=str)
+        with self._lock:
+            if key in self._written or self._given.get(kernel, 0) >= MOST_GIVEN:
+                return
+            self._written.add(key)
+            self._given[kernel] = self._given.get(kernel, 0) + 1
+        self._write(json.loads(key))
 
     def note(self, text: str, target: Target | None = None, place: str | None = None) -> None:
         """Write what could not be done as on the GPU, once."""

@@ -15,11 +15,12 @@ import os
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.capture.asking import describe
 from artifact_inspector.compiling.capture.driver import (
     Launcher,
@@ -74,6 +75,7 @@ class TritonStandIn:
         self._refused = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
         self._index = 0
+        self._called = False
 
     def install(self) -> None:
         """Put the stand-in in the driver's place.
@@ -138,6 +140,11 @@ class TritonStandIn:
     def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch that did nothing."""
         self.recorder.launched(kernel, target, grid, benchmark=self._benchmarking)
+        given = getattr(self._thread, "arguments", None)
+        if given is not None and not self._benchmarking:
+            # nothing was written by a launch, so that later tensors hold what they would not
+            record = describe_arguments(*given, values=not self._called, addresses=False)
+            self.recorder.given(kernel, target, grid, record)
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """An autotuner's measurement: the kernel is compiled, and takes as long as every other."""
@@ -176,7 +183,7 @@ class TritonStandIn:
                     _forget_compiled(function)
                 results = []
                 for index, target in enumerate(self.targets):
-                    with self._as(index):
+                    with self._as(index), self._launching(function, args, options):
                         if "binder" in vars(function) and len(self.targets) > 1:
                             vars(function)["binder"] = None  # Triton 3.2 has one for all targets
                         try:
@@ -197,9 +204,34 @@ class TritonStandIn:
             with self._lock:
                 if self._first_time(tuner):
                     vars(tuner).update(cache={}, cache_results=False, do_bench=self.benchmark)
-            return original(tuner, *args, **options)
+            with self._one_call():
+                return original(tuner, *args, **options)
 
         return run_untimed
+
+    @contextmanager
+    def _one_call(self) -> Iterator[None]:
+        """A call of the program's own; what was launched before it may have written what it is given."""
+        if getattr(self._thread, "calls", False):
+            yield
+            return
+        self._thread.calls = True
+        try:
+            yield
+        finally:
+            self._thread.calls = False
+            self._called = self.recorder.has_launched
+
+    @contextmanager
+    def _launching(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
+        """Keep the arguments of a launch for who counts it."""
+        before = getattr(self._thread, "arguments", None)
+        with self._one_call():
+            self._thread.arguments = function, args, options
+            try:
+                yield
+            finally:
+                self._thread.arguments = before
 
     def _pruning(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`Autotuner.prune_configs` that leaves a few configurations, spread out."""

@@ -1,0 +1,108 @@
+"""The arguments of a launch as a record: enough to run the launch again on paper.
+
+A record is `{"grid": [x, y, z], "args": {NAME: …}}`, where a number, a bool or None stands as it is and a
+tensor is an object with `shape`, `stride` (in elements), `dtype` (torch's name), `alignment` (bytes that
+divide its address, 512 at most: as many as torch's allocator gives), `ptr` where the address is a GPU's own,
+and `values` where it is small, of integers, and what it held is known. A tensor descriptor is that object
+with `block_shape`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["MOST_VALUES", "describe_arguments"]
+
+MOST_VALUES = 4096
+"""Elements of a tensor whose values are kept."""
+_ALIGNMENT = 512
+_SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
+_UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+def describe_arguments(
+    function: Any, args: Sequence[Any], options: Mapping[str, Any], *, values: bool, addresses: bool
+) -> dict[str, Any]:
+    """Argument → what it is, by the names of a Triton function, its constants among them.
+
+    Args:
+        function: Triton's `JITFunction`.
+        args: of the launch, by position.
+        options: of the launch, by name; what is no argument of the function is left out.
+        values: whether tensors hold what they would on a GPU.
+        addresses: whether they lie where a GPU has them.
+    """
+    names = list(function.arg_names)
+    given = {
+        **dict(zip(names, args, strict=False)),
+        **{name: options[name] for name in names if name in options},
+    }
+    for parameter in getattr(function, "params", ()):
+        if parameter.name not in given and getattr(parameter, "has_default", False):
+            given[parameter.name] = parameter.default
+    return {name: _described(value, values, addresses) for name, value in given.items()}
+
+
+def _described(value: Any, values: bool, addresses: bool) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if hasattr(value, "base") and hasattr(value, "block_shape"):  # triton.tools.tensor_descriptor
+        inside = _tensor(value.base, values, addresses)
+        inside.update(shape=_numbers(value.shape), stride=_numbers(value.strides))
+        return {**inside, "block_shape": _numbers(value.block_shape)}
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return _tensor(value, values, addresses)
+    if isinstance(value, tuple | list):
+        return [_described(one, values, addresses) for one in value]
+    value = getattr(value, "value", value)
+    if isinstance(value, bool | int | float):
+        return value
+    return str(getattr(value, "__name__", None) or value)[:200]
+
+
+def _tensor(value: Any, values: bool, addresses: bool) -> dict[str, Any]:
+    # Inductor and user code wrap tensors to give them another type
+    tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
+    bits = _item_bytes(value) or 1
+    offset = value.data_ptr() if addresses else bits * int(getattr(tensor, "storage_offset", int)())
+    found: dict[str, Any] = {
+        "shape": _numbers(getattr(tensor, "shape", ())),
+        "stride": _numbers(tensor.stride()) if hasattr(tensor, "stride") else [],
+        "dtype": str(value.dtype).removeprefix("torch."),
+        "alignment": min(_ALIGNMENT, offset & -offset) if offset else _ALIGNMENT,
+    }
+    if addresses:
+        found["ptr"] = int(offset)
+    if values and (held := _held(tensor)) is not None:
+        found["values"] = held
+    return found
+
+
+def _item_bytes(value: Any) -> int:
+    size = getattr(value, "element_size", None)
+    return int(size()) if callable(size) else 0
+
+
+def _numbers(extents: Any) -> list[int]:
+    return [int(extent) for extent in extents]
+
+
+def _held(tensor: Any) -> list[int] | None:
+    """The elements of a small tensor of integers in the order of memory, None for any other.
+
+    Read from its storage, not by `tolist`, which a captured program's torch has its own answer to.
+    """
+    kind = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
+    if not kind.startswith(("int", "uint", "bool")) or getattr(tensor, "is_meta", True):
+        return None
+    if not hasattr(tensor, "untyped_storage") or not 0 < int(tensor.numel()) <= MOST_VALUES:
+        return None
+    if not tensor.is_contiguous():
+        return None
+    size = int(tensor.element_size())
+    start = int(tensor.storage_offset()) * size
+    storage = tensor.untyped_storage()
+    content = bytes(storage.cpu().tolist()[start : start + size * int(tensor.numel())])
+    return array((_SIGNED if kind.startswith("int") else _UNSIGNED)[size], content).tolist()
