@@ -59,15 +59,10 @@ def _principal(measures: Mapping[Stage, Measure], orders: Mapping[Stage, Ordered
 
 def _changed(orders: Mapping[Stage, Ordered]) -> dict[str, Stage]:
     changed: dict[str, Stage] = {}
-    known: dict[str, str] = {}
     for stage, order in orders.items():
         for region in order.facts:
-            if not region.verdict.is_of_order:
-                continue
-            before = known.get(region.id)
-            if before is not None and before != region.verdict:
+            if region.changed:
                 changed.setdefault(region.id, stage)
-            known[region.id] = region.verdict
     return changed
 
 

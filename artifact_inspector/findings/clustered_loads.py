@@ -1,10 +1,11 @@
-"""The loads of several rounds stand together, in front of the first computes.
+"""The loads of several rounds run ahead of computes that they do not feed.
 
 Load, load, compute, compute: the order in which the kernel was written, load, compute, load, compute, is
 gone.
 
-**When it is said.** A region of the program is `clustered` or `grouped` at the last stage. The message
-names the stage that made it so when an earlier stage had another order.
+**When it is said.** A region of the program is `clustered`, `grouped` or `staggered(d)` at the last stage.
+That loads stand together is said only where no direct compute of these rounds stands between them. The
+message names the stage that made it so when an earlier stage had another order.
 
 **What it is likely to cost, or gain.** More loads are in flight at once, which hides latency where
 registers suffice; more registers are live, and the first compute waits for loads that a later one needs.
@@ -17,8 +18,13 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.model import Verdict
 
-CLUSTERED = frozenset({"clustered", "grouped"})
+SAID = {
+    Verdict.CLUSTERED: "stand together",
+    Verdict.GROUPED: "stand together in part",
+    Verdict.STAGGERED: "run ahead of computes in front of them",
+}
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -26,18 +32,16 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if last is None:
         return
     for region in last.regions:
-        if region.verdict not in CLUSTERED or not region.in_program:
+        if region.verdict not in SAID or not region.in_program:
             continue
         loads = sum(found.loads for found in region.rounds)
-        message = (
-            f"{region.id}: {loads} loads of {len(region.rounds)} rounds stand together ({region.phrase})"
-        )
+        said = f"{loads} loads of {len(region.rounds)} rounds {SAID[region.verdict]}"
+        message = f"{region.id}: {said} ({region.phrase})"
         stage = kernel.changed.get(region.id)
         if stage is not None:
-            before = next(
-                facts for facts in reversed(kernel.stages.values()) if facts.stage.order < stage.order
-            )
-            was = before.region(region.id)
+            earlier = (facts for facts in reversed(kernel.stages.values()) if facts.stage.order < stage.order)
+            found = (facts.region(region.id) for facts in earlier)
+            was = next((facts for facts in found if facts is not None and facts.verdict.is_of_order), None)
             message += f"; {stage.made_by} made it so at {stage.value}" + (
                 "" if was is None else f", it was {was.phrase} before"
             )

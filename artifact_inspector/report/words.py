@@ -100,7 +100,8 @@ def plural(word: str, count: float) -> str:
 
 _MEANINGS = {
     "interleaved": "each round's loads stand behind the computes of the round before",
-    "clustered": "each round's loads stand in front of the computes of the round before",
+    "clustered": "the loads of all rounds stand in front of the first compute",
+    "staggered": "each round's loads stand in front of the computes of d rounds before it",
     "grouped": "loads of the rounds in one brace stand together, in front of those rounds' computes",
     "mixed": (
         "of a round's loads, the share f stands in front of the computes of the round before, g behind them"
@@ -152,7 +153,9 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
                 where = f"between {before[0].value} and {stage.value}"
             if not region.verdict.is_of_order or ordered is None:
                 yield region.verdict, f"{where}; {before[1].phrase} before"
-            elif ordered.verdict != region.verdict:
+            elif region.changed is None:
+                yield "unknown whether it changed", f"{where}; {ordered.phrase} before, {region.phrase} here"
+            elif region.changed:
                 yield "changed", f"{ordered.phrase} → {region.phrase} {where}"
         before = stage, region
         ordered = region if region.verdict.is_of_order else ordered

@@ -55,7 +55,7 @@ def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> Re
     known: dict[str, object] = {
         "id": "loop@9", "kind": "loop", "depth": 1, "parent": "straight", "lines": (10, 20),
         "signature": signature, "readable": "", "verdict": Verdict(verdict), "distance": None, "basis": "source",
-        "pairs": (), "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
+        "pairs": (), "exclusive": (), "changed": False, "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
         "unrolled_by": 1, "groups": "",
         "copies_stand": None, "notes": (), "in_program": True,
     }  # fmt: skip
@@ -217,7 +217,7 @@ def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations()
 def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
     kernel = a_kernel(
         a_stage(Stage.TTIR, a_region("L1", "interleaved")),
-        a_stage(Stage.TTGIR, a_region("L1", "clustered")),
+        a_stage(Stage.TTGIR, a_region("L1", "clustered", changed=True)),
         a_stage(Stage.LLIR, a_region("L1", "clustered")),
         changed={"loop@9": Stage.TTGIR},
     )
@@ -234,10 +234,24 @@ def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
 
 def test_a_change_over_stages_that_were_not_read_is_laid_to_none_of_them() -> None:
     kernel = a_kernel(
-        a_stage(Stage.TTIR, a_region("L1", "interleaved")), a_stage(Stage.PTX, a_region("L1", "clustered"))
+        a_stage(Stage.TTIR, a_region("L1", "interleaved")),
+        a_stage(Stage.PTX, a_region("L1", "clustered", changed=True)),
     )
     assert list(describe_changes(kernel, "loop@9")) == [
         ("changed", "interleaved → clustered between ttir and ptx")
+    ]
+
+
+def test_an_order_that_may_be_another_is_no_change() -> None:
+    kernel = a_kernel(
+        a_stage(Stage.TTIR, a_region("L1", "interleaved")),
+        a_stage(Stage.TTGIR, a_region("L1", "clustered", changed=None)),
+    )
+    assert list(describe_changes(kernel, "loop@9")) == [
+        (
+            "unknown whether it changed",
+            "at ttgir, by Triton's GPU passes; interleaved before, clustered here",
+        )
     ]
 
 
@@ -251,7 +265,7 @@ def test_an_order_that_came_back_behind_another_verdict_has_not_changed() -> Non
 
 
 def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
-    for verdict in {word for word in Verdict if word.is_of_order and word is not Verdict.STAGGERED} | {
+    for verdict in {word for word in Verdict if word.is_of_order} | {
         "single",
         "serial",
         "pipelined",

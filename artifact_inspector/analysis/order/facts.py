@@ -13,12 +13,12 @@ __all__ = ["Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbouring rounds (r, r+1)."""
+    """Two neighbouring rounds."""
 
     f: float
-    """Share of round r+1's load statements issued before round r's first direct compute."""
+    """Share of the later round's load statements issued before the earlier round's first direct compute."""
     g: float
-    """Share issued after round r's last direct compute."""
+    """Share issued after the earlier round's last direct compute."""
 
     @property
     def letter(self) -> PairOrder:
@@ -76,10 +76,13 @@ class RegionFacts:
     """The signature with the names of what is loaded, where the IR tells."""
     verdict: Verdict
     distance: int | tuple[int, int] | None
-    """Source iterations that the loads run ahead; a range where they differ."""
+    """Source iterations, or of `staggered` rounds, that the loads run ahead; a range where they differ."""
     basis: Basis
     """By what its rounds were found: source places, else the flow of data."""
     pairs: tuple[Pair, ...]
+    """Neighbouring rounds, in the order in which the stage computes them first."""
+    exclusive: tuple[tuple[int, int], ...]
+    """Rounds, by number from 1 on, that no path runs one after the other: they have no order."""
     rounds: tuple[RoundFacts, ...]
     other: tuple[str, ...]
     """Places of loads and computes that belong to no round."""
@@ -90,6 +93,9 @@ class RegionFacts:
     unrolled_by: int
     groups: str
     """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
+    changed: bool | None
+    """Whether the order of rounds is another than at the last stage that had one; null where that cannot be
+    told, because not the same loads and computes were found."""
     copies_stand: Standing | None
     """In a pipelined loop: copies stand `before`, `after` or `between` the direct computes."""
     notes: tuple[str, ...]

@@ -57,6 +57,11 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
                 )
             ],
             list(item.computes),
+            found=(
+                frozenset(compute.index for compute in wanted.computes)
+                if len(item.computes) == len(wanted.computes)
+                else None
+            ),
         )
         if region.loop is not None:
             ahead = [

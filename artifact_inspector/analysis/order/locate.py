@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.order.computes import ComputeLocator
 from artifact_inspector.analysis.order.lineless import (
-    find_computes_taking,
     locate_by_dataflow,
     locate_by_runs,
     locate_by_structure,
@@ -22,14 +22,11 @@ from artifact_inspector.analysis.order.placement import (
     Placement,
     sources_of,
 )
-from artifact_inspector.analysis.order.reference import ReferenceRegion, ReferenceRound, equal_runs
+from artifact_inspector.analysis.order.reference import ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import bits_of
-from artifact_inspector.model import LOADS, Basis, EventKind
+from artifact_inspector.model import LOADS, Basis
 
 __all__ = ["locate"]
-
-_ATOMICS = frozenset({EventKind.ATOMIC})
 
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
@@ -59,6 +56,7 @@ def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
         LocatedRound(
             [LocatedStatement(s, [s.index], list(s.prologue)) for s in item.statements],
             [c.index for c in item.computes],
+            found=frozenset(c.index for c in item.computes),
         )
         for item in reference.rounds
     ]
@@ -73,30 +71,8 @@ class _Locator:
         self.code = code
         self.region = region
         self.reference = reference
-        flow = code.flow
-        self.position = flow.position
-        if region.loop is None:
-            self.start = -1
-            self.ancestors: set[int | None] = set()
-        else:
-            loop = flow.loops[region.loop]
-            self.start = code.start_of(loop.blocks)
-            self.ancestors = {None}
-            parent = loop.parent
-            while parent is not None:
-                self.ancestors.add(parent)
-                parent = flow.loops[parent].parent
-        self.integer_places = {
-            code.visible(chain)
-            for item in reference.rounds
-            for compute in item.computes
-            if compute.is_integer
-            for chain in compute.chains[0]
-        }
+        self.position = code.flow.position
         self.notes: list[str] = []
-        self.taking: list[list[int]] | None = None
-        self.inside: dict[Chain, list[int]] = {}
-        """Computes of the region at a place, as far as they were asked for."""
         self.orphans: list[int] = []
         """Loads that stand at the line of another statement only because they share its clause."""
 
@@ -106,8 +82,10 @@ class _Locator:
         ]
         self._find_loads(located)
         self._find_missing(located)
-        self._find_computes(located)
-        return Placement(located, sources_of(self.reference.other), Basis.SOURCE, self.notes)
+        computes = ComputeLocator(self.code, self.region, self.reference, self.before)
+        computes.run(located)
+        notes = [*self.notes, *computes.notes]
+        return Placement(located, sources_of(self.reference.other), Basis.SOURCE, notes)
 
     # -- loads -------------------------------------------------------------------
 
@@ -126,19 +104,17 @@ class _Locator:
             statements.sort(key=lambda found: found.statement.index)
             loads = self.code.loads_at.get(chain) or self._scalar_loads(chain, statements)
             inside = [i for i in loads if self._in_scope(i)]
-            front = [i for i in loads if self._is_front(i)]
+            front = [i for i in loads if self.region.is_in_front(self.code, i)]
             if self.before is not None and len(statements) == 1:
                 inside = self._share_clauses(inside, statements[0])
             for found, share in zip(statements, equal_runs(inside, len(statements)), strict=True):
                 found.loads = share
+                found.guessed = len(inside) % len(statements) > 0
             for found, share in zip(statements, equal_runs(front, len(statements)), strict=True):
                 found.front = share
 
     def _in_scope(self, index: int) -> bool:
         return self.code.flow.block_of[index] in self.region.scope
-
-    def _in_whole(self, index: int) -> bool:
-        return self.code.flow.block_of[index] in self.region.whole
 
     def _scalar_loads(self, chain: Chain, statements: list[LocatedStatement]) -> list[int]:
         """What a load that is the same for all threads may have become.
@@ -150,15 +126,6 @@ class _Locator:
         found = self.code.scalar_loads_at.get(chain, [])
         due = sum(self.before.loads.get(located.statement.index, 0) for located in statements)
         return found if len([i for i in found if self._in_scope(i)]) == due else []
-
-    def _is_front(self, index: int) -> bool:
-        flow = self.code.flow
-        return (
-            self.region.loop is not None
-            and not self._in_whole(index)
-            and flow.loop_at(index) in self.ancestors
-            and self.position[index] < self.start
-        )
 
     def _find_missing(self, located: list[LocatedRound]) -> None:
         everything = [found for item in located for found in item.statements]
@@ -222,7 +189,7 @@ class _Locator:
             return
         missing = sorted(missing, key=lambda found: found.statement.index)
         for found, share in zip(missing, equal_runs(unplaced, len(missing)), strict=True):
-            found.loads = share
+            found.loads, found.guessed = share, True
         self.notes.append(
             "loads without a line of their own were taken, in order, for the statements without a load"
         )
@@ -261,134 +228,6 @@ class _Locator:
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
         # Only what comes from one pointer can be one wider load.
         return found.statement.base is not None and found.statement.base == near.statement.base
-
-    # -- computes ------------------------------------------------------------------
-
-    def _find_computes(self, located: list[LocatedRound]) -> None:
-        levels = [self._level(reference) for reference in self.reference.rounds]
-        owners: dict[Chain, list[int]] = {}
-        for number, level in enumerate(levels):
-            for chain in self._chains(number, level, level + 1):
-                owners.setdefault(chain, []).append(number)
-        for chain, owning in owners.items():
-            everywhere = [i for i in self._table(chain) if self._is_front(i)]
-            for indices, rounds in self._by_kind(self._computes_at(chain), owning):
-                kinds = {self.code.function.instructions[i].kind for i in indices}
-                front = [i for i in everywhere if self.code.function.instructions[i].kind in kinds]
-                shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
-                for number, share in zip(rounds, shares, strict=True):
-                    located[number].computes += share
-                    # Rounds of one line (an unrolled loop of the program) peel as many as they keep inside.
-                    peeled = round(len(front) * len(share) / len(indices))
-                    located[number].front_computes += front[:peeled]
-        for number, item in enumerate(located):
-            self._complete(number, item, levels[number], located)
-            item.computes = sorted(set(item.computes), key=lambda index: self.position[index])
-        lacking = [item for item in located if item.has_loads and not item.computes]
-        tallies = self._tallies() if lacking else []
-        if tallies:
-            for item, share in zip(lacking, equal_runs(tallies, len(lacking)), strict=True):
-                item.computes = share
-            self.notes.append(
-                "a histogram is made by atomics in shared memory: they are taken for its computes"
-            )
-
-    def _by_kind(self, indices: list[int], rounds: list[int]) -> list[tuple[list[int], list[int]]]:
-        """The computes at one place with the rounds that they may be of.
-
-        Where only some of the rounds have a matrix operation, it is theirs, and what else stands there is
-        the others' (`acc += dot(a, b) * scale` is one line).
-        """
-        instructions = self.code.function.instructions
-        matrix = [i for i in indices if instructions[i].kind is EventKind.MATRIX]
-        kinds = {n: {compute.is_matrix for compute in self.reference.rounds[n].computes} for n in rounds}
-        multiplying = [n for n in rounds if True in kinds[n]]
-        others = [n for n in rounds if False in kinds[n]]
-        if not multiplying or not others or not 0 < len(matrix) < len(indices) or multiplying == others:
-            return [(indices, rounds)]
-        return [(matrix, multiplying), ([i for i in indices if i not in set(matrix)], others)]
-
-    def _tallies(self) -> list[int]:
-        """Atomics in shared memory, in execution order: what Triton makes of a histogram.
-
-        Source: Triton, HistogramOpToLLVM.cpp. A program's own atomics go to global memory.
-        """
-        atomics = self.code.find(_ATOMICS, self.region.whole)
-        instructions, in_shared = self.code.function.instructions, self.code.language.in_shared
-        return [index for index in atomics if in_shared(instructions[index])]
-
-    def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
-        """Add computes that were contracted into a consumer, or that bear another operation's line."""
-        if not item.has_loads:
-            return
-        if level < 0:
-            item.computes = self._taking(located)[number]
-            if item.computes:
-                self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
-            return
-        contracted = level > 0
-        known = 0 if self.before is None else self.before.computes.get(number, 0)
-        if level == 0 and (len(item.computes) >= known or len(located) == 1):
-            return
-        places = set(self._chains(number, 0, None))
-        taking = [i for i in self._taking(located)[number] if self.code.chains.get(i) in places]
-        if level == 0:
-            contracted = bool(set(taking) - set(item.computes))
-            item.computes += taking
-        elif taking:
-            item.computes = taking
-        if contracted:
-            self.notes.append(f"round {number + 1}: computes were contracted into their consumers")
-
-    def _chains(self, number: int, first: int, stop: int | None) -> list[Chain]:
-        """Places that hold a round's computes, or their consumers `first` to `stop` steps away."""
-        if first < 0:
-            return []
-        found: dict[Chain, None] = {}
-        for compute in self.reference.rounds[number].computes:
-            levels = compute.chains[min(first, len(compute.chains) - 1) : stop]
-            for chain in (self.code.visible(chain) for level in levels for chain in level):
-                if chain is not None and self._computes_at(chain):
-                    found[chain] = None
-        return list(found)
-
-    def _level(self, reference: ReferenceRound) -> int:
-        """0 when a direct compute stands at its own place, n when the n-th consumer must stand in."""
-        deepest = max((len(compute.chains) for compute in reference.computes), default=0)
-        for level in range(deepest):
-            for compute in reference.computes:
-                if level < len(compute.chains) and any(
-                    self._computes_at(self.code.visible(chain)) for chain in compute.chains[level]
-                ):
-                    return level
-        return -1
-
-    def _computes_at(self, chain: Chain | None) -> list[int]:
-        if chain is None:
-            return []
-        if chain not in self.inside:
-            self.inside[chain] = [index for index in self._table(chain) if self._in_whole(index)]
-        return self.inside[chain]
-
-    def _table(self, chain: Chain) -> list[int]:
-        found = self.code.computes_at.get(chain, [])
-        return found or self.code.integers_at.get(chain, []) if chain in self.integer_places else found
-
-    def _taking(self, located: list[LocatedRound]) -> list[list[int]]:
-        """For each round, the computes that take its data first, by dataflow; found once."""
-        if self.taking is None:
-            taking = find_computes_taking(self.code, self.region, [item.loads for item in located])
-            self.taking = [[] for _ in located]
-            for index, bits in taking.items():
-                for number in bits_of(bits):
-                    self.taking[number].append(index)
-        return self.taking
-
-    def _apart(self, indices: list[int], rounds: list[int], located: list[LocatedRound]) -> list[list[int]]:
-        """Tell the computes at one place apart: by the loads they take, else in equal runs."""
-        here, taking = set(indices), self._taking(located)
-        shares = [[i for i in taking[number] if i in here] for number in rounds]
-        return shares if all(shares) else equal_runs(indices, len(rounds))
 
 
 def _label(found: LocatedStatement) -> str:

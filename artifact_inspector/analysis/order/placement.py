@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.reference import LoadStatement
-from artifact_inspector.model import Basis
+from artifact_inspector.model import Basis, Verdict
 
 __all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
+
+
+Identities = tuple[tuple[frozenset[int], frozenset[int]] | None, ...]
+"""For each round, the load statements and direct computes of the program that a stage was found to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,10 @@ class Memory:
     distances: dict[int, int]
     """Iterations ahead, by statement."""
     unrolled_by: int
+    verdict: Verdict | None = None
+    """The last that spoke of the order of rounds."""
+    identities: Identities | None = None
+    """What that verdict was told of."""
 
 
 @dataclass(slots=True)
@@ -34,6 +42,9 @@ class LocatedStatement:
     front: list[int] = field(default_factory=list)
     """In front of the loop: its prologue copies, or where a hoisted load went."""
     merged: bool = False
+    """Its load became part of a neighbour's wider one."""
+    guessed: bool = False
+    """Its loads do not bear its place, or share it with too few: another statement's may be among them."""
 
 
 @dataclass(slots=True)
@@ -43,6 +54,16 @@ class LocatedRound:
     statements: list[LocatedStatement]
     computes: list[int] = field(default_factory=list)
     front_computes: list[int] = field(default_factory=list)
+    found: frozenset[int] | None = None
+    """The direct computes of the program that stand here; None where nothing tells which they are."""
+
+    @property
+    def identity(self) -> tuple[frozenset[int], frozenset[int]] | None:
+        """The load statements and direct computes of the program that were found; None for a guess."""
+        present = [found for found in self.statements if found.loads]
+        if self.found is None or any(found.merged or found.guessed for found in present):
+            return None
+        return frozenset(found.statement.index for found in present), self.found
 
     @property
     def loads(self) -> list[int]:

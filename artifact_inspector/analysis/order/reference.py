@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
 from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
-from artifact_inspector.model import SINKS, EventKind, Function, Trait
+from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, Trait
 
 MOST_STEPS = 8
 """Consumers, one behind the other, in which a contracted compute is looked for; mostly it is in the first."""
@@ -70,6 +71,8 @@ class ReferenceCompute:
 
     index: int
     chains: tuple[frozenset[Chain], ...]
+    steps: tuple[frozenset[int], ...]
+    """The instructions of the reference stage that bear these places."""
     is_integer: bool
     """A reduction or scan of integers: integer operations are its computes at later stages."""
     is_matrix: bool
@@ -84,6 +87,34 @@ class ReferenceRound:
     computes: tuple[ReferenceCompute, ...]
     anchored_in: str
     """The region that its anchor stands in."""
+
+
+class Peers:
+    """The computes of the program by their place: several may share one (an unrolled `tl.static_range`)."""
+
+    def __init__(self, code: Code) -> None:
+        self._flow = code.flow
+        self._at: dict[Chain, list[int]] = {}
+        for index in code.find(COMPUTES):
+            for chain in dict.fromkeys(_chains_at(code, index)):
+                self._at.setdefault(chain, []).append(index)
+
+    def seen(self, code: Code) -> dict[Chain, list[int]]:
+        """The same by the places as a stage writes them."""
+        return code.once(self._seen)
+
+    def _seen(self, code: Code) -> dict[Chain, list[int]]:
+        found: dict[Chain, set[int]] = {}
+        for chain, indices in self._at.items():
+            seen = code.visible(chain)
+            if seen is not None:
+                found.setdefault(seen, set()).update(indices)
+        place = self._flow.position.__getitem__
+        return {chain: sorted(indices, key=place) for chain, indices in found.items()}
+
+    def is_inside(self, index: int, loop: int | None) -> bool:
+        """True for a compute in a loop of the program; None is all of it."""
+        return self._flow.encloses(loop, self._flow.loop_at(index))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +136,10 @@ class ReferenceRegion:
     """Places of its stores and atomics: a load there is part of an atomic's compare-and-swap loop."""
     lent: int
     """Load statements outside it whose first anchor stands in it."""
+    exclusive: tuple[tuple[int, int], ...]
+    """Pairs of its rounds, by their places, that no path runs one after the other."""
     has_matrix: bool
+    peers: Peers
 
     @property
     def statements(self) -> tuple[LoadStatement, ...]:
@@ -145,6 +179,7 @@ def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceReg
     other: dict[int | None, list[LoadStatement]] = {}
     for statement in found.other:
         other.setdefault(statement.loop, []).append(_statement(function, statement))
+    peers = Peers(code)
     regions = []
     for loop in (None, *range(len(flow.loops))):
         blocks = (function.blocks[block] for block in blocks_of.get(loop, ()))
@@ -163,10 +198,18 @@ def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceReg
                 other=tuple(other.get(loop, ())),
                 sinks=_places_of(code, (i for i in inside if function.instructions[i].kind in SINKS)),
                 lent=lent.get(loop, 0),
+                exclusive=_exclusive(code, loop, own.get(loop, [])),
                 has_matrix=EventKind.MATRIX in kinds,
+                peers=peers,
             )
         )
     return tuple(regions)
+
+
+def _exclusive(code: Code, loop: int | None, rounds: list[Round]) -> tuple[tuple[int, int], ...]:
+    block_of = code.flow.block_of
+    parts = [{block_of[index] for index in item.computes or (item.anchor,)} for item in rounds]
+    return tuple(find_exclusive(code.function, code.flow, loop, parts))
 
 
 def _places_of(code: Code, indices: Iterable[int]) -> frozenset[Chain]:
@@ -282,6 +325,7 @@ def _statement(function: Function, statement: Statement) -> LoadStatement:
 
 def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceCompute:
     levels: list[frozenset[Chain]] = []
+    steps: list[frozenset[int]] = []
     level: Iterable[int] = (index,)
     seen: set[int] = set()
     for _ in range(MOST_STEPS):
@@ -289,6 +333,7 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
         if not fresh:
             break
         seen.update(fresh)
+        steps.append(frozenset(fresh))
         levels.append(frozenset(chain for i in fresh for chain in _chains_at(code, i)))
         level = [
             after
@@ -299,7 +344,7 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
     body = _body(code, index)
     is_integer = bool(body) and not any(code.has(i, Trait.ON_FLOATS) for i in body)
     is_matrix = code.function.instructions[index].kind is EventKind.MATRIX
-    return ReferenceCompute(index, tuple(levels), is_integer, is_matrix)
+    return ReferenceCompute(index, tuple(levels), tuple(steps), is_integer, is_matrix)
 
 
 def _chains_at(code: Code, index: int) -> list[Chain]:

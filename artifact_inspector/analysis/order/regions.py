@@ -36,6 +36,17 @@ class Region:
     computes_elsewhere: bool = False
     """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
 
+    def is_in_front(self, code: Code, index: int) -> bool:
+        """True for an instruction in front of the region's loop that runs when the loop is entered."""
+        if self.loop is None:
+            return False
+        flow, block = code.flow, code.flow.block_of[index]
+        return (
+            block not in self.whole
+            and code.rank[block] < code.rank[flow.loops[self.loop].header]
+            and flow.encloses(flow.loop_of[block], self.loop)
+        )
+
 
 def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> list[int]:
     """Instructions of some kinds that stand directly in a region, in execution order."""

@@ -51,7 +51,7 @@ class RoundsOf:
     """Rounds of a function, and the loads that form none."""
 
     rounds: tuple[Round, ...]
-    """Of all regions, in program order of their anchors."""
+    """Of all regions, in program order of their first direct computes (ties: of their anchors)."""
     other: tuple[Statement, ...]
     _search: _Search
 
@@ -125,7 +125,6 @@ class _Search:
         """The rounds."""
         shared = self._choose()
         indices = self._choose_for_indices()
-        position = self._flow.position
         grouped: dict[tuple[int | None, int], list[Statement]] = {}
         other: list[Statement] = []
         for load in self._loads:
@@ -145,8 +144,14 @@ class _Search:
             Round(loop, anchor, tuple(statements), self._computes_of(anchor, loop, statements))
             for (loop, anchor), statements in grouped.items()
         ]
-        rounds.sort(key=lambda found: (position[found.anchor], position[found.statements[0].index]))
+        rounds.sort(key=self._place)
         return RoundsOf(tuple(rounds), tuple(other), self)
+
+    def _place(self, found: Round) -> tuple[int, int, int]:
+        """Rounds are numbered by their first direct compute, then by their anchor."""
+        position = self._flow.position
+        first = position[found.computes[0] if found.computes else found.anchor]
+        return first, position[found.anchor], position[found.statements[0].index]
 
     def _choose(self) -> set[int]:
         """Give loads the first anchor that their data reaches; those whose data reaches others too."""

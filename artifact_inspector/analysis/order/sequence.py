@@ -1,11 +1,15 @@
-"""How the rounds of one pass through a region follow each other: each round against the next."""
+"""How the rounds of one pass through a region follow each other: each round against those after it.
+
+Rounds stand in the order in which the stage computes them first. Rounds that no path runs one after the
+other have no order.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
-from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.facts import Pair
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.model import PairOrder, Verdict
@@ -21,27 +25,59 @@ class Sequence:
     pairs: tuple[Pair, ...] = ()
     groups: str = ""
     """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
+    distance: int | tuple[int, int] | None = None
+    """For `staggered`: rounds that the loads run ahead; a range where they differ."""
 
 
-def compare_rounds(code: Code, rounds: list[LocatedRound], unrolled_by: int) -> Sequence:
-    """The verdict on two or more rounds, each with a load and a compute.
+class _Span:
+    """Where a round stands in execution order."""
+
+    def __init__(self, position: tuple[int, ...], number: int, item: LocatedRound) -> None:
+        self.number = number
+        self.loads = [[position[i] for i in found.loads] for found in item.statements if found.loads]
+        self.last_load = max(place for places in self.loads for place in places)
+        self.computes = [position[i] for i in item.computes]
+        self.first, self.last = min(self.computes), max(self.computes)
+
+
+_Partners = Mapping[int, Collection[int]]
+"""Round → those that no path runs in front of it or behind it, by their numbers."""
+
+
+def compare_rounds(
+    position: tuple[int, ...],
+    rounds: Mapping[int, LocatedRound],
+    exclusive: Iterable[tuple[int, int]],
+    unrolled_by: int,
+) -> Sequence | None:
+    """The verdict on rounds that have a load and a compute each; None where no two of them have an order.
 
     Args:
+        position: of every instruction in execution order.
+        rounds: by their number in the program.
+        exclusive: pairs that no path runs one after the other.
         unrolled_by: equal copies of the body; the first is judged.
     """
-    rounds = [_first_copy(item, unrolled_by) for item in rounds]
-    pairs = tuple(_pair(code.flow.position, a, b) for a, b in pairwise(rounds))
+    spans = [_Span(position, number, _first_copy(item, unrolled_by)) for number, item in rounds.items()]
+    spans.sort(key=lambda span: (span.first, span.number))
+    partners: dict[int, set[int]] = {}
+    for one, other in exclusive:
+        partners.setdefault(one, set()).add(other)
+        partners.setdefault(other, set()).add(one)
+    neighbours = _neighbours(spans, partners)
+    if not neighbours:
+        return None
+    pairs = tuple(_pair(earlier, later) for earlier, later in neighbours)
     letters = {pair.letter for pair in pairs}
-    if letters == {PairOrder.INTERLEAVED}:
-        return Sequence(Verdict.INTERLEAVED, pairs)
-    if letters == {PairOrder.CLUSTERED}:
-        return Sequence(Verdict.CLUSTERED, pairs)
     if PairOrder.MIXED in letters:
         return Sequence(Verdict.MIXED, pairs)
-    text = "{1"
-    for number, pair in enumerate(pairs, 2):
-        text += f" {number}" if pair.letter is PairOrder.CLUSTERED else f"}}{{{number}"
-    return Sequence(Verdict.GROUPED, pairs, text + "}")
+    if letters == {PairOrder.INTERLEAVED}:
+        return Sequence(Verdict.INTERLEAVED, pairs)
+    if letters == {PairOrder.INTERLEAVED, PairOrder.CLUSTERED}:
+        return Sequence(Verdict.GROUPED, pairs, _groups(spans, neighbours))
+    if all(span.last_load < _first_compute(spans, span, partners) for span in spans):
+        return Sequence(Verdict.CLUSTERED, pairs)
+    return Sequence(Verdict.STAGGERED, pairs, distance=_rounds_ahead(spans, partners))
 
 
 def _first_copy(item: LocatedRound, times: int) -> LocatedRound:
@@ -56,13 +92,75 @@ def _first_copy(item: LocatedRound, times: int) -> LocatedRound:
     return LocatedRound(statements, item.computes[: max(1, len(item.computes) // times)])
 
 
-def _pair(position: tuple[int, ...], earlier: LocatedRound, later: LocatedRound) -> Pair:
-    first = min(position[i] for i in earlier.computes)
-    last = max(position[i] for i in earlier.computes)
+def _neighbours(spans: list[_Span], partners: _Partners) -> list[tuple[_Span, _Span]]:
+    """Rounds that some path runs one directly after the other."""
+    found: list[tuple[_Span, _Span]] = []
+    for place, later in enumerate(spans):
+        between: list[_Span] = []
+        for before in range(place - 1, -1, -1):
+            earlier = spans[before]
+            own = partners.get(earlier.number, frozenset())
+            if later.number in own:
+                continue
+            if all(other.number in own for other in between):
+                found.append((earlier, later))
+            if not own:
+                break  # every path to what stands in front of it leads through it
+            between.append(earlier)
+    return found
+
+
+def _pair(earlier: _Span, later: _Span) -> Pair:
     before = after = 0.0
-    statements = [found for found in later.statements if found.loads]
-    for statement in statements:
-        places = [position[i] for i in statement.loads]
-        before += sum(place < first for place in places) / len(places)
-        after += sum(place > last for place in places) / len(places)
-    return Pair(before / len(statements), after / len(statements))
+    for places in later.loads:
+        before += sum(place < earlier.first for place in places) / len(places)
+        after += sum(place > earlier.last for place in places) / len(places)
+    return Pair(before / len(later.loads), after / len(later.loads))
+
+
+def _first_compute(spans: list[_Span], span: _Span, partners: _Partners) -> int:
+    """The first compute of a round that may run in front of another, or of itself."""
+    own = partners.get(span.number, frozenset())
+    return next(other.first for other in spans if other.number not in own)
+
+
+def _rounds_ahead(spans: list[_Span], partners: _Partners) -> int | tuple[int, int]:
+    """Rounds between the loads of one and its computes; those that nothing stands in front of tell none."""
+    firsts = [span.first for span in spans]
+    place_of = {span.number: place for place, span in enumerate(spans)}
+    ahead: set[int] = set()
+    most = 1
+    for place, span in enumerate(spans):
+        behind = bisect_right(firsts, span.last_load, 0, place)
+        others = [place_of[n] for n in partners.get(span.number, ()) if place_of.get(n, place) < place]
+        earlier = place - len(others)
+        count = place - behind - sum(other >= behind for other in others)
+        most = max(most, count)
+        if 0 < count < earlier:
+            ahead.add(count)
+    low, high = min(ahead, default=most), max(ahead, default=most)
+    return low if low == high else (low, high)
+
+
+def _groups(spans: list[_Span], neighbours: list[tuple[_Span, _Span]]) -> str:
+    """Which rounds are loaded together: with no compute of theirs between their loads."""
+    groups: list[list[_Span]] = []
+    group_of: dict[int, list[_Span]] = {}
+    before: dict[int, list[_Span]] = {}
+    for earlier, later in neighbours:
+        before.setdefault(later.number, []).append(earlier)
+    for span in spans:
+        joined = next(
+            (
+                group
+                for earlier in before.get(span.number, ())
+                if span.last_load < (group := group_of[earlier.number])[0].first
+            ),
+            None,
+        )
+        if joined is None:
+            joined = []
+            groups.append(joined)
+        joined.append(span)
+        group_of[span.number] = joined
+    return "".join(f"{{{' '.join(str(span.number + 1) for span in group)}}}" for group in groups)

@@ -6,10 +6,11 @@ The definitions are those of docs/verdicts.md; this module holds nothing but the
 from __future__ import annotations
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
 from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts, signature_of
 from artifact_inspector.analysis.order.locate import locate
-from artifact_inspector.analysis.order.placement import LocatedRound, Memory, Placement
+from artifact_inspector.analysis.order.placement import Identities, LocatedRound, Memory, Placement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.sequence import Sequence, compare_rounds
 from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, Trait, Verdict
@@ -43,7 +44,9 @@ class _Judgement:
         self.notes = list(placement.notes)
         self.loop = Ahead()
         self.sequence = Sequence()
+        self.exclusive = self._exclusive()
         self.verdict = self._verdict()
+        self.changed = self._changed()
 
     def facts(self) -> RegionFacts:
         code, region = self.code, self.region
@@ -57,15 +60,17 @@ class _Judgement:
             signature=signature_of(instructions[i] for i in find_in_region(code, region, _TOLD)),
             readable=self._readable(),
             verdict=self.verdict,
-            distance=self.loop.distance,
+            distance=self.loop.distance if self.loop.ahead else self.sequence.distance,
             basis=self.placement.basis,
             pairs=self.sequence.pairs,
+            exclusive=tuple((one + 1, other + 1) for one, other in self.exclusive),
             rounds=tuple(self._round(item) for item in self.placement.rounds),
             other=tuple(self.placement.other),
             matrix=len(find_in_region(code, region, _MATRIX)),
             fused=count_with_trait(code, region, EventKind.FLOAT, Trait.FUSED),
             unrolled_by=self.loop.unrolled_by,
             groups=self.sequence.groups,
+            changed=self.changed,
             copies_stand=self.loop.stand if self.loop.ahead else None,
             notes=tuple(dict.fromkeys(self.notes)),
             in_program=region.reference is not None or region.kind is not RegionKind.LOOP,
@@ -78,7 +83,49 @@ class _Judgement:
             {number: len(item.computes) for number, item in enumerate(self.placement.rounds)},
             {s.statement.index: self.loop.distances.get(s.statement.index, 0) for s in statements},
             self.loop.unrolled_by,
+            *self._last_order(),
         )
+
+    def _last_order(self) -> tuple[Verdict | None, Identities | None]:
+        """The last verdict on the order of rounds, and what it was told of."""
+        if self.verdict.is_of_order:
+            return self.verdict, self._identities()
+        return (None, None) if self.before is None else (self.before.verdict, self.before.identities)
+
+    def _identities(self) -> Identities:
+        return tuple(item.identity for item in self.placement.rounds)
+
+    def _changed(self) -> bool | None:
+        """Whether the order of rounds is another than it was before; None where that cannot be told.
+
+        A change is told of the same statements alone: where other loads or computes were found, their
+        places say nothing of an order.
+        """
+        if self.before is None or self.before.verdict is None or not self.verdict.is_of_order:
+            return False
+        if self.before.verdict is self.verdict:
+            return False
+        return True if self._is_same_work() else None
+
+    def _is_same_work(self) -> bool:
+        """Whether this stage and the one before were found to hold the same loads and computes."""
+        assert self.before is not None
+        here, there = self._identities(), self.before.identities
+        if there is None or len(here) != len(there):
+            self._note_unknown_change("it has other rounds")
+            return False
+        for number, (one, other) in enumerate(zip(here, there, strict=True), 1):
+            if one is None or other is None:
+                self._note_unknown_change(f"which loads and computes are those of round {number} is a guess")
+                return False
+            if one != other:
+                what = "loads" if one[0] != other[0] else "computes"
+                self._note_unknown_change(f"other {what} of round {number} were found than before")
+                return False
+        return True
+
+    def _note_unknown_change(self, reason: str) -> None:
+        self.notes.append(f"unknown whether the order has changed: {reason}")
 
     def _lines(self) -> tuple[int, int]:
         """First and last line of the region, the function's own where nothing stands in it."""
@@ -127,20 +174,37 @@ class _Judgement:
 
     def _in_sequence(self, rounds: list[LocatedRound]) -> Verdict:
         is_loop = self.region.loop is not None
-        rounds = [item for item in rounds if item.has_loads or not (is_loop and item.is_hoisted)]
-        if not rounds:
+        numbered = {
+            number: item
+            for number, item in enumerate(rounds)
+            if item.has_loads or not (is_loop and item.is_hoisted)
+        }
+        if not numbered:
             return Verdict.NO_LOADS
-        for item in rounds:
+        for item in numbered.values():
             for found in item.statements if item.has_loads else ():
                 if not found.loads and not found.front and not found.statement.is_index:
                     self.notes.append(f"no load of {found.statement.label} was found at this stage")
-        incomplete = [item for item in rounds if not item.has_loads or not item.computes]
+        incomplete = {n: item for n, item in numbered.items() if not item.has_loads or not item.computes}
         if incomplete:
             return self._incomplete(incomplete)
-        if len(rounds) == 1:
+        position = self.code.flow.position
+        if self.exclusive:
+            pairs = ", ".join(f"{one + 1} and {other + 1}" for one, other in self.exclusive)
+            self.notes.append(f"no path runs these rounds one after the other, they have no order: {pairs}")
+        sequence = compare_rounds(position, numbered, self.exclusive, self.loop.unrolled_by)
+        if sequence is None:
             return Verdict.SERIAL if is_loop else Verdict.SINGLE
-        self.sequence = compare_rounds(self.code, rounds, self.loop.unrolled_by)
-        return self.sequence.verdict
+        self.sequence = sequence
+        return sequence.verdict
+
+    def _exclusive(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of rounds that exclude each other: what the program says, else what the stage does."""
+        if self.region.reference is not None:
+            return self.region.reference.exclusive
+        block_of = self.code.flow.block_of
+        parts = [{block_of[index] for index in item.computes} for item in self.placement.rounds]
+        return tuple(find_exclusive(self.code.function, self.code.flow, self.region.loop, parts))
 
     def _without_loop(self) -> Verdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
@@ -193,17 +257,18 @@ class _Judgement:
         has_loads = bool(find_in_region(self.code, self.region, LOADS))
         return Verdict.NO_COMPUTE if has_loads and self.region.reference is None else Verdict.NO_LOADS
 
-    def _incomplete(self, rounds: list[LocatedRound]) -> Verdict:
+    def _incomplete(self, rounds: dict[int, LocatedRound]) -> Verdict:
         by_place = self.placement.basis is Basis.SOURCE and self.code.is_whole
         computes = self.code.find(COMPUTES, self.region.whole)
         if by_place and len(rounds) == len(self.placement.rounds) and not computes:
             if not self._computes_in_another_loop():
                 return Verdict.GONE
             self.notes.append("its computes stand in another loop")
-        for item in rounds:
-            number = self.placement.rounds.index(item) + 1
+        for number, item in rounds.items():
             lacks = "load" if not item.has_loads else "compute"
-            self.notes.append(f"round {number} ({', '.join(item.sources)}): no {lacks} found at this stage")
+            self.notes.append(
+                f"round {number + 1} ({', '.join(item.sources)}): no {lacks} found at this stage"
+            )
         return Verdict.UNKNOWN
 
     # -- words -------------------------------------------------------------------------
