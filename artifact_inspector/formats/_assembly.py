@@ -1,12 +1,15 @@
-"""What the readers of assembly share: blocks cut at labels and branches, and LLVM's line comments."""
+"""What the readers of assembly share: blocks cut at labels and branches, and LLVM's line tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from artifact_inspector.model import BasicBlock, Frame
+from artifact_inspector.formats._faults import Faults
+from artifact_inspector.model import BasicBlock, Frame, Location
+from artifact_inspector.model.limits import EDGES, FRAMES
+from artifact_inspector.model.text import integer
 
 __all__ = ["Exit", "Paths", "cut_blocks"]
 
@@ -24,7 +27,12 @@ _THROUGH = Exit((), falls=True)
 
 
 def cut_blocks(
-    stop: int, marks: Sequence[tuple[int, str]], exits: Mapping[int, Exit], titles: Mapping[int, str]
+    stop: int,
+    marks: Sequence[tuple[int, str]],
+    exits: Mapping[int, Exit],
+    titles: Mapping[int, str],
+    faults: Faults,
+    line: int,
 ) -> tuple[tuple[BasicBlock, ...], list[tuple[int, str]]]:
     """The blocks of a function, and the branches whose label is nowhere, as (instruction, label).
 
@@ -33,9 +41,18 @@ def cut_blocks(
         marks: where a block starts and by which label it is reached; of two places the later one counts.
         exits: instructions that end a block.
         titles: what people call the blocks, by the instruction that they start at.
+        faults: those of the file.
+        line: of the function.
+
+    Raises:
+        ParseError: there are more ways between the blocks than `limits.EDGES`.
 
     Example:
-        >>> blocks, missing = cut_blocks(3, [(1, "loop")], {1: Exit(("loop", "end"), falls=True)}, {})
+        >>> from artifact_inspector.model.text import SourceText
+        >>> faults = Faults(SourceText("k", ""))
+        >>> blocks, missing = cut_blocks(
+        ...     3, [(1, "loop")], {1: Exit(("loop", "end"), falls=True)}, {1: "loop"}, faults, 1
+        ... )
         >>> [(block.start, block.stop, block.successors) for block in blocks], missing
         ([(0, 1, (1,)), (1, 2, (1, 2)), (2, 3, ())], [(1, 'end')])
     """
@@ -44,9 +61,13 @@ def cut_blocks(
     index = {at: place for place, at in enumerate(order)}
     missing: list[tuple[int, str]] = []
     blocks = []
+    left = EDGES.most
     for place, (start, end) in enumerate(pairwise([*order, stop])):
         # A block without instructions has no exit of its own.
         leaves = exits.get(end - 1, _THROUGH) if end > start else _THROUGH
+        left -= len(leaves.targets) + 1
+        if left < 0:
+            faults.refuse(line, EDGES)
         goes = []
         for name in leaves.targets:
             if name in places:
@@ -63,28 +84,41 @@ class Paths:
     """The files of a line table, by number and by the name that comments use.
 
     Args:
-        files: number → path, as `.file` directives have them.
+        files: number and path, as `.file` directives have them.
     """
 
-    def __init__(self, files: Mapping[int, str]) -> None:
-        self._files = files
+    def __init__(self, files: Iterable[tuple[str, str]], faults: Faults) -> None:
+        self._files = {int(number): path for number, path in files}
+        self._faults = faults
+        self._most = FRAMES.most
         self._by_name: dict[str, set[str]] = {}
-        for path in files.values():
+        for path in self._files.values():
             self._by_name.setdefault(path.rpartition("/")[2], set()).add(path)
 
-    def frame(self, file: str, line: str, column: str) -> Frame:
-        """The place that the numbers of a `.loc` name."""
-        return Frame(self._files.get(int(file), f"file {file}"), int(line), int(column))
+    def frame(self, at: int, file: str, line: str, column: str | None) -> Frame:
+        """The place that the numbers of the `.loc` in a line name."""
+        path = self._files.get(int(file))
+        if path is None:
+            path = f"file {file}"
+            self._faults.missing(at, f".{path}")
+        return Frame(path, int(line), int(column or 0))
 
-    def callers(self, comment: str) -> Iterator[Frame]:
+    def chain(self, at: int, inner: Frame, callers: tuple[Frame, ...]) -> Location | None:
+        """The whole place; None for one with too many callers."""
+        if len(callers) < self._most:
+            return (inner, *callers)
+        self._faults.tell(at, f"its place has more than {self._most} callers and is not known")
+        return None
+
+    def callers(self, comment: str) -> tuple[Frame, ...]:
         """Frames of LLVM's line comment `a.py:1:2 @[ b.py:3:4 @[ c.py:5:6 ] ]` after the first.
 
         The comment has names without directories; a name stands for the path that only one file can be.
         """
-        for part in comment.split("@[")[1:]:
-            name, line, column = _place(part.strip(" ]\t"))
-            if line:
-                yield Frame(self._path(name), line, column)
+        if "@[" not in comment:
+            return ()
+        places = (_place(part.strip(" ]\t")) for part in comment.split("@[", self._most + 1)[1:])
+        return tuple(Frame(self._path(name), line, column) for name, line, column in places if line)
 
     def _path(self, name: str) -> str:
         ending = f"/{name}"
@@ -99,7 +133,9 @@ class Paths:
 def _place(text: str) -> tuple[str, int, int]:
     """Name, line and column of `a.py:1:2` or `a.py:1`; line 0 where there is none."""
     head, _, last = text.rpartition(":")
-    if not last.isdecimal():
+    number = integer(last)
+    if number is None:
         return text, 0, 0
     name, _, line = head.rpartition(":")
-    return (name, int(line), int(last)) if line.isdecimal() else (head, int(last), 0)
+    before = integer(line)
+    return (head, number, 0) if before is None else (name, before, number)

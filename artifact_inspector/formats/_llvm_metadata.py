@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 
+from artifact_inspector.formats._faults import Faults
 from artifact_inspector.model import Frame, Location
+from artifact_inspector.model.limits import FRAMES
+from artifact_inspector.model.text import integer
 
 __all__ = ["Locations", "unescape", "unquoted"]
 
@@ -28,23 +31,30 @@ class Locations(dict[str, tuple[Location | None, str]]):
     Source: LLVM Language Reference Manual, "Specialized Metadata Nodes".
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, faults: Faults) -> None:
         super().__init__()
         self._nodes = {found[1]: found[2] for found in _METADATA.finditer(text, max(0, text.find("\n!")))}
+        self._faults = faults
+        self.line = 0
+        """Of the function that asks: that of each statement would cost more than it tells."""
+        self._most = FRAMES.most
         self._files: dict[str, str] = {}
         """By the node of a scope or a file."""
 
     def __missing__(self, key: str) -> tuple[Location | None, str]:
         node = key.partition(",")[0].strip()
         frames: dict[str, Frame] = {}
-        while node and node not in frames:
+        while node and node not in frames and len(frames) <= self._most:
             fields = self._fields(node)
             frames[node] = Frame(self._file(fields), _number(fields, "line"), _number(fields, "column"))
             node = fields.get("inlinedAt", "")
         location = tuple(frames.values())
+        if len(location) > self._most:
+            self._faults.tell(self.line, f"its place has more than {self._most} callers and is not known")
         # Line 0 is LLVM's word for "made by the compiler".
-        found = location if location and location[0].line > 0 else None
-        resolved = self[key] = (found, _NONTEMPORAL if _NONTEMPORAL in f", {key}" else "")
+        is_known = 0 < len(location) <= self._most and location[0].line > 0
+        mark = _NONTEMPORAL if _NONTEMPORAL in f", {key}" else ""
+        resolved = self[key] = (location if is_known else None, mark)
         return resolved
 
     def subprogram(self, node: str) -> Location | None:
@@ -54,7 +64,10 @@ class Locations(dict[str, tuple[Location | None, str]]):
         return (Frame(self._file(fields), line, 0),) if line > 0 else None
 
     def _fields(self, node: str) -> dict[str, str]:
-        fields = _FIELD.findall(self._nodes.get(node, ""))
+        written = self._nodes.get(node)
+        if written is None and node:
+            self._faults.missing(self.line, f"!{node}")
+        fields = _FIELD.findall(written or "")
         return {name: number or string or word for name, number, string, word in fields}
 
     def _file(self, fields: dict[str, str]) -> str:
@@ -78,7 +91,7 @@ class Locations(dict[str, tuple[Location | None, str]]):
 
 def _number(fields: dict[str, str], name: str) -> int:
     written = fields.get(name, "")
-    return int(written) if written.isdecimal() else 0
+    return integer(written) or 0
 
 
 def unquoted(name: str) -> str:

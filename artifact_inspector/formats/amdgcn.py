@@ -9,7 +9,6 @@ Not read: see `FORMAT.cannot_read`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -18,10 +17,10 @@ from artifact_inspector.formats import _amd
 from artifact_inspector.formats._amdgcn_opcodes import OPCODES, kind_of
 from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import AMDGCN
+from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._figures import amdgcn_figures
-from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, integer, no_types
+from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, no_types
 from artifact_inspector.model import (
-    UNCLOSED,
     EventKind,
     Function,
     Instruction,
@@ -34,7 +33,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.model.text import SourceText
+from artifact_inspector.model.text import SourceText, integer
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
 
@@ -46,15 +45,17 @@ _NUMBERS = re.compile(
     r"|workgroup_processor_mode|amdhsa_workgroup_processor_mode"
     r"|amdhsa_next_free_vgpr|amdhsa_next_free_sgpr|amdhsa_accum_offset):?[ \t]+(\d+)"
 )
-_FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?')
+_FILE = re.compile(r'\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?')
 _FUNCTION = re.compile(r'\.type[ \t]+"?([\w$.@]+?|(?<=")[^"\n]*)"?,[ \t]*@function')
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
+_LOC = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b(?:\s+(\d{1,9})\b)?")
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*\Z")
 _RENAMED = re.compile(r"[^\s,]+ /\*([^*]*)\*/")
 _REGISTER = re.compile(
-    r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d+)\b|\[(\d+):(\d+)\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
+    r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d{1,4})\b|\[(\d{1,4}):(\d{1,4})\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
 )
 
+_CODE_OBJECT, _END_OF_METADATA = ".amdhsa_code_object_version", ".end_amdgpu_metadata"
+"""The compiler writes the first near the top of a file, and then the second behind all code."""
 _SCRATCH = (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec", ".Lpost_")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc", "s_add_pc")
@@ -100,8 +101,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     target = {} if found is None else {"target": found[1]}
     # The bigger part of the file is data: cut it out before looking at single lines.
     code = _without_data(text)
-    files = {int(number): str(PurePosixPath(a, b)) for number, a, b in _FILE.findall(code)}
-    reader = _Reader(files, set(_FUNCTION.findall(code)), target.get("target", ""))
+    faults = Faults(source)
+    files = ((number, str(PurePosixPath(a, b))) for number, a, b in _FILE.findall(code))
+    reader = _Reader(Paths(files, faults), set(_FUNCTION.findall(code)), target.get("target", ""), faults)
     _read(code.split("\n"), reader)
     functions = reader.functions
     if not functions:
@@ -113,7 +115,11 @@ def parse(source: SourceText, stage: Stage) -> Module:
     numbers: dict[str, str] = {}
     for key, value in _NUMBERS.findall(text):
         numbers.setdefault(key.removeprefix("amdhsa_"), value)
-    return Module(stage, source.name, tuple(functions), target | numbers, tuple(reader.problems))
+    if _CODE_OBJECT in text and _END_OF_METADATA not in text:
+        faults.cut_off(text.count("\n") + 1, "the metadata behind the code is missing or not closed")
+    return Module(
+        stage, source.name, tuple(functions), target | numbers, faults.problems, is_whole=faults.is_whole
+    )
 
 
 def _without_data(text: str) -> str:
@@ -158,17 +164,17 @@ def _read(lines: list[str], reader: _Reader) -> None:
 class _Reader:
     """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
 
-    def __init__(self, files: Mapping[int, str], names: set[str], target: str) -> None:
+    def __init__(self, paths: Paths, names: set[str], target: str, faults: Faults) -> None:
         """`names` are those that the file declares to be functions."""
         self.functions: list[Function] = []
-        self.problems: list[str] = []
+        self._faults = faults
         self.known: dict[str, tuple[str, EventKind]] = {}
         """First word of a line, its indent included → its opcode and kind."""
         self.where: dict[str, Location | None] = {}
         """By the whole `.loc` line."""
         self.location: Location | None = None
         self.append = list[Instruction]().append
-        self._paths = Paths(files)
+        self._paths = paths
         self._names = names
         self._target = target
         self._in_asm = False
@@ -182,7 +188,7 @@ class _Reader:
             self._mark_asm(code)
         elif first == ".":
             if code.startswith(".loc") and code[4:5].isspace():
-                self._locate(line)
+                self._locate(number, line)
         elif first and self._body is not None:
             self._statement(number, line, code, self._body)
 
@@ -190,14 +196,14 @@ class _Reader:
         if code.startswith((";#ASM", ";;#ASM")):
             self._in_asm = "START" in code
 
-    def _locate(self, line: str) -> None:
+    def _locate(self, number: int, line: str) -> None:
         """Take in `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; line 0 means no line."""
         found = _LOC.match(line)
         if found is None or int(found[2]) == 0:
             self.location = None
         else:
-            inner = self._paths.frame(found[1], found[2], found[3] or "0")
-            self.location = (inner, *self._paths.callers(line.partition(";")[2]))
+            inner = self._paths.frame(number, found[1], found[2], found[3])
+            self.location = self._paths.chain(number, inner, self._paths.callers(line.partition(";")[2]))
         self.where[line] = self.location
         if self._body is not None and self._body.location is None:
             self._body.location = self.location
@@ -209,7 +215,7 @@ class _Reader:
         if opcode.endswith(":"):
             return  # a label of inline asm
         if _OPCODE.match(opcode) is None:
-            self.problems.append(f"line {number}: not an instruction: {code[:60]!r}")
+            self._faults.tell(number, f"not an instruction: {code[:60]!r}")
         elif opcode.startswith(_ASKS_OPERANDS):
             body.ask(number, code, comment, self.location, self._target, cuts=not self._in_asm)
         else:
@@ -248,7 +254,7 @@ class _Reader:
             self.known.clear()
 
     def _end(self, body: _Body) -> None:
-        self.functions.append(body.close(self.problems))
+        self.functions.append(body.close(self._faults))
         self._body = None
         self.known.clear()
 
@@ -256,8 +262,8 @@ class _Reader:
         """Close a function that the file ends inside."""
         body = self._body
         if body is not None:
-            self.problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
-            self.functions.append(body.close(self.problems))
+            self._faults.cut_off(body.line, f"function {body.name} {UNCLOSED}")
+            self.functions.append(body.close(self._faults))
 
 
 class _Body:
@@ -289,7 +295,7 @@ class _Body:
             if opcode == "s_clause":
                 # The operand is one less than the length; only the first load gets a `.loc`.
                 first = len(self.instructions) + 2
-                self.followers.update(range(first, first + min(63, integer(text.split()[-1]))))
+                self.followers.update(range(first, first + min(63, integer(text.split()[-1]) or 0)))
             kind = _kind_in_place(opcode, text, comment, target)
             self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
 
@@ -310,13 +316,15 @@ class _Body:
                 break
         return None
 
-    def close(self, problems: list[str]) -> Function:
+    def close(self, faults: Faults) -> Function:
         """The function, cut into blocks."""
         # `.LBB0_3` is what branches name; `%bb.3` only says that a block starts.
         titles = dict(sorted(self.marks, key=lambda mark: mark[1].startswith(".")))
-        blocks, missing = cut_blocks(len(self.instructions), self.marks, self.exits, titles)
+        blocks, missing = cut_blocks(
+            len(self.instructions), self.marks, self.exits, titles, faults, self.line
+        )
         for name in sorted({name for _, name in missing}):
-            problems.append(f"line {self.line}: no label {name} in function {self.name}")
+            faults.cut_off(self.line, f"no label {name} in function {self.name}")
         return Function(
             self.name,
             self.line,

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._conditions import LLVM
+from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._llvm import (
     TRAITS,
     commit,
@@ -31,7 +32,6 @@ from artifact_inspector.formats._llvm_metadata import Locations, unquoted
 from artifact_inspector.formats._llvm_opcodes import OPCODES
 from artifact_inspector.formats._scan import DECODED, Format, no_types
 from artifact_inspector.model import (
-    UNCLOSED,
     BasicBlock,
     EventKind,
     Function,
@@ -49,6 +49,8 @@ _STATEMENT = re.compile(rf"[ \t]+(?:{_NAME} = )?(?:(?:tail|musttail|notail) )?([
 _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 _FUNCTION_END = re.compile(r"\}|!|@|attributes |declare ")
 _HEADER = re.compile(r'define [^@"]*@("[^"]*"|[-\w.$]+)\(')
+_HEADER_ATTRIBUTES = re.compile(r"\) (?:[a-z_]+ )*#(\d+) ")
+_GROUP = re.compile(r"\nattributes #(\d+) = ")
 _HEADER_SUBPROGRAM = re.compile(r"!dbg !(\d+)")
 _CALLEE = re.compile(r'[^@"]*(?:@("[^"]*"|[-\w.$]+)\(|"([^"]*)", ")')
 _POINTER = re.compile(
@@ -89,23 +91,25 @@ def parse(source: SourceText, stage: Stage) -> Module:
     Raises:
         ParseError: the text defines no function.
     """
-    text = source.text
+    text, faults = source.text, Faults(source)
     attributes = _attributes(text)
-    context = _Context(Locations(text), attributes.get("target", ""), [])
+    context = _Context(
+        Locations(text, faults), attributes.get("target", ""), faults, frozenset(_GROUP.findall(text))
+    )
     lines = text.split("\n")
     starts = [index for index, line in enumerate(lines) if line.startswith("define ")]
     functions: list[Function] = []
     for start, stop in pairwise([*starts, len(lines)]):
         header = _HEADER.match(lines[start])
         if header is None:
-            context.problems.append(f"line {start + 1}: the function has no readable header")
+            faults.tell(start + 1, "the function has no readable header")
         else:
             functions.append(_Body(header, start + 1, context).read(lines[start + 1 : stop]))
     if not functions:
         raise ParseError(
             "the text defines no LLVM function", source.span(0), "Check that the file is complete LLVM IR."
         )
-    return Module(stage, source.name, tuple(functions), attributes, tuple(context.problems))
+    return Module(stage, source.name, tuple(functions), attributes, faults.problems, is_whole=faults.is_whole)
 
 
 class _Context(NamedTuple):
@@ -113,7 +117,9 @@ class _Context(NamedTuple):
 
     locations: Locations
     target: str
-    problems: list[str]
+    faults: Faults
+    groups: frozenset[str]
+    """Numbers of the groups of attributes, which stand behind all functions."""
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -153,6 +159,7 @@ class _Body:
         """The function, from the lines behind its header."""
         locations, plain, calls = self._context.locations, self._plain, self._calls
         append, new, statement = self._append, _new, _STATEMENT.match
+        locations.line = self._number
         closed = False
         rest = iter(enumerate(lines, self._number + 1))
         for at, line in rest:
@@ -182,7 +189,7 @@ class _Body:
         label = _LABEL.match(line)
         if label is None:
             if line and not line.lstrip().startswith((";", "#dbg_")) and not line.isspace():
-                self._context.problems.append(f"line {at}: not an instruction: {line.strip()[:60]}")
+                self._context.faults.tell(at, f"not an instruction: {line.strip()[:60]}")
         elif self._instructions or len(self._labels) > 1:
             self._labels.append(unquoted(label[1]))
             self._starts.append(len(self._instructions))
@@ -232,14 +239,17 @@ class _Body:
         return events
 
     def _close(self, *, closed: bool) -> Function:
-        name, problems = unquoted(self._header[1]), self._context.problems
+        name, faults = unquoted(self._header[1]), self._context.faults
         if not closed:
-            problems.append(f"line {self._number}: the function {name} {UNCLOSED}")
+            faults.cut_off(self._number, f"the function {name} {UNCLOSED}")
+        group = _HEADER_ATTRIBUTES.search(self._header.string)
+        if group is not None and group[1] not in self._context.groups:
+            faults.missing(self._number, f"attributes #{group[1]}")
         subprogram = _HEADER_SUBPROGRAM.search(self._header.string)
         where = None if subprogram is None else self._context.locations.subprogram(subprogram[1])
         instructions = tuple(self._instructions)
         bounds = [*self._starts, len(instructions)]
-        blocks = tuple(_blocks(self._number, self._labels, bounds, self._exits, instructions, problems))
+        blocks = tuple(_blocks(self._number, self._labels, bounds, self._exits, instructions, faults))
         return Function(name, self._number, where, self._arguments, instructions, blocks)
 
 
@@ -280,7 +290,7 @@ def _blocks(
     bounds: list[int],
     exits: list[tuple[int, list[str]] | None],
     instructions: Sequence[Instruction],
-    problems: list[str],
+    faults: Faults,
 ) -> Iterator[BasicBlock]:
     indices: dict[str, int] = {}
     for index, label in enumerate(labels):
@@ -289,12 +299,12 @@ def _blocks(
         successors: dict[int, None] = {}
         if exit_ is None:
             last = instructions[bounds[index + 1] - 1].line if bounds[index + 1] else line
-            problems.append(f"line {last}: block {label} has no terminator")
+            faults.cut_off(last, f"block {label} has no terminator")
         else:
             for name in exit_[1]:
                 target = indices.get(unquoted(name[1:]))
                 if target is None:
-                    problems.append(f"line {exit_[0]}: branch to {name}, which is no block")
+                    faults.cut_off(exit_[0], f"branch to {name}, which is no block")
                 else:
                     successors[target] = None
         yield BasicBlock(index, label, bounds[index], bounds[index + 1], tuple(successors))

@@ -6,19 +6,18 @@ Not read: see `FORMAT.cannot_read`.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
 from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import PTX
+from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._figures import ptx_figures
+from artifact_inspector.formats._ptx_data import local_bytes, without_sections
 from artifact_inspector.formats._ptx_opcodes import OPCODES, kind_of
 from artifact_inspector.formats._ptx_operands import IMMEDIATES, NAME, STATEMENT, decode
 from artifact_inspector.formats._scan import TRANSFERS, Format, no_types
 from artifact_inspector.model import (
-    UNCLOSED,
     EventKind,
     Frame,
     Function,
@@ -37,12 +36,9 @@ __all__ = ["FORMAT", "OPCODES", "parse"]
 
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.M)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+([\d.]+)", re.M)
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
-_SECTION = re.compile(r"\n[ \t]*\.section\b[^{}]*(?:\{[^}]*\}?|\Z)")
-_LOCAL = re.compile(r"\.local[ \t]+\.align[ \t]+\d+[ \t]+\.b8[ \t]+[\w$.]+\[(\d+)\]")
-_ENTRY = re.compile(r"\.entry\s+([\w$.%]+)")
-_FILE = re.compile(r'\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"')
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
+_FILE = re.compile(r'\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"')
+_NUMBERS = r"(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})\b"
+_LOC = re.compile(rf"\s*\.loc\s+{_NUMBERS}(?:.*?\binlined_at\s+{_NUMBERS})?")
 _HEADER = re.compile(r"\.(?:entry|func)\b\s*(?:\([^)]*\)\s*)?([\w$.%]+)\s*(?:\(([^)]*)\))?")
 _LIMITS = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg)\s+(\d+(?:\s*,\s*\d+)*)")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
@@ -70,8 +66,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     """
     # A carriage return ends no line here, so line numbers stay those of the file.
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
-    text = _SECTION.sub(lambda found: "\n" * found.group().count("\n"), f"\n{text}")[1:].rstrip()
-    reader = _Reader({int(number): path for number, path in _FILE.findall(text)})
+    text = without_sections(f"\n{text}")[1:].rstrip()
+    faults = Faults(source)
+    reader = _Reader(Paths(_FILE.findall(text), faults), faults)
     _read(text.split("\n"), reader)
     functions, attributes = reader.functions, reader.attributes
     if not functions:
@@ -84,44 +81,10 @@ def parse(source: SourceText, stage: Stage) -> Module:
         found = pattern.search(text)
         if found is not None:
             attributes[key] = found[1]
-    local = _local_bytes(text, functions)
+    local = local_bytes(text, functions)
     if local is not None:
         attributes["local"] = str(local)
-    return Module(stage, source.name, tuple(functions), attributes, tuple(reader.problems))
-
-
-def _local_bytes(text: str, functions: Sequence[Function]) -> int | None:
-    """Bytes of the array that the kernel declares in local memory (LLVM makes one of all that it needs).
-
-    None where another function has one and is used: ptxas may put it into the kernel's frame.
-    """
-    own: list[int] = []
-    kernels = set(_ENTRY.findall(text))
-    starts = [function.line for function in functions]
-    used: set[str] | None = None
-    line, at = 1, 0
-    for found in _LOCAL.finditer(text):
-        line, at = line + text.count("\n", at, found.start()), found.start()
-        place = bisect_right(starts, line) - 1
-        owner = functions[place].name if place >= 0 else None
-        if owner in kernels:
-            own.append(int(found[1]))
-        else:
-            used = _used_names(functions) if used is None else used
-            if owner is None or owner in used:
-                return None
-    return None if len(own) > 1 else sum(own)
-
-
-def _used_names(functions: Sequence[Function]) -> set[str]:
-    """Names of what may be called: it is named in a call, or its address is taken."""
-    return {
-        name
-        for function in functions
-        for instruction in function.instructions
-        if instruction.opcode.startswith(("call", "mov"))
-        for name in NAME.findall(instruction.text)
-    }
+    return Module(stage, source.name, tuple(functions), attributes, faults.problems, is_whole=faults.is_whole)
 
 
 def _read(lines: list[str], reader: _Reader) -> None:
@@ -155,10 +118,10 @@ def _read(lines: list[str], reader: _Reader) -> None:
 class _Reader:
     """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
 
-    def __init__(self, files: Mapping[int, str]) -> None:
+    def __init__(self, paths: Paths, faults: Faults) -> None:
         self.functions: list[Function] = []
         self.attributes: dict[str, str] = {}
-        self.problems: list[str] = []
+        self._faults = faults
         self.known: dict[str, tuple[str, EventKind]] = {}
         """First word of a plain line, its indent included → its opcode and kind."""
         self.where: dict[str, Location | None] = {}
@@ -173,9 +136,11 @@ class _Reader:
         """Braces that are open in these parts."""
         self._header: list[str] = []
         self._header_line = 0
+        self._declared: dict[str, int] = {}
+        """Functions whose bodies the file must hold, with the line that says so."""
         self._depth = 0
         self._body: _Body | None = None
-        self._locator = _Locator(files)
+        self._locator = _Locator(paths)
 
     def take(self, number: int, line: str) -> None:
         """Take in a line."""
@@ -186,7 +151,7 @@ class _Reader:
             self._comment(code)
             return
         if self._body is not None and code.startswith(".loc"):
-            self._locate(line, self._body)
+            self._locate(number, line, self._body)
             return
         code = code.partition("//")[0].rstrip()
         at = 0
@@ -201,9 +166,9 @@ class _Reader:
         elif self._body is not None and code.startswith("// %bb."):
             self._body.name_block(code[3:].partition(":")[0])
 
-    def _locate(self, line: str, body: _Body) -> None:
+    def _locate(self, number: int, line: str, body: _Body) -> None:
         if not self.in_asm:
-            self.location, fixed = self._locator.read(line)
+            self.location, fixed = self._locator.read(number, line)
             if fixed:
                 self.where[line] = self.location
             if body.location is None:
@@ -218,7 +183,8 @@ class _Reader:
         brace = code.find("{")
         if brace < 0:
             if ";" in code:
-                self._header = []  # a declaration
+                self._declare([*self._header, code])
+                self._header = []
             else:
                 self._header.append(code)
             return 0
@@ -230,6 +196,11 @@ class _Reader:
         self.append = self._body.instructions.append
         self._header, self._depth, self.location = [], 1, None
         return brace + 1
+
+    def _declare(self, header: list[str]) -> None:
+        found = _HEADER.search(" ".join(header))
+        if found is not None and not any(".extern" in part or ".entry" in part for part in header):
+            self._declared.setdefault(found[1], self._header_line)
 
     def _statements(self, number: int, code: str, at: int, word: str, body: _Body) -> None:
         """Take in the statements of a line; `word` is its first, its indent included."""
@@ -273,54 +244,58 @@ class _Reader:
             return
         found = STATEMENT.match(text)
         if found is None:
-            self.problems.append(f"line {line}: not a statement: {text[:60]!r}")
+            self._faults.tell(line, f"not a statement: {text[:60]!r}")
         elif body.add(line, text, found, self.location, cuts=cuts) and word.strip() == found[2]:
             self.known[word] = (found[2], kind_of(found[2]))
 
     def unfinished(self) -> None:
         """Pass over the statement that is pending: another begins before its end."""
-        self.problems.append(f"line {self._pending_line}: statement without an end")
+        self._faults.tell(self._pending_line, "statement without an end")
         self.pending.clear()
         self._open = 0
 
     def _end(self, body: _Body) -> None:
-        self.functions.append(body.close(self.problems))
+        self.functions.append(body.close(self._faults))
         self._body, self.in_asm = None, False
         self.known.clear()
 
     def finish(self) -> None:
-        """Close a function that the file ends inside."""
+        """Close a function that the file ends inside; tell of those that are declared only."""
         body = self._body
         if body is not None:
             if self.pending:
                 self.unfinished()
-            self.problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
-            self.functions.append(body.close(self.problems))
+            self._faults.cut_off(body.line, f"function {body.name} {UNCLOSED}")
+            self.functions.append(body.close(self._faults))
+        for name in self._declared.keys() - {function.name for function in self.functions}:
+            self._faults.missing(self._declared[name], f"the body of function {name}")
 
 
 class _Locator:
     """Locations from `.loc` lines; equal ones are one object."""
 
-    def __init__(self, files: Mapping[int, str]) -> None:
-        self._paths = Paths(files)
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
         self._chains: dict[Location, Location] = {}
         self._inlined: dict[Frame, Location] = {}
 
-    def read(self, line: str) -> tuple[Location | None, bool]:
+    def read(self, at: int, line: str) -> tuple[Location | None, bool]:
         """The location, and whether the same line always means it (no `inlined_at`)."""
         found = _LOC.match(line)
         if found is None or int(found[2]) == 0:
             return None, True
-        inner = self._paths.frame(found[1], found[2], found[3])
-        if found[4] is not None:
-            # One level only is named; the printer gives the location of a caller that is inlined
-            # itself before the first use of it, so the nearest one above tells the rest.
-            caller = self._paths.frame(found[4], found[5], found[6])
-            chain = (inner, *self._inlined.get(caller, (caller,)))
+        paths = self._paths
+        inner = paths.frame(at, found[1], found[2], found[3])
+        if found[4] is None:
+            chain = paths.chain(at, inner, paths.callers(line.partition("//")[2]))
+            return chain and self._chains.setdefault(chain, chain), True
+        # One level only is named; the printer gives the location of a caller that is inlined
+        # itself before the first use of it, so the nearest one above tells the rest.
+        caller = paths.frame(at, found[4], found[5], found[6])
+        chain = paths.chain(at, inner, self._inlined.get(caller, (caller,)))
+        if chain is not None:
             chain = self._inlined[inner] = self._chains.setdefault(chain, chain)
-            return chain, False
-        chain = (inner, *self._paths.callers(line.partition("//")[2]))
-        return self._chains.setdefault(chain, chain), True
+        return chain, False
 
 
 class _Body:
@@ -368,21 +343,20 @@ class _Body:
         self.instructions.append(Instruction(line, opcode, kind_of(opcode), location, guard, text, decode))
         return guard is None and base not in _CONTROL
 
-    def close(self, problems: list[str]) -> Function:
+    def _through_table(self, found: Exit) -> Exit:
+        if len(found.targets) == 1 and found.targets[0] in self._tables:
+            return Exit(self._tables[found.targets[0]], found.falls)
+        return found
+
+    def close(self, faults: Faults) -> Function:
         """The function, cut into blocks."""
-        tables = self._tables
-        exits = {
-            at: Exit(
-                tuple(name for target in found.targets for name in tables.get(target, (target,))), found.falls
-            )
-            for at, found in self._exits.items()
-        }
+        exits = {at: self._through_table(found) for at, found in self._exits.items()}
         wanted = {name for found in exits.values() for name in found.targets}
         marks = [(at, name) for at, name in self._labels if name.startswith("$L__BB") or name in wanted]
         titles = {**self._block_names, **dict(reversed(marks))}
-        blocks, missing = cut_blocks(len(self.instructions), marks, exits, titles)
+        blocks, missing = cut_blocks(len(self.instructions), marks, exits, titles, faults, self.line)
         for name in sorted({name for _, name in missing}):
-            problems.append(f"line {self.line}: no label {name} in function {self.name}")
+            faults.cut_off(self.line, f"no label {name} in function {self.name}")
         return Function(self.name, self.line, self.location, self.arguments, tuple(self.instructions), blocks)
 
 

@@ -14,10 +14,10 @@ from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _sass, _sass_json, _sass_operands
 from artifact_inspector.formats._assembly import Exit, cut_blocks
 from artifact_inspector.formats._conditions import SASS
+from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._sass_opcodes import OPCODES, kind_by_operands, kind_of
 from artifact_inspector.formats._scan import TRANSFERS, Format, no_types
 from artifact_inspector.model import (
-    UNCLOSED,
     Control,
     EventKind,
     Frame,
@@ -70,7 +70,8 @@ def parse(source: SourceText, stage: Stage) -> Module:
         ParseError: the text holds no instruction.
     """
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
-    reader = _Reader()
+    faults = Faults(source)
+    reader = _Reader(faults)
     instruction, take, control, rest = _INSTRUCTION.match, reader.take, reader.control, reader.rest
     for number, line in enumerate(text.split("\n"), 1):
         code = line.lstrip()
@@ -91,14 +92,14 @@ def parse(source: SourceText, stage: Stage) -> Module:
     target = _TARGET.search(text)
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
-    return Module(stage, source.name, functions, attributes, tuple(reader.problems))
+    return Module(stage, source.name, functions, attributes, faults.problems, is_whole=faults.is_whole)
 
 
 class _Reader:
     """Takes in lines; the state of what is being read lives here."""
 
-    def __init__(self) -> None:
-        self.problems: list[str] = []
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
         self._body = _Body("?", 1)
         self._bodies: list[_Body] = []
         self._symbols: set[str] = set()
@@ -136,7 +137,7 @@ class _Reader:
         elif (found := _SIZE.match(line)) is not None:
             self._ends[found[1]] = found[2]
         elif code.startswith("/*"):
-            self.problems.append(f"line {number}: not an instruction: {line.strip()[:60]!r}")
+            self._faults.tell(number, f"not an instruction: {line.strip()[:60]!r}")
 
     def control(self, word: str) -> None:
         """Take in the second word of the last instruction."""
@@ -170,8 +171,8 @@ class _Reader:
         bodies = [body for body in self._bodies or [self._body] if body.instructions]
         for body in bodies:
             if body.falls_off or (body.name in self._ends and self._ends[body.name] not in self._labels):
-                self.problems.append(f"line {body.line}: function {body.name} {UNCLOSED}")
-        return tuple(body.close(self.problems) for body in bodies)
+                self._faults.cut_off(body.line, f"function {body.name} {UNCLOSED}")
+        return tuple(body.close(self._faults) for body in bodies)
 
 
 def _chain(marks: list[str]) -> Location:
@@ -224,25 +225,25 @@ class _Body:
         last = next((x for x in reversed(self.instructions) if x.opcode != "NOP"), None)
         return last is None or last.kind is not EventKind.BRANCH
 
-    def _exit(self, at: int, problems: list[str]) -> Exit:
+    def _exit(self, at: int, faults: Faults) -> Exit:
         instruction = self.instructions[at]
         found = _jump(instruction)
         if not found.targets and instruction.opcode.partition(".")[0] not in _LEAVES:
-            problems.append(f"line {instruction.line}: where {instruction.opcode} goes is not written")
+            faults.tell(instruction.line, f"where {instruction.opcode} goes is not written")
         return found
 
-    def close(self, problems: list[str]) -> Function:
+    def close(self, faults: Faults) -> Function:
         """The function, cut into blocks."""
         instructions, stop = self.instructions, len(self.instructions)
         labels = [(at, name) for at, name in self.labels if at < stop]
         addresses = {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}
         places = {name: at for at, name in labels} | addresses
-        exits = {at: self._exit(at, problems) for at in self.jumps}
+        exits = {at: self._exit(at, faults) for at in self.jumps}
         wanted = {name for found in exits.values() for name in found.targets} & places.keys()
         marks = [*labels, *((places[name], name) for name in wanted)]
-        blocks, missing = cut_blocks(stop, marks, exits, dict(reversed(labels)))
+        blocks, missing = cut_blocks(stop, marks, exits, dict(reversed(labels)), faults, self.line)
         for at, name in missing:
-            problems.append(f"line {instructions[at].line}: no label {name} in function {self.name}")
+            faults.cut_off(instructions[at].line, f"no label {name} in function {self.name}")
         return Function(
             self.name,
             self.line,

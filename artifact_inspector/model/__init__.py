@@ -11,7 +11,7 @@ from artifact_inspector.model.language import Language
 from artifact_inspector.model.location import Frame, Location
 from artifact_inspector.model.matrix import Issuer, MatrixOp, MatrixUnit
 from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait, WaitPurpose
-from artifact_inspector.model.module import UNCLOSED, BasicBlock, Flow, Function, Module, Partition
+from artifact_inspector.model.module import BasicBlock, Flow, Function, Module, Partition
 from artifact_inspector.model.region import PipelineKind, RegionKind, SlotKind
 from artifact_inspector.model.remark import RemarkKind, Severity, Tool
 from artifact_inspector.model.stage import Stage
@@ -26,7 +26,6 @@ __all__ = [
     "COMPUTES",
     "LOADS",
     "SINKS",
-    "UNCLOSED",
     "Access",
     "Arch",
     "Backend",

@@ -11,11 +11,7 @@ from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.location import Location
 from artifact_inspector.model.stage import Stage
 
-__all__ = ["UNCLOSED", "BasicBlock", "Flow", "Function", "Module", "Partition"]
-
-
-UNCLOSED = "is not closed"
-"""How every format says of a function that the file ends, or another begins, inside it."""
+__all__ = ["BasicBlock", "Flow", "Function", "Module", "Partition"]
 
 
 class Flow(NamedTuple):
@@ -93,8 +89,5 @@ class Module:
     """What could not be read and was passed over, each with its line."""
     layouts: Mapping[str, str] = field(default_factory=dict)
     """Aliases of layout attributes (`#blocked`), resolved; tensor-level IR only."""
-
-    @property
-    def is_whole(self) -> bool:
-        """False for a file that is cut off: what is not there may have been."""
-        return not any(UNCLOSED in problem for problem in self.problems)
+    is_whole: bool = True
+    """False for a file that is cut off: what is not there may have been."""

@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["SourceText", "Span", "split_closed", "split_list", "split_words"]
+from artifact_inspector.model.limits import DIGITS
+
+__all__ = ["SourceText", "Span", "integer", "split_closed", "split_list", "split_words"]
 
 EXCERPT_WIDTH = 160
+_DIGITS = DIGITS.most
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
@@ -53,6 +56,11 @@ class SourceText:
         line = self.line_at(offset)
         return Span(self, line, offset - self.line_starts[line - 1] + 1)
 
+    def span_of_line(self, line: int) -> Span:
+        """The place of the first character of a 1-based line that is no white space."""
+        text = self.line_text(line)
+        return Span(self, line, len(text) - len(text.lstrip()) + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -74,6 +82,28 @@ class Span:
         column = self.column - 1
         first = max(0, column - EXCERPT_WIDTH // 2)
         return f"  {text[first : first + EXCERPT_WIDTH]}\n  {' ' * (column - first)}^"
+
+
+def integer(written: str) -> int | None:
+    """The number that a literal stands for: `-16`, `0x10`, also with leading zeros.
+
+    None for anything else, and for a number of more digits than `limits.DIGITS`: no compiler writes one.
+
+    Example:
+        >>> integer("016"), integer("0x10"), integer("1" * 5000), integer("sixteen")
+        (16, 16, None, None)
+    """
+    sign, digits = (-1, written[1:]) if written[:1] == "-" else (1, written)
+    if len(digits) > _DIGITS + 2 or not digits.isascii():
+        return None
+    if digits.isdecimal():
+        return sign * int(digits) if len(digits) <= _DIGITS else None
+    if digits[:2] in ("0x", "0X") and digits[2:].isalnum():
+        try:
+            return sign * int(digits, 16)
+        except ValueError:
+            return None
+    return None
 
 
 def split_list(text: str, at: int = 0) -> list[str]:

@@ -478,7 +478,6 @@ def test_a_branch_reads_its_condition_only():
     [
         ("", None),
         (", !dbg !19", None),
-        (", !dbg !999", None),
         (", !dbg !18, !tbaa !31", (Frame("/home/user/src/k.py", 12, 22),)),
         (
             ", !dbg !20",

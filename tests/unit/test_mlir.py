@@ -417,13 +417,22 @@ USER, REDUCE_AT, SUM_AT = (
         ("#loc5", None),
         ("#loc11", None),
         ("#loc12", None),
-        ("#loc99", None),
     ],
 )
 def test_a_location_resolves_to_its_whole_chain_innermost_first(written: str, location: object) -> None:
     load = one(f"%a = tt.load %p : f32 loc({written})", tail=PLACES)
     assert load.location == location
     assert load.text == "%a = tt.load %p : f32"
+
+
+def test_a_place_that_no_line_defines_shows_that_the_file_is_cut_off() -> None:
+    found = read(
+        "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32 loc(#loc99)\n"
+        "    tt.store %p, %a : !tt.ptr<f32> loc(#loc99)\n    tt.return\n  }\n}\n" + PLACES
+    )
+    assert found.problems == ("line 3: #loc99 is nowhere in the file, which must be cut off",)
+    assert not found.is_whole
+    assert found.functions[0].instructions[0].location is None
 
 
 def test_an_operation_with_regions_is_placed_by_its_closing_brace() -> None:
@@ -698,7 +707,8 @@ def test_the_attributes_of_a_loop_stand_behind_its_closing_brace() -> None:
         scf.for %i = %n to %n step %n  : i32 {
           %b = arith.addi %n, %n : i32
         } {tt.num_stages = 3 : i32} loc(#loc1)
-        """
+        """,
+        tail=PLACES,
     ).instructions[0]
     assert loop.text.endswith("{tt.num_stages = 3 : i32}")
 

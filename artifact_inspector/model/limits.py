@@ -1,0 +1,50 @@
+"""How much of a stranger's file is read: every bound by name, and the way to another one.
+
+A file beyond a bound is told of and not read; no bound is near what compilers write. An environment variable
+named after the bound sets another: `ARTIFACT_INSPECTOR_MOST_FRAMES=1000`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+__all__ = ["DIGITS", "EDGES", "FRAMES", "LAYOUT", "LIMITS", "MIB", "NESTING", "PROBLEMS", "RESULTS", "Limit"]
+
+_PREFIX = "ARTIFACT_INSPECTOR_MOST_"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One bound."""
+
+    name: str
+    default: int
+    what: str
+    """What may be so many, as the end of a sentence."""
+
+    @property
+    def switch(self) -> str:
+        """The environment variable that sets another."""
+        return _PREFIX + self.name.upper()
+
+    @property
+    def most(self) -> int:
+        """The bound in force; what is set to no number of at most nine digits is passed over."""
+        said = os.environ.get(self.switch, "")
+        return int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else self.default
+
+
+MIB = Limit("mib", 64, "MiB of a file")
+"""ptxas and LLVM print less for the largest kernels known here."""
+DIGITS = Limit("digits", 18, "digits of a number")
+"""So many fit into 64 bits. A number with more is not known."""
+FRAMES = Limit("frames", 256, "callers of a source line, each inlined into the next")
+"""A place with more is not known. Triton inlines every `@triton.jit` function: some tens of levels."""
+NESTING = Limit("nesting", 1000, "loops and branches, each inside the one before")
+RESULTS = Limit("results", 1024, "values that one operation defines")
+EDGES = Limit("edges", 1_000_000, "ways between the blocks of a function")
+LAYOUT = Limit("layout", 100_000, "characters of a layout with all others that it names")
+"""A layout with more is kept as it is written."""
+PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")
+LIMITS = (MIB, DIGITS, FRAMES, NESTING, RESULTS, EDGES, LAYOUT, PROBLEMS)
