@@ -406,9 +406,9 @@ def test_data_sections_cost_next_to_nothing() -> None:
         + ".b8 1                                   // x\n" * 200_000
         + "\t}\n"
     )
-    started = time.perf_counter()
+    started = time.process_time()
     found = module("\tret;", tail="}\n" + section + FILES)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert len(found.functions[0].instructions) == 1
 
 
