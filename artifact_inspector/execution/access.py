@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
 from artifact_inspector.execution.memory import (
     SECTOR,
+    count_copied,
     count_sectors,
     count_wavefronts,
     outside,
+    served_together,
 )
 
 if TYPE_CHECKING:
@@ -160,18 +162,58 @@ def access_shared(
         address: of each lane.
         size: bytes of each lane.
         mask: the lanes that take part, those that are on where None.
-        served: lanes of a warp that are served together, where the opcode fixes it.
+        served: lanes that are served together, where the opcode fixes it.
     """
-    lanes = lanes_of(machine, address, mask)
-    if lanes is None:
+    whole = lanes_of(machine, address, mask)
+    if whole is None:
         return None
-    whole, lanes = lanes, _without_repeats(lanes)
-    addresses, on = _by_warp(machine, lanes)
-    found, ideal = count_wavefronts(addresses, size, on, served)
-    counts, index = machine.counts, machine.step.index
-    counts.wavefronts[index] += found * lanes.repeat
-    counts.wavefronts_ideal[index] += ideal * lanes.repeat
+    lanes = _without_repeats(whole)
+    together = served or min(served_together(size), machine.program.warp)
+    addresses = lanes.addresses.reshape(-1, together)
+    on = None if lanes.mask is None else lanes.mask.reshape(-1, together)
+    _add_wavefronts(machine, count_wavefronts(addresses, size, on), lanes.repeat)
     return whole
+
+
+def access_copied(machine: Machine, address: Value, size: int, origin: Lanes | None) -> Lanes | None:
+    """Count the writes to shared memory of an asynchronous copy.
+
+    Args:
+        machine: whose lanes are on.
+        address: in shared memory, of each lane.
+        size: bytes of each lane.
+        origin: where lanes read global memory; the others write zeros.
+    """
+    whole = lanes_of(machine, address)
+    if whole is None:
+        return None
+    rows = max(len(whole.addresses), 1 if origin is None else len(origin.addresses))
+    shape = (rows, machine.threads)
+    lines = np.full(shape, -1, np.int64)
+    if origin is not None:
+        lines[:] = origin.addresses >> 7
+        if origin.mask is not None:
+            lines[~np.broadcast_to(origin.mask, shape)] = -1
+    together = min(served_together(size), machine.program.warp)
+    grouped = lines.reshape(rows, -1, together)
+    least = np.maximum(grouped.min(axis=2, keepdims=True), 0)
+    lines = np.where(grouped < 0, -1, grouped - least).reshape(rows, -1)
+    addresses = np.broadcast_to(whole.addresses, shape)
+    mask = np.ones(shape, bool) if whole.mask is None else np.broadcast_to(whole.mask, shape)
+    repeat = machine.rows // rows
+    if rows > 1 and all((held == held[:1]).all() for held in (addresses, mask, lines)):
+        addresses, mask, lines, repeat = addresses[:1], mask[:1], lines[:1], machine.rows
+    counted = count_copied(
+        addresses.reshape(-1, together), size, mask.reshape(-1, together), lines.reshape(-1, together)
+    )
+    _add_wavefronts(machine, counted, repeat)
+    return whole
+
+
+def _add_wavefronts(machine: Machine, counted: tuple[int, int], repeat: int) -> None:
+    counts, index = machine.counts, machine.step.index
+    counts.wavefronts[index] += counted[0] * repeat
+    counts.wavefronts_ideal[index] += counted[1] * repeat
 
 
 def _without_repeats(lanes: Lanes) -> Lanes:

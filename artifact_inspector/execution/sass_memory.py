@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from artifact_inspector.execution.access import (
+    access_copied,
     access_global,
     access_shared,
     load_global,
@@ -152,7 +153,10 @@ def _copy_to_shared(statement: Statement) -> Run:
         first, second = second, first
     target = _address(first, is_global=False)
     origin = _address(second, is_global=True, extended=statement.has("E"))
-    given = [predicate(o) for o in statement.operands if o.kind is OperandKind.PREDICATE]
+    chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
+    given = [predicate(o) for o in chosen]
+    # Nsight Compute counts no splitting into lines where the predicate is P0.
+    by_first = any(o.name == "P0" and not o.invert for o in chosen)
 
     def run(machine: Machine) -> None:
         mask: Mask = machine.on
@@ -163,7 +167,10 @@ def _copy_to_shared(statement: Statement) -> Run:
             data = data_of(holds)
             mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
         lanes = access_global(machine, origin(machine), size, reads=True, writes=False, mask=mask)
-        into = access_shared(machine, target(machine), size)
+        if by_first:
+            into = access_shared(machine, target(machine), size)
+        else:
+            into = access_copied(machine, target(machine), size, lanes)
         words = max(size // 4, 1)
         values = [machine.unknown("what shared memory holds")] * words
         if lanes is not None and lanes.mask is None:
