@@ -18,6 +18,7 @@ from artifact_inspector.errors import CacheError, UsageError
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.requests import Request
+    from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Cache
 
 MOST_STEPS = 50_000_000
@@ -43,6 +44,10 @@ def predict(
         str | None,
         typer.Option("--gpu", metavar="GPU", help="The product whose L2 and SMs count: H200, 4090 …"),
     ] = None,
+    ctas_per_wave: Annotated[
+        int | None,
+        typer.Option("--ctas-per-wave", metavar="N", help="CTAs side by side; else occupancy × SMs."),
+    ] = None,
     steps: Annotated[
         int, typer.Option("--steps", metavar="N", help="Steps after which a kernel counts as endless.")
     ] = MOST_STEPS,
@@ -54,7 +59,7 @@ def predict(
         requests = _requests(arg or [], grid, launch)
         opened = open_or_advise(cache)
         pairs = _paired(opened, name, target or [], requests)
-        found = _predict(pairs, nvdisasm, gpu, steps)
+        found = _predict(pairs, nvdisasm, gpu, steps, ctas_per_wave)
         _show(found, gpu, json=json)
         if any(prediction.outside for prediction in found):
             raise typer.Exit(FOUND)
@@ -119,7 +124,11 @@ def _paired(
 
 
 def _predict(
-    pairs: Sequence[tuple[Artifact, Request]], nvdisasm: Path | None, gpu: str | None, steps: int
+    pairs: Sequence[tuple[Artifact, Request]],
+    nvdisasm: Path | None,
+    gpu: str | None,
+    steps: int,
+    ctas_per_wave: int | None,
 ) -> list[Prediction]:
     from artifact_inspector.execution.loading import load_kernel
     from artifact_inspector.execution.prediction import predict as add_up
@@ -135,7 +144,9 @@ def _predict(
             loaded = load_kernel(entry, disassemble)
             names = [parameter.argument for parameter in loaded.parameters]
             launch = resolve(request, names, _constants(entry))
-            found.append(add_up(run_launch(loaded, launch, limit=steps), _cache_bytes(entry, gpu)))
+            wave = _wave(entry, disassemble, gpu, ctas_per_wave)
+            run = run_launch(loaded, launch, limit=steps, footprints=wave is not None)
+            found.append(add_up(run, _cache_bytes(entry, gpu), wave))
     return found
 
 
@@ -150,6 +161,26 @@ def _constants(entry: Artifact) -> dict[str, Any]:
         if row.get("directory") == path.parent.name and isinstance(row.get("constants"), dict):
             return dict(row["constants"])
     return {}
+
+
+def _wave(
+    entry: Artifact, disassemble: Disassemble | None, gpu: str | None, ctas_per_wave: int | None
+) -> tuple[int, str] | None:
+    """CTAs that run side by side, and whence that is known."""
+    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.hardware.targets import parse_target
+
+    if ctas_per_wave is not None:
+        if ctas_per_wave < 1:
+            raise UsageError("--ctas-per-wave must be 1 or more.")
+        return ctas_per_wave, "as given"
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else target.gpu.product
+    occupancy = inspect_artifact(entry, disassemble).occupancy
+    if product is None or occupancy is None or not occupancy.blocks:
+        return None
+    blocks, count = occupancy.blocks, product.multiprocessors
+    return blocks * count, f"{blocks} on each of {count} SMs of {product.name}"
 
 
 def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:

@@ -103,6 +103,8 @@ def access_global(
     counts.sectors_ideal[index] += min(full, found) * lanes.repeat
     counts.bytes[index] += active * size * lanes.repeat
     counts.active[index] += active * lanes.repeat
+    if machine.memory.footprints is not None:
+        machine.memory.footprints.add(machine.ctas, lanes.addresses, lanes.mask, reads=reads)
     misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes)
     if misses.size:
         _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.errors import CacheError
@@ -12,7 +12,8 @@ from artifact_inspector.execution.sass import default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.binaries import Interface, read_interface
 from artifact_inspector.files.cache import Artifact, Problem, read_binary
-from artifact_inspector.model import Function, Stage
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import EventKind, Function, Module, Stage
 
 __all__ = ["Loaded", "Parameter", "load_kernel"]
 
@@ -43,6 +44,8 @@ class Loaded:
     parameters: tuple[Parameter, ...]
     threads: int
     problems: tuple[Problem, ...]
+    tile_bytes: Mapping[str, int]
+    """Argument → bytes of the block that one load of it reads."""
 
 
 def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
@@ -61,8 +64,9 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
             "It takes a cubin and an nvdisasm (--nvdisasm PATH, or an installed Triton brings one), the text "
             "of SASS, or PTX and Triton's ptxas.",
         )
-    written = _written(artifact, problems)
+    tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
+    tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
     interface = _interface(artifact, problems)
     names = [function.name for function in module.functions]
     name = artifact.name if artifact.name in names else names[0]
@@ -71,7 +75,8 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     extra = len(places) - len(parameters)
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     program = read_program(module, name, constants=interface.constants, parameters=places)
-    return Loaded(artifact, program, parameters + added, _threads(artifact, problems), tuple(problems))
+    threads = _threads(artifact, problems)
+    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles)
 
 
 def _interface(artifact: Artifact, problems: list[Problem]) -> Interface:
@@ -84,13 +89,51 @@ def _interface(artifact: Artifact, problems: list[Problem]) -> Interface:
     return Interface((), {})
 
 
-def _written(artifact: Artifact, problems: list[Problem]) -> Function | None:
-    """The kernel at the earliest stage that names its arguments."""
+def _written(artifact: Artifact, problems: list[Problem]) -> tuple[Module | None, Function | None]:
+    """The earliest stage that names the kernel's arguments, and the kernel there."""
     for stage in (Stage.TTIR, Stage.TTGIR):
         module = read_module(artifact, stage, problems)
         if module is not None:
             named = [function for function in module.functions if function.name == artifact.name]
-            return named[0] if named else module.functions[0]
+            return module, named[0] if named else module.functions[0]
+    return None, None
+
+
+def _tile_bytes(module: Module, function: Function) -> dict[str, int]:
+    """Argument → bytes of the block that the first load of it reads."""
+    language = format_of(module.stage)
+    made: dict[str, list[str]] = {}
+    for instruction in function.instructions:
+        operands = instruction.operands
+        for name in operands.results:
+            made.setdefault(name, []).extend(operands.reads)
+    for flow in function.flows:
+        made.setdefault(flow.target, []).append(flow.source)
+    arguments = {
+        name for name, kind in zip(function.arguments, function.signature, strict=False) if kind[0] in "*!"
+    }
+    found: dict[str, int] = {}
+    for instruction in function.instructions:
+        if instruction.kind not in (EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY):
+            continue
+        types = [kind for kind in language.types(instruction, module) if not kind.is_memory]
+        start = instruction.operands.reads[:1]
+        root = _root(list(start), made, arguments)
+        if root is not None and types and types[-1].elements > 1:
+            found.setdefault(root.lstrip("%"), types[-1].elements * types[-1].bits // 8)
+    return found
+
+
+def _root(front: list[str], made: Mapping[str, list[str]], arguments: set[str]) -> str | None:
+    """The pointer or descriptor among the arguments that an address comes of."""
+    seen: set[str] = set()
+    while front:
+        name = front.pop(0)
+        if name in arguments:
+            return name
+        if name not in seen:
+            seen.add(name)
+            front += made.get(name, ())
     return None
 
 

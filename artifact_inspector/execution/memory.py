@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.counters import Bounds
+from artifact_inspector.execution.footprints import Footprints
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, choose, rows_of
 from artifact_inspector.execution.launch import Launch, Tensor
 
@@ -108,6 +109,8 @@ class Memory:
         )
         self.starts = np.array([region.start for region in self.regions], np.int64)
         self.stops = np.array([region.stop for region in self.regions], np.int64)
+        self.footprints: Footprints | None = None
+        """What each CTA reads, where that is wanted."""
         self.track = True
         """Whether to keep which bytes were touched."""
 

@@ -25,6 +25,7 @@ from typing import Any
 from artifact_inspector.execution.counters import Bounds
 from artifact_inspector.execution.machine import Step
 from artifact_inspector.execution.memory import SECTOR
+from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.running import Run
 
 __all__ = ["Counters", "Line", "Outside", "Prediction", "Range", "predict"]
@@ -165,13 +166,16 @@ class Prediction:
     outside_count: int
     """Lanes that accessed memory outside of every tensor."""
     notes: tuple[str, ...]
+    cta_order: CtaOrder | None
+    """The waves of CTAs; None where it was not asked for, or the launch did not run to its end."""
 
 
-def predict(run: Run, l2_bytes: int | None = None) -> Prediction:
+def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None = None) -> Prediction:
     """What a run adds up to.
 
     Args:
         run: of a launch.
+        wave: CTAs that run side by side, and whence that is known.
         l2_bytes: of the second-level cache, for the range of `dram_bytes_read`.
     """
     counters, unknown = _Sums(run, l2_bytes).counters()
@@ -201,7 +205,15 @@ def predict(run: Run, l2_bytes: int | None = None) -> Prediction:
         tuple(_outside(run, found) for found in run.counts.outside),
         run.counts.more_outside,
         run.launch.notes,
+        _order(run, wave, l2_bytes),
     )
+
+
+def _order(run: Run, wave: tuple[int, str] | None, l2_bytes: int | None) -> CtaOrder | None:
+    footprints = run.memory.footprints
+    if wave is None or footprints is None or run.ended or run.sampled:
+        return None
+    return find_order(run.launch, footprints, run.loaded.tile_bytes, *wave, l2_bytes)
 
 
 def _source(step: Step) -> str | None:

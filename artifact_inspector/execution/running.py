@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.counters import Counts, Spent
+from artifact_inspector.execution.footprints import Footprints
 from artifact_inspector.execution.lanes import Names
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.loading import Loaded, Parameter
@@ -127,6 +128,7 @@ def run_launch(
     limit: int = 50_000_000,
     ctas: NDArray[np.int64] | None = None,
     portion: int = PORTION,
+    footprints: bool = False,
 ) -> Run:
     """Run a launch.
 
@@ -136,6 +138,7 @@ def run_launch(
         limit: steps after which it counts as endless.
         ctas: linear numbers of those that run; all by default.
         portion: lanes that run together.
+        footprints: whether to keep what each CTA reads.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
@@ -151,11 +154,16 @@ def run_launch(
     wanted = np.arange(launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
+    if footprints:
+        memory.footprints = Footprints(launch, size)
     for first in range(0, len(wanted), size):
-        machine = Machine(
-            loaded.program, wanted[first : first + size], loaded.threads, memory, counts, names, environment
-        )
+        together = wanted[first : first + size]
+        if memory.footprints is not None:
+            memory.footprints.begin(int(together[0]))
+        machine = Machine(loaded.program, together, loaded.threads, memory, counts, names, environment)
         ended += _run_all(machine)
+        if memory.footprints is not None:
+            memory.footprints.end(together)
         if ended and isinstance(ended[-1].step, Step) and counts.spent > limit:
             break
     return Run(loaded, launch, counts, memory, names, tuple(ended), ctas is not None)

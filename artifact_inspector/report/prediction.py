@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.execution.order import CtaOrder
 from artifact_inspector.execution.prediction import Counters, Line, Prediction, Range
 from artifact_inspector.hardware.peaks import Peaks
 
@@ -54,7 +55,53 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
         grown.add_row(label, text)
     yield Padding(grown, (0, 0, 0, 2))
     yield from _lines(found.by_source or found.by_line)
+    if found.cta_order is not None:
+        yield from _order(found.cta_order)
     yield from (Text(f"  {sentence}") for sentence in _sentences(found))
+
+
+MOST_DRAWN = 40
+"""Rows and columns of a drawn grid."""
+
+
+def _order(order: CtaOrder) -> Iterator[Text | Padding]:
+    first = order.waves[0]
+    size = f"{order.ctas_per_wave} CTAs side by side ({order.basis})"
+    yield Padding(Text(f"waves: {order.waves_in_all} of {size}"), (1, 0, 0, 2))
+    blocks = (
+        ""
+        if first.distinct_tiles is None or first.tiles_asked is None
+        else f", {first.distinct_tiles:,} distinct blocks of {first.tiles_asked:,} asked for"
+    )
+    share = first.distinct_bytes_read / first.bytes_asked if first.bytes_asked else 1
+    yield Text(
+        f"    the first reads {first.distinct_bytes_read:,} B of {first.bytes_asked:,} B asked for "
+        f"({share:.0%}){blocks}"
+    )
+    yield Text(
+        f"    all waves read {order.distinct_bytes_read:,} B; each byte once is {order.footprint_bytes:,} B"
+    )
+    for other in order.others:
+        blocks = "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} blocks"
+        yield Text(f"    {other.name}: {other.distinct_bytes_read:,} B{blocks}")
+    if order.fits_l2:
+        yield Text("    all of it fits in the L2: another order saves nothing there")
+    yield from _drawn(order)
+
+
+def _drawn(order: CtaOrder) -> Iterator[Padding]:
+    """The grid of tiles, each with the number of its wave."""
+    if not order.tiles:
+        return
+    rows, columns = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))
+    if max(rows, columns) > MOST_DRAWN or rows * columns == 1:
+        return
+    waves = {tile: at // order.ctas_per_wave for at, tile in enumerate(order.tiles)}
+    width = len(str(max(waves.values()) + 1))
+    lines = [
+        " ".join(f"{waves[row, column] + 1:>{width}}" for column in range(columns)) for row in range(rows)
+    ]
+    yield Padding(Text("\n".join(lines)), (1, 0, 0, 4))
 
 
 def number(value: int | None) -> str:

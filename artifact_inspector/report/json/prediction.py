@@ -12,7 +12,7 @@ from artifact_inspector.report.json._encoding import shape
 
 __all__ = ["PredictionDocument", "prediction_document"]
 
-shape(Prediction, "kernel hash target grid threads counters unknown sampled")
+shape(Prediction, "kernel hash target grid threads counters unknown sampled cta_order")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
