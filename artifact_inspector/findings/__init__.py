@@ -5,13 +5,17 @@ A finding states a fact and what it is likely to cost; it never tells the reader
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import (
+    bank_conflicts,
     clustered_loads,
     compiler_advisory,
     contradiction,
     does_not_fit,
     fma_instead_of_mma,
+    lanes_switched_off,
     layout_conversion_in_loop,
     lost_cache_modifier,
     narrow_loads,
@@ -21,11 +25,16 @@ from artifact_inspector.findings import (
     pipeline_drained,
     redundant_matrix_work,
     register_spill,
+    tail_wave,
+    uncoalesced_access,
     wgmma_serialised,
 )
 from artifact_inspector.findings._rule import Finding, Remark, Rule, Severity
 
-__all__ = ["RULES", "Finding", "Remark", "Rule", "Severity", "find_findings"]
+if TYPE_CHECKING:
+    from artifact_inspector.execution.prediction import Prediction
+
+__all__ = ["RULES", "Finding", "Remark", "Rule", "Severity", "find_findings", "find_launch_findings"]
 
 RULES: tuple[Rule, ...] = (
     clustered_loads.RULE,
@@ -43,6 +52,10 @@ RULES: tuple[Rule, ...] = (
     does_not_fit.RULE,
     redundant_matrix_work.RULE,
     compiler_advisory.RULE,
+    bank_conflicts.RULE,
+    uncoalesced_access.RULE,
+    lanes_switched_off.RULE,
+    tail_wave.RULE,
 )
 """Every rule, by code; a code is never given to another rule."""
 
@@ -50,4 +63,10 @@ RULES: tuple[Rule, ...] = (
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
     """What the rules say of a kernel, warnings first."""
     found = [finding for rule in RULES for finding in rule.find(kernel)]
+    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.WARNING))
+
+
+def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:
+    """What the rules say of a launch that was run on paper, warnings first."""
+    found = [finding for rule in RULES for finding in rule.find_in_launch(prediction)]
     return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.WARNING))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import cleandoc
+from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Severity, Stage
 
-__all__ = ["Finding", "Remark", "Rule", "Severity", "dots_of"]
+if TYPE_CHECKING:
+    from artifact_inspector.execution.prediction import Prediction
+
+__all__ = ["Finding", "Remark", "Rule", "Severity", "dots_of", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Rule:
     look: Callable[[KernelFacts], Iterable[Remark]]
     page: str | None
     """The docstring of the rule's module: title, what it means, when it is said, what to look at."""
+    look_at_launch: Callable[[Prediction], Iterable[Remark]] | None = None
+    """What it says of a launch that was run on paper."""
 
     def find(self, kernel: KernelFacts) -> Iterator[Finding]:
         """What the rule says of a kernel."""
@@ -57,10 +63,21 @@ class Rule:
             severity = Severity.NOTE if remark.is_minor else self.severity
             yield Finding(self.code, self.name, severity, remark)
 
+    def find_in_launch(self, prediction: Prediction) -> Iterator[Finding]:
+        """What the rule says of a launch."""
+        if self.look_at_launch is not None:
+            for remark in self.look_at_launch(prediction):
+                yield Finding(self.code, self.name, self.severity, remark)
+
     @property
     def explanation(self) -> str:
         """The rule's page, as Markdown."""
         return cleandoc(self.page or "")
+
+
+def nothing(_kernel: KernelFacts) -> Iterable[Remark]:
+    """What a rule about launches says of a kernel that none is known of."""
+    return ()
 
 
 def dots_of(kernel: KernelFacts, region: str) -> tuple[Stage | None, tuple[int, ...], tuple[str, ...]]:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.execution.order import CtaOrder
 from artifact_inspector.execution.prediction import Counters, Line, Prediction, Range
+from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
 __all__ = ["PredictionReport"]
@@ -228,6 +229,8 @@ def _blank(value: int | None) -> str:
 
 
 def _sentences(found: Prediction) -> Iterator[str]:
+    for finding in find_launch_findings(found):
+        yield f"{finding.code} {finding.name}: {finding.remark.message}"
     for outside in found.outside:
         source = f" ({outside.source})" if outside.source else ""
         yield (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.execution.prediction import Prediction
+from artifact_inspector.findings import Finding, find_launch_findings
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
@@ -15,14 +16,25 @@ __all__ = ["PredictionDocument", "prediction_document"]
 shape(Prediction, "kernel hash target grid threads counters unknown sampled cta_order")
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """One launch, and what stands out in it."""
+
+    prediction: Prediction
+    findings: tuple[Finding, ...]
+
+
+shape(LaunchRow, inline="prediction")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionDocument(Document):
     """What launches of kernels will do: `inspect-kernel predict CACHE NAME --json`."""
 
     document: Literal["prediction"] = "prediction"
-    first: Prediction
+    first: LaunchRow
     """The first launch; its keys stand in the document itself."""
-    launches: tuple[Prediction, ...]
+    launches: tuple[LaunchRow, ...]
     """Every launch, where there are several; empty for one."""
 
 
@@ -31,4 +43,5 @@ shape(PredictionDocument, inline="first")
 
 def prediction_document(found: Sequence[Prediction]) -> PredictionDocument:
     """What was found, as JSON."""
-    return PredictionDocument(first=found[0], launches=tuple(found) if len(found) > 1 else ())
+    rows = tuple(LaunchRow(prediction, find_launch_findings(prediction)) for prediction in found)
+    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else ())

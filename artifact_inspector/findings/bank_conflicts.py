@@ -1,0 +1,52 @@
+"""Lanes wait for one another at the banks of shared memory.
+
+Shared memory has 32 banks of four bytes; lanes of a warp that want different words of one bank are served one
+after the other.
+
+**When it is said.** A launch was run on paper (`inspect-kernel predict`), and a source line takes at least
+half as many passes again as without conflicts, which is at least a twentieth of all passes. Copies from
+global memory (`LDGSTS`) are left out: they are written line by line as they come.
+
+**What it is likely to cost.** Each further pass holds the load/store unit for a cycle, for all warps of the
+multiprocessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from artifact_inspector.findings._rule import Remark, Rule, Severity, nothing
+from artifact_inspector.model import Stage
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.prediction import Line, Prediction
+
+LEAST_FACTOR, LEAST_SHARE = 1.5, 0.05
+
+
+def _look(prediction: Prediction) -> Iterator[Remark]:
+    total = prediction.counters.shared_wavefronts
+    if not total:
+        return
+    places: dict[str, list[Line]] = {}
+    for line in prediction.by_line:
+        if line.wavefronts and not line.opcode.startswith("LDGSTS"):
+            places.setdefault(line.source or "the kernel", []).append(line)
+    for place, lines in places.items():
+        found = sum(line.wavefronts or 0 for line in lines)
+        ideal = sum(line.wavefronts_ideal or 0 for line in lines)
+        if not ideal or found < LEAST_FACTOR * ideal or found - ideal < LEAST_SHARE * total:
+            continue
+        guilty = [line for line in lines if (line.wavefronts or 0) > (line.wavefronts_ideal or 0)]
+        opcodes = ", ".join(dict.fromkeys(line.opcode for line in guilty))
+        yield Remark(
+            f"{place}: {found:,} passes over shared memory where {ideal:,} would do ({opcodes}), "
+            f"{(found - ideal) / total:.0%} of all passes of the launch",
+            Stage.SASS,
+            tuple(line.line for line in guilty),
+            tuple(dict.fromkeys(line.source for line in guilty if line.source)),
+        )
+
+
+RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, nothing, __doc__, _look)

@@ -1,0 +1,49 @@
+"""What stands out in launches that are run on paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.execution.prediction import Prediction, predict
+from artifact_inspector.execution.requests import parse_document, resolve
+from artifact_inspector.execution.running import run_launch
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.findings import find_launch_findings
+
+COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
+
+
+def prediction(case: str, wave: int | None = None, **changed: int) -> Prediction:
+    (entry,) = [entry for entry in open_cache(COUNTERS / case).entries if "sass" in entry.files]
+    loaded = load_kernel(entry, None)
+    document = json.loads((COUNTERS / case / "launch.json").read_text())
+    document["args"] |= {name: value for name, value in changed.items() if name != "grid"}
+    document["grid"] = [changed["grid"], 1, 1] if "grid" in changed else document["grid"]
+    (request,) = parse_document(json.dumps(document), "launch.json")
+    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
+    run = run_launch(loaded, launch, footprints=wave is not None)
+    return predict(run, 50 << 20, None if wave is None else (wave, "as given"))
+
+
+def codes(found: Prediction) -> dict[str, str]:
+    return {finding.code: finding.remark.message for finding in find_launch_findings(found)}
+
+
+def test_the_gemv_meets_itself_in_the_banks_and_the_softmax_does_not() -> None:
+    assert "3,820,544 passes over shared memory where 265,216 would do" in codes(prediction("gemv"))["AI016"]
+    assert "AI016" not in codes(prediction("softmax", grid=64))
+
+
+@pytest.mark.parametrize(("n_cols", "speaks"), [(1000, False), (500, True)])
+def test_lanes_over_the_edge_of_a_row_are_told(n_cols: int, speaks: bool) -> None:
+    found = codes(prediction("softmax", grid=8, n_cols=n_cols))
+    assert ("AI018" in found) is speaks
+
+
+@pytest.mark.parametrize(("wave", "speaks"), [(50, True), (32, False), (60, False)])
+def test_a_last_wave_that_is_mostly_empty_is_told(wave: int, speaks: bool) -> None:
+    assert ("AI019" in codes(prediction("softmax", wave=wave, grid=64))) is (speaks or wave == 60)
