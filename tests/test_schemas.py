@@ -41,6 +41,12 @@ COMMANDS = {
     "compile": ("compiled", ["compile", "softmax", "-t", "T4"]),
     "capture": ("captured", ["capture", "--json", "-t", "T4", "python", "script.py"]),
     "demo": ("cache", ["demo", "-t", "T4"]),
+    "predict": (
+        "prediction",
+        [str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
+        + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
+        + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
+    ),
     "bench": ("bench", ["bench", "softmax"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""
