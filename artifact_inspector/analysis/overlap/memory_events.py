@@ -30,6 +30,8 @@ class Issue(NamedTuple):
     """True for a further load of one statement: inline assembly with several gives one value."""
     array: BarrierArray | None = None
     """The barriers it arrives at, where one completes it; None where they cannot be told."""
+    closes: bool = False
+    """True for the last of a group that no commit closes (SASS: `HGMMA … gsb0`)."""
 
 
 class Commit(NamedTuple):
@@ -120,7 +122,8 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
         elif kind is EventKind.MATRIX:
             matrix = language.matrix(instruction, module)
             if matrix is not None and matrix.issuer == "warpgroup":
-                asked[index] = Issue(_MULTIPLY, is_load=False)
+                closes = language.commit(instruction) is Queue.MATRIX
+                asked[index] = Issue(_MULTIPLY, is_load=False, closes=closes)
         else:
             transfer = language.transfer(instruction, module) or _UNTOLD
             if mute and transfer.queue is Queue.USE:

@@ -112,6 +112,8 @@ class Scoreboard:
             self._names[flight] = len(what.registers)
         elif queue in _GROUPED:
             self._open[queue].append(flight)
+            if what.closes:
+                self._close(queue)
         elif queue is Queue.PHASE:
             if what.array is None:
                 return ended
@@ -146,11 +148,14 @@ class Scoreboard:
     def commit(self, what: Commit) -> None:
         """Close a group, or open the next phase of a barrier."""
         if what.queue in _GROUPED:
-            self._groups[what.queue].append(tuple(self._open[what.queue]))
-            self._open[what.queue].clear()
+            self._close(what.queue)
         else:
             expected = None if what.expects is None else what.expects.bytes
             self._fresh[None if what.array is None else what.array.start] = expected
+
+    def _close(self, queue: Queue) -> None:
+        self._groups[queue].append(tuple(self._open[queue]))
+        self._open[queue].clear()
 
     def wait(self, what: WaitFor) -> list[Flight]:
         """Complete what a wait waits for."""
