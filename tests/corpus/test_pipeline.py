@@ -240,3 +240,19 @@ def test_a_prefetch_written_in_the_program_is_the_program_s() -> None:
     found = the_loop("3.6.0/sm_80/manual_prefetch")
     assert (found.num_stages, found.kind, found.distance) == (1, "register prefetch", 1)
     assert found.notes == ("the program itself loads ahead",)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path)
+def test_loads_run_one_iteration_further_ahead_than_a_wait_leaves_in_flight_or_the_cause_is_told(
+    kernel: Saved,
+) -> None:
+    """The wait completes the iteration that the computes behind it take: d = iterations in flight + 1."""
+    causes = ("waited for in the iteration", "in front of the wait", "before they are multiplied")
+    for name, pipeline in kernel.facts.pipelines.items():
+        distance, left = pipeline.distance, pipeline.iterations_in_flight
+        if pipeline.kind is None or left is None or distance is None:
+            continue
+        told = pipeline.why_not is not None or any(
+            cause in note for note in pipeline.notes for cause in causes
+        )
+        assert distance == left + 1 or told, name

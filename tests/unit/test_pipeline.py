@@ -182,7 +182,24 @@ def test_a_wait_of_zero_leaves_no_iteration_in_flight() -> None:
     drained = PIPELINED.replace("num = 2", "num = 0", 1)
     found = explained(only(MATMUL, drained), num_stages=2)
     assert (found.wait_depth, found.iterations_in_flight) == (0, 0)
-    assert found.notes == ("num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait",)
+    assert found.notes == (
+        "num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait",
+        "its wait asks for more than the computes behind it take: of 2 iterations ahead 1 lie in shared memory",
+    )
+
+
+def test_a_distance_is_the_iterations_in_flight_and_one_or_says_why_not() -> None:
+    usual = explained(only(MATMUL, PIPELINED))
+    assert (usual.distance, usual.iterations_in_flight, usual.notes) == (2, 1, ())
+    # The same copies in front of the wait: it leaves those of its own iteration in flight too.
+    copies = copied("%x", "%bu", "%i", "g") + copied("%y", "%bv", "%i", "h")
+    wait = "      %w = ttg.async_wait {num = 2 : i32}\n"
+    early = PIPELINED.replace(copies, "").replace(wait, copies + wait.replace("num = 2", "num = 4"))
+    found = explained(only(MATMUL, early))
+    assert (found.distance, found.iterations_in_flight) == (2, 2)
+    assert found.notes == (
+        "its copies stand in front of the wait, so one more iteration is in flight behind it",
+    )
 
 
 def test_groups_committed_for_two_copies_at_once_count_once() -> None:

@@ -70,6 +70,8 @@ class LoopBuffers:
     """Lines of the loads into registers in the loop."""
     stores: tuple[int, ...]
     """Lines of the stores to shared memory in the loop."""
+    reads: tuple[int, ...]
+    """Lines of the loads from shared memory in the loop."""
     matrix: tuple[int, ...]
     """Lines of the matrix operations in the loop."""
     commits: dict[Queue, int]
@@ -102,6 +104,11 @@ class LoopBuffers:
     def members(self) -> int:
         """Loads and copies that one trip adds to a queue that counts them singly."""
         return len(self.copies) + (len(self.loads) if self.queue is Queue.LOADS else 0)
+
+    @property
+    def wait_lines(self) -> tuple[int, ...]:
+        """Lines of the waits for its copies: for their barriers where they arrive at some."""
+        return self.phases or tuple(wait.line for wait in self.copy_waits)
 
     @property
     def copy_waits(self) -> tuple[Wait, ...]:
@@ -186,9 +193,9 @@ class _Events:
         phases: list[int] = []
         front: list[int] = []
         widths: dict[Chain, tuple[int, int]] = {}
+        reads = self.of_kind[EventKind.SHARED_LOAD]
         if memory is not None:
             assert region.loop is not None
-            reads = self.of_kind[EventKind.SHARED_LOAD]
             used = memory.buffers_of(region.loop, [*copies, *stores, *reads, *matrix])
             buffers = tuple(used.values())
             phases += memory.waits_for(copies, [index for index, _ in self.waits])
@@ -209,6 +216,7 @@ class _Events:
             lines(copies),
             lines(loads),
             lines(stores),
+            lines(reads),
             lines(matrix),
             dict(self.commits),
             tuple(wait for _, wait in self.waits),

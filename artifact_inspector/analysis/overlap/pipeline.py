@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.facts import RegionFacts
@@ -15,7 +15,7 @@ from artifact_inspector.analysis.overlap.unpipelined import (
 )
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, two_places
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Queue, Stage, TritonVersion
+from artifact_inspector.model import PipelineKind, Queue, Stage, TritonVersion
 
 __all__ = ["Evidence", "Pipeline", "explain_pipeline"]
 
@@ -28,7 +28,7 @@ class Pipeline:
 
     num_stages: int | None
     """Asked for: by the loop itself, else by the compile."""
-    kind: str | None
+    kind: PipelineKind | None
     """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD),
     `register prefetch`, `groups of copies` where the target is unknown; None where they do not."""
     overlaps_matrix: bool
@@ -97,7 +97,7 @@ class _Explanation:
     def explain(self) -> Pipeline:
         runs_ahead = self.region.verdict in _RUNS_AHEAD
         kind = self._kind() if runs_ahead else None
-        asynchronous = kind not in (None, "register prefetch")
+        asynchronous = kind not in (None, PipelineKind.REGISTERS)
         # What an outer loop copies and waits for by itself is the prologue of the loop inside it.
         own = runs_ahead or self.loop.program is None or self.loop.program.inner is None
         depth = least_depth(self.last.copy_waits) if own else None
@@ -108,6 +108,8 @@ class _Explanation:
             cause = find_loss(self.loop)
         if asynchronous and depth == 0 and self.loop.asked == 2:
             self.notes.append("num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait")
+        if kind is not None:
+            self.notes += self._departures(kind, in_flight)
         self.notes += more
         return Pipeline(
             num_stages=self.loop.asked,
@@ -128,13 +130,13 @@ class _Explanation:
 
     # -- how it runs ahead -------------------------------------------------------------
 
-    def _kind(self) -> str | None:
+    def _kind(self) -> PipelineKind | None:
         if self.last.copies:
             if self.last.queue is Queue.PHASE:
-                return "TMA + mbarrier"
+                return PipelineKind.TENSORS
             if self.loop.target is None:
-                return "groups of copies"
-            return "direct to LDS" if self.loop.target.backend == "hip" else "cp.async groups"
+                return PipelineKind.COPIES
+            return PipelineKind.DIRECT if self.loop.target.backend == "hip" else PipelineKind.GROUPS
         if self.region.verdict == "warp-specialised":
             self.notes.append("its copies stand in another partition")
             return None
@@ -145,7 +147,7 @@ class _Explanation:
             )
         if Stage.TTIR in self.loop.facts and self.loop.facts[Stage.TTIR].distance is not None:
             self.notes.append("the program itself loads ahead")
-        return "register prefetch"
+        return PipelineKind.REGISTERS
 
     def _tiles(self) -> int | None:
         buffers = () if self.tiles is None else self.tiles.buffers
@@ -198,8 +200,49 @@ class _Explanation:
             return distance
         return distance - 1 if min(tiles.copies) > first else None
 
+    def _departures(self, kind: PipelineKind, in_flight: float | None) -> Iterator[str]:
+        """Why the distance is not the iterations in flight and one more, where it is not.
+
+        The one more is the iteration that the wait completes and the computes behind it take.
+        """
+        distance, tiles = self.region.distance, self.tiles
+        ahead = max(distance) if isinstance(distance, tuple) else distance
+        if ahead is None or in_flight == ahead - 1:
+            return
+        if in_flight is None:
+            if kind is PipelineKind.TENSORS:
+                yield "a barrier phase names no depth, and where its copies stand does not tell it either"
+        elif kind is PipelineKind.REGISTERS:
+            yield (
+                "its loads are waited for in the iteration that issues them: what is loaded "
+                f"{ahead} {_iterations(ahead)} ahead is kept, not in flight"
+            )
+        elif in_flight == ahead and tiles is not None and _stand_before(tiles.copies, tiles.wait_lines):
+            yield "its copies stand in front of the wait, so one more iteration is in flight behind it"
+        elif in_flight == ahead - 2 and tiles is not None and _stand_before(tiles.matrix, tiles.reads):
+            yield "its tiles are read out of shared memory an iteration before they are multiplied"
+        elif in_flight < ahead - 1:
+            yield (
+                f"its wait asks for more than the computes behind it take: of {ahead} iterations ahead "
+                f"{ahead - 1 - in_flight:g} lie in shared memory"
+            )
+        else:
+            yield (
+                f"{ahead} {_iterations(ahead)} ahead and {in_flight:g} in flight are not one apart, "
+                "and no cause was found in the IR"
+            )
+
     def _prologue(self) -> float | None:
         tiles, region = self.tiles, self.loop.facts.get(Stage.TTGIR)
         if tiles is None or region is None or not tiles.copies:
             return None
         return two_places(len(tiles.front) * region.unrolled_by / len(tiles.copies))
+
+
+def _stand_before(first: Sequence[int], then: Sequence[int]) -> bool:
+    """True where all of some lines stand in front of all of others."""
+    return bool(first) and bool(then) and max(first) < min(then)
+
+
+def _iterations(count: float) -> str:
+    return "iteration" if count == 1 else "iterations"
