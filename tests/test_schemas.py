@@ -23,6 +23,10 @@ from artifact_inspector.compiling.capture.places import Place
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import measure as measuring
+from artifact_inspector.passes import bisection, subject
+from artifact_inspector.passes.bisection import Bisection, Difference, Tried
+from artifact_inspector.passes.observation import Observation, What
+from artifact_inspector.passes.trace import Change, Level, PassTrace, Step
 from artifact_inspector.report.json import SCHEMA_VERSION, as_text
 from artifact_inspector.report.json.cache import cache_document, findings_document
 from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
@@ -48,6 +52,8 @@ COMMANDS = {
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),
     "bench": ("bench", ["bench", "softmax"]),
+    "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
+    "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""
 
@@ -82,6 +88,25 @@ def answer(*arguments: str) -> tuple[int, Any]:
     return result.exit_code, json.loads(result.stdout)
 
 
+def a_trace() -> PassTrace:
+    change = Change(What.ORDER, "straight.verdict", "straight verdict", "", "interleaved", "clustered")
+    steps = (
+        Step(1, "Canonicalizer", "canonicalize", Level.TTIR, 1, False, None, ()),
+        Step(2, "SROAPass", None, Level.LLVM, 90, True, 0.001, (change,)),
+    )
+    widths = Observation(What.WIDTHS, "loads.widths", "loads", "B per thread × count", ("16 ×4",))
+    return PassTrace("gemv_splitk", "gfx942", "3.2.0", steps, (widths,), ("a note",))
+
+
+def a_bisection() -> Bisection:
+    found = a_trace()
+    tried = (Tried("3.2.0", {"llir straight.verdict": "clustered"}, None), Tried("3.3.1", {}, "refused"))
+    difference = Difference(
+        "llir", "straight.verdict", "clustered", None, found.last_change({"straight.verdict"}), None
+    )
+    return Bisection("gemv_splitk", "gfx942", (What.ORDER,), tried, ("3.2.0", "3.3.1"), (difference,))
+
+
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A compile that succeeds at once, into a cache that is there already, and a measurement with no GPU."""
@@ -103,6 +128,8 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(capture_command, "_run", lambda *_: runs)
     failed = a_measurement(milliseconds=None, spread=None, deviation=None, message="no", facts=None)
     monkeypatch.setattr(measuring, "measure", lambda *_, **__: a_bench(a_measurement(), failed))
+    monkeypatch.setattr(subject, "trace_passes", lambda *_, **__: a_trace())
+    monkeypatch.setattr(bisection, "bisect", lambda *_, **__: a_bisection())
     monkeypatch.chdir(tmp_path)
     CliRunner().invoke(
         cli.app, ["baseline", str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "-o", "baseline.json"]

@@ -108,7 +108,7 @@ def compile(
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.compiled import compiled_document
 
-        requests = _requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
+        requests = read_requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:
             raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
         rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [], scheduler)
@@ -135,14 +135,14 @@ def demo(
         from artifact_inspector.report.compiled import refusals
         from artifact_inspector.report.console import show
 
-        rows = _compile(_requests(DEMO_KERNELS), target or DEMO_TARGETS, out, None, [], None)
+        rows = _compile(read_requests(DEMO_KERNELS), target or DEMO_TARGETS, out, None, [], None)
         report(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
         if any(row.directory is None for row in rows):
             show(refusals(rows), sys.stderr)
         _found_refusals(rows)
 
 
-def _requests(
+def read_requests(
     kernels: Sequence[str],
     signature: str | None = None,
     const: Sequence[str] | None = None,
@@ -151,6 +151,11 @@ def _requests(
     option: Sequence[str] | None = None,
     configs: str | None = None,
 ) -> list[KernelRequest]:
+    """The requests of the options that say which kernels are to be compiled, and how.
+
+    Raises:
+        UsageError: they make no sense together.
+    """
     from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, Written
 
     for kernel in kernels:

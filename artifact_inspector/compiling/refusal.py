@@ -31,7 +31,7 @@ def refusal(error: Exception, function: Any) -> InspectorError:
 
     Args:
         error: whatever Triton raised.
-        function: the kernel, a JITFunction.
+        function: the kernel, a JITFunction; None for one that is a saved text.
     """
     if isinstance(error, InspectorError):
         return error
@@ -57,6 +57,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _place(error: Any, function: Any) -> str:
     """`file:line:column: ` of an error that has a node; empty where its function cannot be told."""
+    if function is None:
+        return ""
     for known in (function, *vars(inspect.getmodule(function.fn) or object()).values()):
         if getattr(known, "src", None) != error.src or not inspect.isfunction(getattr(known, "fn", None)):
             continue

@@ -24,7 +24,7 @@ from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
-__all__ = ["cache_directory", "find_interpreter", "parse_triton"]
+__all__ = ["cache_directory", "find_interpreter", "parse_triton", "releases_between"]
 
 _ROOT = Path(__file__).resolve().parents[3]
 _OLDEST = (2, 1)
@@ -55,6 +55,8 @@ _LATEST = {
     (3, 7): "3.7.1",
 }
 """The last release of each version that has several, or is old."""
+_NEWER = ("3.8.0", "3.9.0")
+"""Releases that are the only one of their version."""
 _NUMBERS = re.compile(r"\d+\.\d+(\.\d+)?")
 _LINKER = """#!{python}
 # AMD's kernels of Triton before 3.5 are linked by a program; newer Tritons hold the same linker.
@@ -84,6 +86,23 @@ def cache_directory() -> Path:
     """The user's cache directory for this tool, by the XDG rules; not made yet."""
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return Path(base if base else Path.home() / ".cache", "artifact-inspector")
+
+
+def releases_between(first: str, last: str) -> tuple[str, ...]:
+    """Two releases and those between them that are known here, oldest first.
+
+    Raises:
+        UsageError: one is no version.
+    """
+    ends = sorted((parse_triton(first)[0], parse_triton(last)[0]), key=_numbers)
+    inner = (
+        one for one in (*_LATEST.values(), *_NEWER) if _numbers(ends[0]) < _numbers(one) < _numbers(ends[1])
+    )
+    return (ends[0], *sorted(inner, key=_numbers), ends[1])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def parse_triton(text: str) -> tuple[str, Path | None]:

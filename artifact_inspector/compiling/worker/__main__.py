@@ -3,11 +3,13 @@
 Reads one JSON request from its standard input: `{"asks": […], "workers": n, "time_limit": seconds}`,
 each ask a kernel for some targets:
 
-    place, signature, constexprs, options, configs   as a `KernelRequest` has them
+    place, signature, constexprs, options, configs   as a `KernelRequest` has them; the place may be a
+                 file `.ttir` or `.ttgir` too, which is compiled on from there
     targets      as `parse_target` reads them
     out          the Triton cache to fill
     environment  variables for these compiles alone
     look         true to compile nothing: what is not in the cache is a row with `pending`
+    said         the file to keep all in that the compiler says; of one kernel for one target
 
 and writes lines of JSON: `{"reading": ask}` before it imports the file of one, `{"jobs": how many there
 are}`, then one for each job as it ends. What is in the cache already is found by its key, with no child.

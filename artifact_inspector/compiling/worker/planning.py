@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
 from importlib.metadata import version
@@ -36,7 +36,9 @@ else:
 __all__ = ["plan"]
 
 MOST_BYTES = 1 << 20
-"""Of what a compiler may say about one kernel."""
+"""Of what a compiler said about one kernel that is kept beside it."""
+SAVED = (".ttir", ".ttgir")
+"""What a compile can be taken up from."""
 
 
 def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
@@ -44,6 +46,9 @@ def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
     targets = [parse_target(target) for target in ask["targets"]]
     _scratch()
     Path(ask["out"]).mkdir(parents=True, exist_ok=True)
+    if ask["place"].endswith(SAVED):
+        yield from (_again(ask, target) for target in targets)
+        return
     try:
         kernel = load_kernel(ask["place"])
         variants = list(_variants(kernel, ask))
@@ -55,6 +60,15 @@ def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
     for config, arguments, options in variants:
         for target in targets:
             yield _work(kernel, config, arguments, options, target, ask)
+
+
+def _again(ask: Mapping[str, Any], target: Target) -> Work:
+    """A saved text of a kernel, compiled on from there with the options of its own compile."""
+    place, out = ask["place"], Path(ask["out"])
+    options = {name: value for name, value in ask["options"].items() if name in _triton.known_options()}
+    label = {**_label(Path(place).stem, target, None), "types": [], "constants": {}, "options": options}
+    fill = partial(_compile, lambda: place, None, options, target, ask)
+    return Work(label, f"{out}\n{place}\n{label}", out, fill)
 
 
 def _variants(
@@ -132,40 +146,59 @@ def _work(
             return {**label, **found, "remedy": None, "kind": None, "details": None}
     if ask.get("look"):
         return {**label, "pending": True}
-    fill = partial(_compile, kernel, arguments, options, target, environment)
+    source_of = partial(_triton.make_source, kernel.function, arguments, target)
+    fill = partial(_compile, source_of, kernel.function, options, target, ask)
     return Work(label, f"{out}\n{key or (ask['place'], label, environment)}", out, fill)
 
 
 def _compile(
-    kernel: Kernel,
-    arguments: Arguments,
+    source_of: Callable[[], Any],
+    function: Any,
     options: Mapping[str, Any],
     target: Target,
-    environment: Mapping[str, str],
+    ask: Mapping[str, Any],
     staging: Path,
 ) -> str:
     """Compile into `staging`; in a child."""
     warnings.simplefilter("ignore")  # Python's own; the compiler's come another way
-    os.environ.update(environment)
+    os.environ.update(ask["environment"])
     os.environ["TRITON_CACHE_DIR"] = str(staging)
     log: list[str] = []
     _listen_to_ptxas(log)
     try:
-        source = _triton.make_source(kernel.function, arguments, target)
+        source = source_of()
         entry = _triton.entry_name(source, target, options)
         _triton.build(source, target, options)
     except Exception as error:
-        raise refusal(error, kernel.function) from error
+        raise refusal(error, function) from error
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        if ask.get("said"):
+            _keep_all(Path(ask["said"]))
     metadata = entry_metadata(staging / entry)
     if metadata is None:
         raise RuntimeError(f"Triton left no complete entry {entry}")
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os.lseek(2, 0, os.SEEK_SET)  # the worker made it a file
-    said = os.read(2, MOST_BYTES).decode(errors="replace")
-    os.lseek(2, 0, os.SEEK_END)
-    metadata.with_suffix(".remarks").write_text(said + "".join(log))
+    metadata.with_suffix(".remarks").write_text(_said(MOST_BYTES) + "".join(log))
     return entry
+
+
+def _said(most: int) -> str:
+    """What the compiler said so far, which the worker made go to a file; of a longer text the beginning."""
+    size = os.lseek(2, 0, os.SEEK_END)
+    os.lseek(2, 0, os.SEEK_SET)
+    said = os.read(2, most).decode(errors="replace")
+    os.lseek(2, 0, os.SEEK_END)
+    return said if size <= most else f"{said}\nremark: {size - most} more bytes were said and are not kept\n"
+
+
+def _keep_all(file: Path) -> None:
+    """Copy what the compiler said to a file, however long it is."""
+    os.lseek(2, 0, os.SEEK_SET)
+    with file.open("wb") as kept:
+        while part := os.read(2, MOST_BYTES):
+            kept.write(part)
+    os.lseek(2, 0, os.SEEK_END)
 
 
 def _listen_to_ptxas(log: list[str]) -> None:

@@ -49,6 +49,8 @@ DOCUMENTS: Mapping[str, str] = {
     "captured": "captured:CapturedDocument",
     "bench": "bench:BenchDocument",
     "prediction": "prediction:PredictionDocument",
+    "passes": "passes:PassesDocument",
+    "bisection": "passes:BisectionDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""

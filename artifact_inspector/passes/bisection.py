@@ -1,0 +1,190 @@
+"""The release of Triton in which a fact changed, and the pass on either side that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+
+from artifact_inspector.compiling.ask.environments import releases_between
+from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.model import Stage
+from artifact_inspector.passes.compiled import Notice
+from artifact_inspector.passes.observation import What, observe
+from artifact_inspector.passes.subject import Subject, trace_passes
+from artifact_inspector.passes.trace import Change, PassTrace, Step
+from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.names import step_of
+
+__all__ = ["Bisection", "Difference", "Tried", "bisect"]
+
+_TOLD_BY = (Stage.TTGIR, Stage.LLIR, Stage.PTX, Stage.AMDGCN)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One release that was compiled with."""
+
+    triton: str
+    values: Mapping[str, Value]
+    """Stage and fact (`ttgir straight.verdict`) → what it says; empty where the compiler refused."""
+    message: str | None
+    """What the compiler said when it refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A fact that is another in the newer release."""
+
+    stage: str
+    key: str
+    before: Value
+    after: Value
+    older_pass: tuple[Step, Change] | None
+    """The last pass of the older release that changed it; null where none did."""
+    newer_pass: tuple[Step, Change] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """Where between some releases a kernel's facts changed."""
+
+    kernel: str
+    target: str
+    what: tuple[What, ...]
+    tried: tuple[Tried, ...]
+    """In the order of releases; those in between that need not be tried are left out."""
+    changed: tuple[str, str] | None
+    """The last release that is as the first one, and the next one that is not; null where all agree."""
+    differences: tuple[Difference, ...]
+    """Earliest stage first."""
+
+
+def bisect(
+    subject: Subject,
+    wanted: Collection[What],
+    releases: Sequence[str],
+    *,
+    notice: Notice = lambda sentence: None,
+    progress: Callable[[str], None] = lambda release: None,
+) -> Bisection:
+    """The release where the facts of a kernel changed, by halves where only the ends are given.
+
+    A release that refuses the kernel is a row, and the search goes on around it.
+
+    Args:
+        subject: the kernel.
+        wanted: the facts.
+        releases: two ends, between which the known releases are tried by halves; or all that are to be tried.
+        notice: called with a sentence before an environment is made.
+        progress: called with each release before it is compiled with.
+
+    Raises:
+        UsageError: fewer than two releases.
+        CompileError: one of the ends refuses the kernel.
+    """
+    if len(releases) < 2:
+        raise UsageError(
+            "A change stands between two releases.", "Give --between 3.2.0,3.3.1, or more of them."
+        )
+    line = list(releases) if len(releases) > 2 else list(releases_between(*releases))
+    search = _Search(subject, frozenset(wanted), notice, progress)
+    first, last = search.of(line[0]), search.of(line[-1])
+    for end in (first, last):
+        if end.message is not None:
+            raise CompileError(f"Triton {end.triton} refuses the kernel: {end.message}", "Choose other ends.")
+    changed = search.between(line, is_list=len(releases) > 2)
+    tried = tuple(search.known[one] for one in line if one in search.known)
+    differences: tuple[Difference, ...] = ()
+    if changed is not None:
+        differences = search.differences(*changed)
+    return Bisection(
+        subject.name or PurePath(subject.ask["place"]).name,
+        str(subject.target),
+        tuple(wanted),
+        tried,
+        changed,
+        differences,
+    )
+
+
+class _Search:
+    def __init__(
+        self,
+        subject: Subject,
+        wanted: frozenset[What],
+        notice: Notice,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.subject, self.wanted, self.notice, self.progress = subject, wanted, notice, progress
+        self.known: dict[str, Tried] = {}
+        self.traces: dict[str, PassTrace] = {}
+
+    def of(self, release: str) -> Tried:
+        """What a release makes of the kernel."""
+        if release not in self.known:
+            self.progress(release)
+            try:
+                with self.subject.compiled_alone(self.notice, release) as artifact:
+                    values = {
+                        f"{step_of(stage)} {key}": fact.value
+                        for stage in _TOLD_BY
+                        if stage.value in artifact.files
+                        for key, fact in observe(artifact, stage, None, self.wanted).items()
+                        if not key.endswith(".order")  # names of values come and go between releases
+                    }
+                self.known[release] = Tried(release, values, None)
+            except CompileError as error:
+                self.known[release] = Tried(release, {}, error.message)
+        return self.known[release]
+
+    def between(self, line: Sequence[str], *, is_list: bool) -> tuple[str, str] | None:
+        """The two neighbours that differ, among those that compile the kernel."""
+        if is_list:
+            for release in line:
+                self.of(release)
+            told = [release for release in line if self.known[release].message is None]
+            pairs = pairwise(told)
+            return next(((a, b) for a, b in pairs if self.known[a].values != self.known[b].values), None)
+        low, high = 0, len(line) - 1
+        if self.of(line[low]).values == self.of(line[high]).values:
+            return None
+        open_ = list(range(low + 1, high))
+        while open_:
+            at = open_[len(open_) // 2]
+            found = self.of(line[at])
+            if found.message is not None:
+                open_.remove(at)
+                continue
+            if found.values == self.known[line[low]].values:
+                low = at
+            else:
+                high = at
+            open_ = [one for one in open_ if low < one < high]
+        return line[low], line[high]
+
+    def differences(self, older: str, newer: str) -> tuple[Difference, ...]:
+        """The facts that differ, each with the pass of either release that made it so."""
+        before, after = self.known[older].values, self.known[newer].values
+        found = []
+        for name in dict.fromkeys((*before, *after)):
+            if before.get(name) == after.get(name):
+                continue
+            stage, _, key = name.partition(" ")
+            found.append(
+                Difference(
+                    stage,
+                    key,
+                    before.get(name),
+                    after.get(name),
+                    self._trace(older).last_change({key}),
+                    self._trace(newer).last_change({key}),
+                )
+            )
+        return tuple(found)
+
+    def _trace(self, release: str) -> PassTrace:
+        if release not in self.traces:
+            self.traces[release] = trace_passes(self.subject, self.wanted, triton=release, notice=self.notice)
+        return self.traces[release]

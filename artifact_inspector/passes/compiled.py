@@ -1,0 +1,122 @@
+"""One kernel compiled twice: once with every text written, once with every pass timed.
+
+Source: triton's python/src/ir.cc and llvm.cc for the variables. `MLIR_DUMP_PATH` sends the texts of MLIR to a
+file, which is much faster than the unbuffered standard error; Tritons that do not know it write everything
+there. `DISABLE_LLVM_OPT` takes names of LLVM's switches, and `print-module-scope` makes LLVM write whole
+modules, without which a function's text has no lines of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
+from artifact_inspector.compiling.ask.process import answers, this_interpreter
+from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.passes.dumps import Dump, read_dumps
+from artifact_inspector.passes.timing import PassTimes
+
+__all__ = ["DumpedCompile", "Notice", "compile_alone", "compile_with_dumps"]
+
+TIME_LIMIT_SECONDS = 600.0
+
+Notice = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedCompile:
+    """What one compile left: its cache entry, and the files of all that it said."""
+
+    artifact: Artifact
+    triton: str | None
+    seconds: float
+    """Of the compile without the texts."""
+    texts: tuple[Path, ...]
+    """Files with the texts, in the order in which they were written."""
+    times: Path
+
+    def dumps(self) -> Iterator[Dump]:
+        """The texts, one at a time."""
+        for file in self.texts:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                yield from read_dumps(lines)
+
+    def pass_times(self) -> PassTimes:
+        """How long the passes took."""
+        with self.times.open(encoding="utf-8", errors="replace") as lines:
+            return PassTimes(lines)
+
+
+def compile_with_dumps(
+    ask: Mapping[str, Any],
+    target: Target,
+    triton: str | None,
+    directory: Path,
+    *,
+    notice: Notice,
+) -> DumpedCompile:
+    """Compile one kernel for one target, and keep all that the compiler says.
+
+    Args:
+        ask: the kernel, as `KernelRequest.as_json` gives it; its place may be a saved `.ttir` too.
+        target: the GPU.
+        triton: the version to compile with, as `parse_triton` reads it; the one installed here by default.
+        directory: an empty one, for the caches and texts of these compiles.
+        notice: is called with a sentence before an environment is made, which takes a minute.
+
+    Raises:
+        UsageError, CompileError: as `compile_kernels`; the compiler's own message.
+    """
+    mlir, llvm, times = (directory / name for name in ("mlir.txt", "llvm.txt", "times.txt"))
+    written = {
+        "MLIR_ENABLE_DUMP": "1",
+        "MLIR_DUMP_PATH": str(mlir),
+        "LLVM_IR_ENABLE_DUMP": "1",
+        "DISABLE_LLVM_OPT": "print-module-scope",
+    }
+    timed = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}
+    asks = [
+        {**ask, "out": str(directory / name), "environment": environment, "said": str(said)}
+        for name, environment, said in (("written", written, llvm), ("timed", timed, times))
+    ]
+    entry, timing = _compile(asks, target, triton, notice)
+    texts = tuple(file for file in (mlir, llvm) if file.exists())
+    return DumpedCompile(_artifact(entry), entry.get("triton"), timing["seconds"], texts, times)
+
+
+def compile_alone(
+    ask: Mapping[str, Any], target: Target, triton: str | None, directory: Path, *, notice: Notice
+) -> Artifact:
+    """The same without any text: what a release makes of the kernel.
+
+    Raises:
+        UsageError, CompileError: as `compile_kernels`.
+    """
+    (entry,) = _compile([{**ask, "out": str(directory), "environment": {}}], target, triton, notice)
+    return _artifact(entry)
+
+
+def _artifact(entry: Mapping[str, Any]) -> Artifact:
+    (artifact,) = open_cache(Path(entry["directory"])).entries
+    return artifact
+
+
+def _compile(
+    asks: Sequence[Mapping[str, Any]], target: Target, triton: str | None, notice: Notice
+) -> list[dict[str, Any]]:
+    """The rows of some asks for one target, in their order."""
+    chosen = None if triton is None else parse_triton(triton)
+    interpreter = this_interpreter() if chosen is None else find_interpreter(*chosen, notice=notice)
+    rows: dict[int, dict[str, Any]] = {}
+    whole = [{**ask, "targets": [str(target)]} for ask in asks]
+    for row in answers(interpreter, whole, workers=len(whole), time_limit=TIME_LIMIT_SECONDS):
+        if row.get("directory") is None:
+            error = UsageError if row.get("kind") == "usage" else CompileError
+            raise error(row["message"], row.get("remedy"))
+        rows[row["ask"]] = row
+    return [rows[number] for number in sorted(rows)]

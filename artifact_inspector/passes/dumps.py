@@ -1,0 +1,104 @@
+"""The texts that a compiler writes while it compiles, one for each pass, read as they come.
+
+Source:
+    MLIR writes `// -----// IR Dump Before NAME (argument) ('op' operation: @symbol) //----- //`, newer ones
+    `NAME: argument{options}`: mlir/lib/Pass/IRPrinting.cpp. Triton asks for it before every pass
+    (`MLIR_ENABLE_DUMP`): python/src/ir.cc.
+    LLVM writes `; *** IR Dump After NAME on SCOPE ***` (llvm/lib/Passes/StandardInstrumentations.cpp), its
+    code generator `*** IR Dump After TITLE (argument) ***`, with `# ` in front of machine code
+    (llvm/lib/IR/LegacyPassManager.cpp, llvm/lib/CodeGen/MachineFunctionPass.cpp). Triton asks for it after
+    every pass (`LLVM_IR_ENABLE_DUMP`): python/src/llvm.cc.
+
+Cannot read: what a pass prints of its own between two texts (it is passed over).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+__all__ = ["Dump", "Language", "read_dumps"]
+
+
+class Language(Enum):
+    """What a text is written in."""
+
+    MLIR = "MLIR"
+    LLVM = "LLVM IR"
+    MACHINE = "machine code of LLVM"
+
+
+class Dump(NamedTuple):
+    """One text, and the pass that it belongs to."""
+
+    name: str
+    """As the compiler prints it: `TritonAMDGPUReorderInstructions`, `SROAPass`, `Code sinking`."""
+    argument: str | None
+    """As pipelines spell it: `tritonamdgpu-reorder-instructions`; None where the compiler does not say."""
+    is_before: bool
+    """True for the text that the pass is given, False for the one that it leaves."""
+    language: Language
+    scope: str
+    """What the pass runs on: a symbol, empty for the whole module."""
+    line: int
+    """1-based line of the header in what the compiler said."""
+    text: str
+
+
+_MLIR = re.compile(
+    r"// -----// IR Dump (?P<when>Before|After) (?P<name>[^\s:(]+)"
+    r"(?:: (?P<new>[\w.-]+).*?| \((?P<old>[^()]*)\))?"
+    r" \('(?P<op>[^']*)' operation(?:: @(?P<symbol>[^)]*))?\)"
+)
+_LLVM = re.compile(r"(?:; )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>\S.*?) on (?P<scope>.+?) \*\*\*")
+_CODE = re.compile(
+    r"(?P<machine># )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>.+?) \((?P<argument>[\w.-]+)\) \*\*\*"
+)
+_NOISE = re.compile(
+    r"Running (?:pass|analysis)|Skipping pass|Invalidating analysis|Clearing all analysis|===-{20}"
+    r"|\s*Pass Arguments:"
+)
+_MARK = "IR Dump "
+
+
+def read_dumps(lines: Iterable[str]) -> Iterator[Dump]:
+    """The texts in the order in which they were written; one of them at a time is in memory."""
+    found: Dump | None = None
+    text: list[str] = []
+    ended = False
+    for number, line in enumerate(lines, 1):
+        head = _head(line, number) if _MARK in line else None
+        if head is not None:
+            if found is not None:
+                yield found._replace(text="".join(text))
+            found, text, ended = head, [], False
+        elif found is not None and not ended:
+            # LLVM tells of its passes between the texts
+            if _NOISE.match(line):
+                ended = found.language is not Language.MLIR
+            else:
+                text.append(line)
+    if found is not None:
+        yield found._replace(text="".join(text))
+
+
+def _head(line: str, number: int) -> Dump | None:
+    match = _MLIR.match(line)
+    if match is not None:
+        argument = match["new"] or match["old"]
+        return _dump(match, argument, Language.MLIR, match["symbol"] or "", number)
+    match = _LLVM.match(line)
+    if match is not None:
+        scope = match["scope"].strip("()")
+        return _dump(match, None, Language.LLVM, "" if scope == "[module]" else scope, number)
+    match = _CODE.match(line)
+    if match is None:
+        return None
+    language = Language.MACHINE if match["machine"] else Language.LLVM
+    return _dump(match, match["argument"], language, "", number)
+
+
+def _dump(match: re.Match[str], argument: str | None, language: Language, scope: str, number: int) -> Dump:
+    return Dump(match["name"], argument, match["when"] == "Before", language, scope, number, "")

@@ -1,0 +1,57 @@
+"""How long each pass took, by the compilers' own clocks.
+
+Source: mlir/lib/Support/Timing.cpp prints a tree of passes in the order in which they ran
+(`MLIR_ENABLE_TIMING`); llvm/lib/Support/Timer.cpp prints the passes of the code generator, those of one name
+together (`LLVM_ENABLE_TIMING`). LLVM's middle end prints no times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+
+__all__ = ["PassTimes"]
+
+_MLIR = re.compile(r"\s+(?P<seconds>\d+\.\d+) \([ \d.]+%\)  (?P<indent> *)(?P<name>[^\s('][^\s]*)$")
+_LLVM = re.compile(r"(?:\s+\d+\.\d+ \([ \d.]+%\))*\s+(?P<seconds>\d+\.\d+) \([ \d.]+%\)  (?P<name>\S.*)$")
+_TITLE = re.compile(r"Pass execution timing report|Execution time report")
+_NOT_PASSES = frozenset({"Total", "Rest"})
+
+
+class PassTimes:
+    """Seconds of passes: those of MLIR one by one in their order, those of the code generator by name."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._in_order: list[tuple[str, float]] = []
+        self._by_name: dict[str, float] = {}
+        is_llvm = False
+        for line in lines:
+            title = _TITLE.search(line)
+            if title is not None:
+                is_llvm = title[0].startswith("Pass")
+                continue
+            match = (_LLVM if is_llvm else _MLIR).match(line)
+            if match is None or match["name"] in _NOT_PASSES:
+                continue
+            name, seconds = match["name"].strip(), float(match["seconds"])
+            if is_llvm:
+                self._by_name[name] = self._by_name.get(name, 0.0) + seconds
+            else:
+                self._in_order.append((name, seconds))
+
+    def of_mlir(self, names: Sequence[str]) -> list[float | None]:
+        """Seconds of the passes that wrote texts, in the order in which they did.
+
+        A pass that runs on several functions writes a text for each and is timed once: the first bears it.
+        """
+        timed = [name for name, _ in self._in_order]
+        found: list[float | None] = [None] * len(names)
+        for block in SequenceMatcher(None, names, timed, autojunk=False).get_matching_blocks():
+            for offset in range(block.size):
+                found[block.a + offset] = self._in_order[block.b + offset][1]
+        return found
+
+    def total_of(self, name: str) -> float | None:
+        """Seconds of all runs of a pass of the code generator."""
+        return self._by_name.get(name)

@@ -1,0 +1,328 @@
+"""What each pass did to a kernel: neighbouring texts of its compile, held against each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.formats._machine import machine_order
+from artifact_inspector.model import Stage
+from artifact_inspector.model.word import Word
+from artifact_inspector.passes.dumps import Dump, Language
+from artifact_inspector.passes.observation import Observation, What, observe
+from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.vocabulary.fact import Value
+
+__all__ = ["Change", "Level", "PassTrace", "Step", "trace"]
+
+
+class Level(Word):
+    """Where in the compile a pass stands."""
+
+    TTIR = "ttir"
+    TTGIR = "ttgir"
+    LOWERING = "lowering"
+    """From Triton's dialects to LLVM's, in MLIR: half of either, which no reader reads."""
+    LLVM = "llir"
+    BACK_END = "back end"
+    """LLVM's code generator, while it still works on LLVM IR."""
+    MACHINE = "machine"
+    """The code generator on its machine code, of which the order alone is read, and AMD's alone."""
+    ASSEMBLY = "assembly"
+    """What the code generator wrote: PTX or AMDGCN."""
+    SASS = "sass"
+
+
+_STAGE = {
+    Level.TTIR: Stage.TTIR,
+    Level.TTGIR: Stage.TTGIR,
+    Level.LLVM: Stage.LLIR,
+    Level.BACK_END: Stage.LLIR,
+}
+MACHINE_ORDER = "machine.order"
+CODE_GENERATOR = "LLVM's code generator as a whole"
+PTXAS = "ptxas"
+_DIALECTS_OF_TTGIR = ("ttg.", "triton_gpu.", "#ttg", "#triton_gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A fact that is another after a pass than it was before."""
+
+    what: What
+    key: str
+    """The fact's, as kernels are compared by it: `loop1.verdict`, `loads.widths`."""
+    label: str
+    unit: str
+    before: Value
+    after: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pass that ran."""
+
+    index: int
+    """Place among all, from 1."""
+    name: str
+    """As the compiler prints it: `TritonAMDGPUReorderInstructions`."""
+    argument: str | None
+    """As pipelines spell it: `tritonamdgpu-reorder-instructions`; null where the compiler does not say."""
+    level: Level
+    line: int
+    """Of its text in what the compiler said."""
+    changed_text: bool | None
+    """Whether it left another text than it was given; null where neither text was written whole."""
+    seconds: float | None
+    """By the compiler's own clock; of passes of one name in LLVM's code generator, all together."""
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PassTrace:
+    """One compile, pass by pass."""
+
+    kernel: str
+    target: str
+    triton: str | None
+    steps: tuple[Step, ...]
+    final: tuple[Observation, ...]
+    """What the last text says."""
+    notes: tuple[str, ...]
+    """What could not be had of this compile."""
+
+    def last_change(self, keys: Collection[str]) -> tuple[Step, Change] | None:
+        """The last pass that changed one of these facts, and how."""
+        for step in reversed(self.steps):
+            for change in step.changes:
+                if change.key in keys:
+                    return step, change
+        return None
+
+
+Keep = Callable[[Step, Level, str, str], None]
+"""Is told of each step that changed its text: the step, the text's level, the text before and after."""
+
+
+def trace(
+    artifact: Artifact,
+    dumps: Iterable[Dump],
+    times: PassTimes,
+    wanted: Collection[What],
+    keep: Keep | None = None,
+    disassemble: Disassemble | None = None,
+) -> PassTrace:
+    """What each pass changed; one pair of texts is in memory at a time.
+
+    Args:
+        artifact: what the same compile left in its cache.
+        dumps: what it wrote while it compiled, in order.
+        wanted: the facts to follow.
+        keep: is told of the texts.
+        disassemble: makes SASS of a cubin, to tell what ptxas did.
+    """
+    walk = _Walk(artifact, frozenset(wanted), times, keep, disassemble)
+    for dump in dumps:
+        walk.take(dump)
+    return walk.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A text between two passes, and what it says."""
+
+    level: Level
+    text: str
+    facts: dict[str, Observation]
+
+
+class _Walk:
+    def __init__(
+        self,
+        artifact: Artifact,
+        wanted: frozenset[What],
+        times: PassTimes,
+        keep: Keep | None,
+        disassemble: Disassemble | None,
+    ) -> None:
+        self.artifact, self.wanted, self.times, self.keep = artifact, wanted, times, keep
+        self.disassemble = disassemble
+        self.steps: list[Step] = []
+        self.state: _State | None = None
+        """The last text that a reader of a stage read."""
+        self.machine: _State | None = None
+        self.given: Dump | None = None
+        """The pass of MLIR whose text before it has been read, and whose text after it has not."""
+        self.unread: Counter[Level] = Counter()
+        self.of_mlir: list[int] = []
+        """Places of the steps that the compiler timed one by one."""
+
+    def take(self, dump: Dump) -> None:
+        """The next text: in MLIR what a pass is given, in LLVM what one leaves."""
+        level = _level(dump, self.state)
+        if level is Level.LOWERING or (level is Level.MACHINE and not self._is_amd):
+            self._pass_over(dump, level)
+            return
+        if (
+            level is not Level.MACHINE
+            and dump.language is Language.LLVM
+            and "\ndefine " not in f"\n{dump.text}"
+        ):
+            self._close(None, level)
+            self._step(dump, level, None, ())
+            return
+        if dump.is_before:
+            self._close(dump.text, level)
+            self.given = dump
+        else:
+            self._close(None, level)
+            self._advance(dump, level, dump.text)
+
+    def end(self) -> PassTrace:
+        self._close(None, Level.LOWERING)
+        seconds = self.times.of_mlir([self.steps[at].name for at in self.of_mlir])
+        for at, found in zip(self.of_mlir, seconds, strict=True):
+            self.steps[at] = replace(self.steps[at], seconds=found)
+        self._finish()
+        target, final = self.artifact.target, self.state.facts if self.state is not None else {}
+        return PassTrace(
+            self.artifact.display_name,
+            "" if target is None else str(target),
+            None if self.artifact.triton_version is None else str(self.artifact.triton_version),
+            tuple(self.steps),
+            tuple(final.values()),
+            tuple(self._notes()),
+        )
+
+    # -- one pass ----------------------------------------------------------------------
+
+    def _pass_over(self, dump: Dump, level: Level) -> None:
+        self._close(None, level)
+        self.unread[level] += 1
+        self._step(dump, level, None, ())
+
+    def _close(self, text: str | None, level: Level) -> None:
+        """End the pass of MLIR that is open: its text after it is the next one's before it."""
+        dump, self.given = self.given, None
+        if text is None:
+            if dump is not None:
+                self._step(dump, self.state.level if self.state is not None else level, None, ())
+            return
+        if dump is None:
+            # the first text, or the first behind texts that no reader reads
+            self.state = self._observed(level, text)
+            return
+        self._advance(dump, level, text)
+
+    def _advance(self, dump: Dump, level: Level, text: str) -> None:
+        """A pass with the text that it left."""
+        before = self.machine if level is Level.MACHINE else self.state
+        if before is not None and before.text == text:
+            self._step(dump, level, False, ())
+            return
+        after = self._observed(level, text)
+        changes = () if before is None else tuple(_changes(before, after))
+        step = self._step(dump, level, before is None or before.level is level or None, changes)
+        if self.keep is not None:
+            self.keep(step, level, "" if before is None else before.text, text)
+        if level is Level.MACHINE:
+            self.machine = after
+        else:
+            self.state = after
+
+    def _step(self, dump: Dump, level: Level, changed: bool | None, changes: tuple[Change, ...]) -> Step:
+        if dump.language is Language.MLIR:
+            self.of_mlir.append(len(self.steps))
+        seconds = self.times.total_of(dump.name)
+        step = Step(
+            len(self.steps) + 1, dump.name, dump.argument, level, dump.line, changed, seconds, changes
+        )
+        self.steps.append(step)
+        return step
+
+    def _observed(self, level: Level, text: str) -> _State:
+        if level is Level.MACHINE:
+            found = {} if What.ORDER not in self.wanted else {MACHINE_ORDER: _machine_fact(text)}
+            return _State(level, text, found)
+        if level is Level.TTIR and text.count("tt.func ") > 1:
+            return _State(level, text, {})  # what a kernel calls has yet to be inlined
+        return _State(level, text, observe(self.artifact, _STAGE[level], text, self.wanted))
+
+    @property
+    def _is_amd(self) -> bool:
+        return Stage.AMDGCN.value in self.artifact.files
+
+    # -- what comes behind the last pass ------------------------------------------------
+
+    def _finish(self) -> None:
+        """The code generator as a whole and ptxas, from what they left."""
+        files = self.artifact.files
+        for stage in (Stage.PTX, Stage.AMDGCN):
+            if stage.value in files:
+                after = _State(Level.ASSEMBLY, "", observe(self.artifact, stage, None, self.wanted))
+                changes = () if self.state is None else tuple(_changes(self.state, after))
+                number = len(self.steps) + 1
+                self.steps.append(Step(number, CODE_GENERATOR, None, Level.ASSEMBLY, 0, True, None, changes))
+                self.state = after
+        if "cubin" in files and self.disassemble is not None:
+            facts = observe(self.artifact, Stage.SASS, None, self.wanted, self.disassemble)
+            after = _State(Level.SASS, "", facts)
+            changes = () if self.state is None or not facts else tuple(_changes(self.state, after))
+            self.steps.append(Step(len(self.steps) + 1, PTXAS, None, Level.SASS, 0, True, None, changes))
+            self.state = after
+
+    def _notes(self) -> Iterator[str]:
+        for level, words in (
+            (Level.LOWERING, "lower Triton's dialects to LLVM's: their texts, half of either, are not read"),
+            (
+                Level.MACHINE,
+                "work on LLVM's machine code for NVIDIA, which is not read: PTX tells what they did",
+            ),
+        ):
+            if self.unread[level]:
+                yield f"{self.unread[level]} passes {words}"
+        if not any(step.level is Level.LLVM for step in self.steps):
+            yield "this Triton wrote no text of LLVM's passes"
+        if Stage.PTX.value in self.artifact.files:
+            yield "ptxas writes no text of its passes: of it, PTX against SASS is all that can be told"
+
+
+def _level(dump: Dump, state: _State | None) -> Level:
+    if dump.language is Language.MACHINE:
+        return Level.MACHINE
+    if dump.language is Language.LLVM:
+        return Level.LLVM if dump.argument is None else Level.BACK_END
+    if "llvm.func" in dump.text or "llvm.mlir." in dump.text:
+        return Level.LOWERING
+    if any(mark in dump.text for mark in _DIALECTS_OF_TTGIR):
+        return Level.TTGIR
+    return Level.TTIR
+
+
+def _changes(before: _State, after: _State) -> Iterator[Change]:
+    """Facts of both texts that differ; where the stage is another, only what both have means the same."""
+    if not before.facts or not after.facts:
+        return  # one of them could not be read
+    is_other = before.level is not after.level and _STAGE.get(before.level) is not _STAGE.get(after.level)
+    for key, fact in after.facts.items():
+        old = before.facts.get(key)
+        if old is None:
+            if not is_other:
+                yield Change(fact.what, key, fact.label, fact.unit, None, fact.value)
+        elif old.value != fact.value and not (is_other and fact.what not in _COMPARABLE):
+            yield Change(fact.what, key, fact.label, fact.unit, old.value, fact.value)
+    if not is_other:
+        for key, fact in before.facts.items():
+            if key not in after.facts:
+                yield Change(fact.what, key, fact.label, fact.unit, fact.value, None)
+
+
+def _machine_fact(text: str) -> Observation:
+    return Observation(What.ORDER, MACHINE_ORDER, "order in machine code", "", " ".join(machine_order(text)))
+
+
+_COMPARABLE = frozenset({What.ORDER, What.LOOPS})
+"""What means the same at every stage."""

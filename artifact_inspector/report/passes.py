@@ -1,0 +1,125 @@
+"""What each pass changed, in words: the passes that changed a fact, one line each, the decisive one first."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from artifact_inspector.passes.bisection import Bisection, Difference
+from artifact_inspector.passes.observation import What
+from artifact_inspector.passes.trace import Change, PassTrace, Step
+from artifact_inspector.vocabulary.fact import Value
+
+__all__ = ["describe_bisection", "describe_passes", "text_difference"]
+
+LONGEST = 110
+"""Characters of a fact's value; more are cut in the middle, as `--json` has all."""
+_PLACE = re.compile(
+    r" ?loc\([^()]*(?:\([^()]*\)[^()]*)*\)|, !dbg !\d+|^#loc.*$|, debug-location !\d+.*$", re.M
+)
+
+
+def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
+    """The sentence that answers, then the passes that changed a fact, then what could not be had.
+
+    Args:
+        trace: one compile.
+        every: list every pass that changed the text, too.
+    """
+    ran = len(trace.steps)
+    texts = sum(step.changed_text is True for step in trace.steps)
+    facts = [step for step in trace.steps if step.changes]
+    version = f"Triton {trace.triton}" if trace.triton else "an unknown Triton"
+    ran_words = f"{ran} passes, {texts} changed the text, {len(facts)} a fact"
+    yield f"{trace.kernel} · {trace.target} · {version} · {ran_words}"
+    yield ""
+    yield from _answer(trace)
+    yield ""
+    for step in trace.steps:
+        if step.changes or (every and step.changed_text):
+            yield _head(step)
+            yield from _changes(step.changes)
+    for note in trace.notes:
+        yield f"note: {note}"
+
+
+def _answer(trace: PassTrace) -> Iterator[str]:
+    """Who had the last word on the order, the pipeline and the rest: the line that a reader came for."""
+    told = False
+    for what in What:
+        keys = {fact.key for fact in trace.final if fact.what is what and not fact.key.endswith(".order")}
+        found = trace.last_change(keys)
+        if found is None:
+            continue
+        step, change = found
+        told = True
+        yield f"{what.value}: last changed by {step.name} ({step.level}): {change.label} {_way(change)}"
+    if not told:
+        yield "No pass changed any of these facts."
+
+
+def _head(step: Step) -> str:
+    argument = f"  {step.argument}" if step.argument and step.argument != step.name else ""
+    seconds = "" if step.seconds is None else f"  {1000 * step.seconds:.1f} ms"
+    return f"{step.index:4}  {step.level.value:9} {step.name}{argument}{seconds}"
+
+
+def _changes(changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        unit = f" {change.unit}" if change.unit else ""
+        yield f"      {change.what.value:9} {change.label}: {_way(change)}{unit}"
+
+
+def _way(change: Change) -> str:
+    return f"{_words(change.before)} → {_words(change.after)}"
+
+
+def _words(value: Value) -> str:
+    if value is None:
+        return "none"
+    words = ", ".join(value) if isinstance(value, tuple) else str(value)
+    if not words:
+        return "none"
+    half = LONGEST // 2
+    return words if len(words) <= LONGEST else f"{words[:half]} … {words[-half:]}"
+
+
+def describe_bisection(found: Bisection) -> Iterator[str]:
+    """The answer, then each release that was tried."""
+    what = ", ".join(one.value for one in found.what)
+    ends = f"Triton {found.tried[0].triton} to {found.tried[-1].triton}"
+    if found.changed is None:
+        yield f"{found.kernel} on {found.target}: {what} is the same from {ends}."
+    else:
+        older, newer = found.changed
+        yield f"{found.kernel} on {found.target}: {what} changed between Triton {older} and {newer}."
+        for difference in found.differences:
+            yield from _difference(difference, older, newer)
+    yield ""
+    for tried in found.tried:
+        if tried.message is not None:
+            yield f"{tried.triton:8} refused: {tried.message.splitlines()[0]}"
+            continue
+        values = [f"{name} {_words(value)}" for name, value in tried.values.items()]
+        yield f"{tried.triton:8} {' · '.join(values)}"
+
+
+def _difference(difference: Difference, older: str, newer: str) -> Iterator[str]:
+    before, after = _words(difference.before), _words(difference.after)
+    yield f"  {difference.stage} {difference.key}: {before} → {after}"
+    for release, found in ((older, difference.older_pass), (newer, difference.newer_pass)):
+        if found is None:
+            yield f"    {release}: no pass changes it"
+        else:
+            step, change = found
+            argument = "" if step.argument is None else f" ({step.argument})"
+            yield f"    {release}: {step.name}{argument} at {step.level}: {_way(change)}"
+
+
+def text_difference(step: Step, before: str, after: str, *, context: int = 3) -> Iterator[str]:
+    """A pass's change of the text, without the places of instructions, which number anew."""
+    old, new = (_PLACE.sub("", text).splitlines() for text in (before, after))
+    yield from difflib.unified_diff(
+        old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm=""
+    )

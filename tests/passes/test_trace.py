@@ -1,0 +1,162 @@
+"""Which pass changed a kernel: a saved compile of Triton 3.2.0 with all its texts, and compiles made here."""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.compiling.ask.request import KernelRequest
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.passes.dumps import Dump, Language, read_dumps
+from artifact_inspector.passes.observation import What
+from artifact_inspector.passes.subject import of_request, trace_passes
+from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.trace import Level, PassTrace, Step, trace
+from artifact_inspector.report.passes import describe_passes, text_difference
+
+SAVED = Path(__file__).parent / "3.2.0-gfx942-gemv_splitk"
+
+
+def saved_dumps() -> Iterator[Dump]:
+    with lzma.open(SAVED / "texts.txt.xz", "rt", encoding="utf-8") as lines:
+        yield from read_dumps(lines)
+
+
+def saved_artifact() -> Artifact:
+    (artifact,) = open_cache(SAVED / "entry").entries
+    return artifact
+
+
+@cache
+def saved_trace() -> PassTrace:
+    times = PassTimes((SAVED / "times.txt").read_text(encoding="utf-8").splitlines())
+    return trace(saved_artifact(), saved_dumps(), times, tuple(What))
+
+
+def changing(found: PassTrace, key: str) -> list[Step]:
+    return [step for step in found.steps if any(change.key == key for change in step.changes)]
+
+
+def test_every_header_in_the_text_is_a_dump() -> None:
+    with lzma.open(SAVED / "texts.txt.xz", "rt", encoding="utf-8") as lines:
+        headers = sum("IR Dump " in line for line in lines)
+    found = list(saved_dumps())
+    assert len(found) == headers
+    assert {dump.language for dump in found} == set(Language)
+
+
+def test_the_pass_that_clusters_the_loads_of_the_gemv_is_named_in_both_spellings() -> None:
+    (step,) = changing(saved_trace(), "straight.verdict")
+    assert step.name == "TritonAMDGPUReorderInstructions"
+    assert step.argument == "tritonamdgpu-reorder-instructions"
+    assert step.level is Level.TTGIR
+    (change,) = (change for change in step.changes if change.key == "straight.verdict")
+    assert (change.before, change.after) == ("interleaved", "clustered")
+
+
+def test_coalescing_widens_the_loads() -> None:
+    steps = [step for step in saved_trace().steps if step.argument == "tritongpu-coalesce"]
+    widened = [c for step in steps for c in step.changes if c.what is What.WIDTHS]
+    assert widened
+    assert all((change.before, change.after) == (("2",), ("16",)) for change in widened)
+
+
+def test_layout_conversions_go_where_the_pass_that_removes_them_ran() -> None:
+    counts = [
+        (step.argument, change.before, change.after)
+        for step in saved_trace().steps
+        for change in step.changes
+        if change.key == "conversions"
+    ]
+    assert ("tritongpu-remove-layout-conversions", 20, 3) in counts
+
+
+def test_the_scheduler_of_the_back_end_is_seen_in_its_machine_code() -> None:
+    arguments = [step.argument for step in changing(saved_trace(), "machine.order")]
+    assert "machine-scheduler" in arguments
+
+
+def test_what_a_kernel_calls_changes_nothing_until_it_is_inlined() -> None:
+    assert not [step for step in saved_trace().steps if step.level is Level.TTIR and step.changes]
+
+
+def test_a_pass_that_leaves_the_text_as_it_was_changed_nothing() -> None:
+    alike = [step for step in saved_trace().steps if step.changed_text is False]
+    assert len(alike) > 100
+    assert not any(step.changes for step in alike)
+
+
+def test_the_passes_of_mlir_bear_their_times() -> None:
+    timed = [step for step in saved_trace().steps if step.level is Level.TTGIR and step.seconds is not None]
+    assert len(timed) > 15
+    assert all(0 <= step.seconds < 10 for step in timed if step.seconds is not None)
+
+
+def test_the_report_opens_with_the_pass_that_decided() -> None:
+    lines = list(describe_passes(saved_trace()))
+    assert lines[2] == (
+        "order: last changed by TritonAMDGPUReorderInstructions (ttgir): straight verdict interleaved → clustered"
+    )
+
+
+def test_a_passes_difference_is_that_of_its_texts_without_places() -> None:
+    shown: list[str] = []
+
+    def keep(step: Step, level: Level, before: str, after: str) -> None:
+        if step.argument == "tritonamdgpu-reorder-instructions":
+            shown.extend(text_difference(step, before, after))
+
+    trace(saved_artifact(), saved_dumps(), PassTimes([]), (What.ORDER,), keep)
+    moved = [line for line in shown if line.startswith(("+ ", "- ")) and "tt.load" in line]
+    assert moved
+    assert not any("loc(" in line for line in shown)
+
+
+def test_only_what_is_asked_for_is_followed() -> None:
+    found = trace(saved_artifact(), saved_dumps(), PassTimes([]), (What.LAYOUTS,))
+    assert {change.what for step in found.steps for change in step.changes} == {What.LAYOUTS}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["no text of a pass\n"],
+        ["// -----// IR Dump Before Inliner (inline) ('builtin.module' operation) //----- //\n"],
+        ["; *** IR Dump After SROAPass on [module] ***\n", "define void @k() {\n"],
+        ["# *** IR Dump After X (x) ***:\n", "\x00\n"],
+    ],
+)
+def test_texts_that_are_cut_off_cost_no_more_than_themselves(lines: list[str]) -> None:
+    found = trace(saved_artifact(), read_dumps(lines), PassTimes(lines), tuple(What))
+    assert found.steps[-1].level is Level.ASSEMBLY
+
+
+def traced(kernel: str, target: str, *what: What, **options: int) -> PassTrace:
+    pytest.importorskip("triton")
+    request = KernelRequest(kernel, options=options)
+    return trace_passes(of_request(request, parse_target(target)), what)
+
+
+def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
+    found = traced("matmul_grouped", "sm_80", What.ORDER, What.PIPELINE)
+    step = changing(found, "loop1.verdict")[-1]
+    assert step.argument == "tritongpu-pipeline"
+    after = {change.key: change.after for change in step.changes}
+    assert after["loop1.verdict"] == "pipelined(3)"
+    assert changing(found, "loop1.pipeline.depth")
+    assert [step.name for step in found.steps][-1] == "ptxas"
+
+
+def test_a_gemv_of_one_warp_is_clustered_by_a_pass_of_llvm() -> None:
+    pytest.importorskip("triton")
+    constants = {"BLOCK_N": 256, "BLOCK_K": 16}
+    request = KernelRequest("gemv_splitk", constexprs=constants, options={"num_warps": 1})
+    found = trace_passes(of_request(request, parse_target("sm_75")), (What.ORDER,))
+    by_llvm = [step for step in changing(found, "straight.verdict") if step.level is Level.LLVM]
+    assert [step.changes[0].after for step in by_llvm] == ["clustered"]
