@@ -205,7 +205,7 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
             for facts in (stage.region(region),)
             if facts is not None
             for placed in facts.rounds
-            for line in (source.rpartition(":")[2] for source in placed.sources)
+            for line in (source.chain[-1].rpartition(":")[2] for source in placed.sources)
             if line.isdecimal()
         ]
         own = RegionId.parse(region)

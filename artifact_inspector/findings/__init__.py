@@ -5,6 +5,7 @@ A finding states a fact and what it is likely to cost; it never tells the reader
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
@@ -25,8 +26,11 @@ from artifact_inspector.findings import (
     pipeline_drained,
     redundant_matrix_work,
     register_spill,
+    scalar_spill,
     tail_wave,
+    too_many_threads,
     uncoalesced_access,
+    waits_in_turn,
     wgmma_serialised,
 )
 from artifact_inspector.findings._rule import Finding, Remark, Rule, Severity
@@ -56,17 +60,23 @@ RULES: tuple[Rule, ...] = (
     uncoalesced_access.RULE,
     lanes_switched_off.RULE,
     tail_wave.RULE,
+    too_many_threads.RULE,
+    scalar_spill.RULE,
+    waits_in_turn.RULE,
 )
 """Every rule, by code; a code is never given to another rule."""
 
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
-    """What the rules say of a kernel, warnings first."""
-    found = [finding for rule in RULES for finding in rule.find(kernel)]
-    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.WARNING))
+    """What the rules say of a kernel: what decides most first, of that the warnings first."""
+    return _in_order((rule, finding) for rule in RULES for finding in rule.find(kernel))
 
 
 def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:
-    """What the rules say of a launch that was run on paper, warnings first."""
-    found = [finding for rule in RULES for finding in rule.find_in_launch(prediction)]
-    return tuple(sorted(found, key=lambda finding: finding.severity is not Severity.WARNING))
+    """What the rules say of a launch that was run on paper, in the same order."""
+    return _in_order((rule, finding) for rule in RULES for finding in rule.find_in_launch(prediction))
+
+
+def _in_order(found: Iterable[tuple[Rule, Finding]]) -> tuple[Finding, ...]:
+    ranked = [(rule.consequence.rank, one.severity is not Severity.WARNING, one) for rule, one in found]
+    return tuple(finding for *_, finding in sorted(ranked, key=lambda item: item[:2]))

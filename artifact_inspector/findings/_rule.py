@@ -8,12 +8,12 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.model import Severity, Stage
+from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
 
-__all__ = ["Finding", "Remark", "Rule", "Severity", "dots_of", "nothing"]
+__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "dots_of", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,12 @@ class Remark:
     """Lines of the user's code, `file.py:line`."""
     is_minor: bool = False
     """True for a note of a rule that warns as a rule."""
+
+    @property
+    def called_from(self) -> tuple[tuple[str, ...], ...]:
+        """For each of these lines, the calls that it was inlined through; empty where none was."""
+        calls = tuple(line.called_from if isinstance(line, SourceLine) else () for line in self.sources)
+        return calls if any(calls) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,8 @@ class Rule:
     code: str
     name: str
     severity: Severity
+    consequence: Consequence
+    """What it is about: findings are told in that order."""
     look: Callable[[KernelFacts], Iterable[Remark]]
     page: str | None
     """The docstring of the rule's module: title, what it means, when it is said, what to look at."""

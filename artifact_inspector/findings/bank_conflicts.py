@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
@@ -49,4 +49,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, nothing, __doc__, _look)
+RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, Consequence.REST, nothing, __doc__, _look)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import Verdict
 
 SAID = {
@@ -50,4 +50,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(message, last.stage, tuple(lines), tuple(sources))
 
 
-RULE = Rule("AI001", "clustered-loads", Severity.NOTE, _look, __doc__)
+RULE = Rule("AI001", "clustered-loads", Severity.NOTE, Consequence.ORDER, _look, __doc__)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import Stage
 
 
@@ -35,4 +35,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI015", "compiler-advisory", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI015", "compiler-advisory", Severity.WARNING, Consequence.MATRIX, _look, __doc__)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -23,4 +23,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(f"{found.sentence} ({found.places[0]}; {found.places[1]})", None)
 
 
-RULE = Rule("AI012", "contradiction", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI012", "contradiction", Severity.WARNING, Consequence.REST, _look, __doc__)

@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     held, target = kernel.occupancy, kernel.artifact.target
     if held is None or target is None or held.blocks != 0:
         return
+    if "warps" in held.limited_by and "shared memory" not in held.limited_by:
+        return  # too many threads, which is another rule's
     message = f"no block fits on {target}: {' and '.join(held.limited_by)}"
     most = target.limits.shared_per_block
     if "shared memory" in held.limited_by and most is not None:
@@ -28,4 +30,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     yield Remark(message, None)
 
 
-RULE = Rule("AI013", "does-not-fit", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI013", "does-not-fit", Severity.WARNING, Consequence.FIT, _look, __doc__)

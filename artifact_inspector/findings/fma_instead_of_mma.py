@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.matrix.identity import Reason
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 from artifact_inspector.model import MatrixUnit
 
 
@@ -41,4 +41,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import Stage
 
 
@@ -42,4 +42,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI009", "layout-conversion-in-loop", Severity.NOTE, _look, __doc__)
+RULE = Rule("AI009", "layout-conversion-in-loop", Severity.NOTE, Consequence.REST, _look, __doc__)

@@ -3,7 +3,8 @@
 The instructions that the access became say nothing of it.
 
 **When it is said.** An access of the tensor-level IR has `cacheModifier` or `evictionPolicy` other than the
-default, its instructions at the last stage were found, and none bears it.
+default, its instructions at the last stage were found, and none bears it. Accesses that lost the same are
+told together.
 
 **What it is likely to cost.** The cache treats the data as any other: a stream that should pass through may
 evict what is reused. On AMD, Triton passes cache modifiers on, eviction policies it does not.
@@ -13,23 +14,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     first, last = next(iter(kernel.stages), None), kernel.last
+    groups: dict[tuple[bool, tuple[str, ...], tuple[str, ...]], list[Policy]] = {}
     for policy in kernel.policies:
-        if last is None or not policy.lost:
-            continue
-        what = "store" if policy.is_store else "load"
+        if policy.lost:
+            groups.setdefault((policy.is_store, policy.lost, policy.words), []).append(policy)
+    if last is None:
+        return
+    for (is_store, lost, words), group in groups.items():
+        what = "store" if is_store else "load"
+        asks = f"a {what} asks" if len(group) == 1 else f"{len(group)} {what}s ask"
+        found = all(policy.lines for policy in group)
+        lines = [line for policy in group for line in (policy.lines if found else (policy.line,))]
+        sources = dict.fromkeys(policy.source for policy in group if policy.source is not None)
         yield Remark(
-            f"a {what} asks for {', '.join(policy.lost)}; what became of it in {last.stage.value} "
-            f"says {', '.join(policy.words) or 'nothing'} of caches",
-            last.stage if policy.lines else first,
-            policy.lines or (policy.line,),
-            () if policy.source is None else (policy.source,),
+            f"{asks} for {', '.join(lost)}; what became of {'it' if len(group) == 1 else 'them'} in "
+            f"{last.stage.value} says {', '.join(words) or 'nothing'} of caches",
+            last.stage if found else first,
+            tuple(lines),
+            tuple(sources),
         )
 
 
-RULE = Rule("AI011", "lost-cache-modifier", Severity.NOTE, _look, __doc__)
+RULE = Rule("AI011", "lost-cache-modifier", Severity.NOTE, Consequence.REST, _look, __doc__)

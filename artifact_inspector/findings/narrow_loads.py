@@ -5,7 +5,7 @@ be 1, a mask that may part neighbours, addresses taken modulo a number: each of 
 
 **When it is said.** A load statement is narrower than 16 bytes at the last stage, and something other than
 the size of its tile or its layout limits it to that width. Bytes, width and the argument in question are
-named.
+named. Loads that the same thing keeps as narrow are told together.
 
 **What it is likely to cost.** More instructions for the same bytes; below 4 bytes also no asynchronous
 copy, hence no pipelining on NVIDIA.
@@ -13,34 +13,51 @@ copy, hence no pipelining on NVIDIA.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from artifact_inspector.analysis.access.load_widths import LoadWidth as AccessWidth
 from artifact_inspector.analysis.access.load_widths import Reason
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
 WIDEST = 16
 OF_THE_TILE = frozenset({Reason.TILE, Reason.LAYOUT, Reason.SCALAR})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    stage = next(iter(kernel.stages), None)
-    for load in kernel.widths:
-        causes = [cause for cause in load.causes if cause.reason not in OF_THE_TILE]
-        if load.width is None or load.width >= WIDEST or not causes:
-            continue
-        name = f"{load.name} " if load.name else "a load "
-        why = "; ".join(
-            cause.reason.value + (f" ({cause.name})" if cause.name else "") for cause in dict.fromkeys(causes)
-        )
-        count = sum(load.widths.values())
-        times = f" ({count} instructions)" if count > 1 else ""
+    yield from find_narrow(kernel, kernel.widths, "load")
+
+
+def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -> Iterator[Remark]:
+    """One remark for all accesses that the same thing keeps as narrow.
+
+    Args:
+        what: `load` or `store`.
+    """
+    groups: dict[tuple[int, int, tuple[tuple[str, str], ...]], list[AccessWidth]] = {}
+    for access in widths:
+        causes = dict.fromkeys((c.reason.value, c.name) for c in access.causes if c.reason not in OF_THE_TILE)
+        if access.width is not None and access.width < WIDEST and causes:
+            key = (access.width, sum(access.widths.values()), tuple(causes))
+            groups.setdefault(key, []).append(access)
+    for (width, count, reasons), group in groups.items():
+        names = list(dict.fromkeys(access.name for access in group if access.name))
+        if len(group) > len(names):
+            names = [f"{len(group)} {what}s"] if len(group) > 1 else [f"a {what}"]
+        verb = "move" if len(group) > 1 else "moves"
+        each = " each" if len(group) > 1 else ""
+        times = f" ({count} instructions{each})" if count > 1 else ""
+        why = "; ".join(reason + (f" ({name})" if name else "") for reason, name in reasons)
+        own = [access.line for access in group]
+        evidence = [
+            cause.line for access in group for cause in access.causes if cause.reason not in OF_THE_TILE
+        ]
         yield Remark(
-            f"{name}moves {load.width} B per thread at a time{times}: {why}",
-            stage,
-            (load.line, *(cause.line for cause in causes if cause.line != load.line)),
-            () if load.source is None else (load.source,),
+            f"{', '.join(names)} {verb} {width} B per thread at a time{times}: {why}",
+            next(iter(kernel.stages), None),
+            tuple(dict.fromkeys([*own, *evidence])),
+            tuple(dict.fromkeys(access.source for access in group if access.source is not None)),
         )
 
 
-RULE = Rule("AI006", "narrow-loads", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI006", "narrow-loads", Severity.WARNING, Consequence.REST, _look, __doc__)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 
 UNPIPELINED = frozenset({"serial", "interleaved", "clustered", "grouped", "mixed", "partly pipelined"})
 
@@ -41,4 +41,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(f"{name}: {how}{asked}: {why}", stage, lines, sources, is_minor=not has_dots)
 
 
-RULE = Rule("AI003", "not-pipelined", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI003", "not-pipelined", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

@@ -3,41 +3,84 @@
 A multiprocessor could hold more warps of a leaner kernel.
 
 **When it is said.** The occupancy on the kernel's target is known, it is less than a half, and registers or
-shared memory alone allow no more blocks.
+shared memory alone allow no more blocks; one more block fits with a quarter less of them; and nothing
+else hides the latency of memory: a loop of matrix work that runs ahead with its loads, or whose warps are
+specialised, is meant to hold few warps.
 
 **What it is likely to cost.** Fewer warps to switch to while one waits. A kernel that keeps enough loads in
-flight by itself (a deep pipeline, clustered loads) may need no more.
+flight by itself (clustered loads, a deep prefetch) may need no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.model import Verdict
+from artifact_inspector.model.figure import Figure
 
 ENOUGH = 0.5
+WITHIN_REACH = 0.75
+"""Of what is used: more than a quarter is another kernel."""
+HIDING = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED, Verdict.WARP_SPECIALISED})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     held, taken = kernel.occupancy, kernel.resources
-    if held is None or not held.blocks or held.share is None or held.share >= ENOUGH:
+    if held is None or not held.blocks or held.share is None or held.share >= ENOUGH or _hides(kernel):
         return
     limits = [name for name in held.limited_by if name in ("registers", "shared memory")]
-    if not limits:
+    shed = _for_one_more(kernel, held)
+    if not limits or shed is None:
         return
     used = {
         "registers": f"{taken.registers.value} registers per thread",
         "shared memory": f"{taken.shared.value} bytes of shared memory",
     }
     why = " and ".join(used[name] for name in limits)
-    other = min((most for name, most in held.allowed.items() if name not in held.limited_by), default=None)
-    more = "" if other is None else f"; everything else would allow {other}"
     yield Remark(
         f"{held.warps} of {held.warps_at_most} warps per {held.unit}: {why} allow {held.blocks} "
-        f"block{'s' if held.blocks != 1 else ''}{more}",
+        f"block{'s' if held.blocks != 1 else ''}; {shed} would allow {held.blocks + 1}",
         None,
     )
 
 
-RULE = Rule("AI008", "occupancy-limited", Severity.NOTE, _look, __doc__)
+def _hides(kernel: KernelFacts) -> bool:
+    """True where the kernel's main loop hides the latency of its loads behind matrix work by itself."""
+    region = kernel.principal_region
+    return region is not None and region.matrix > 0 and region.verdict in HIDING
+
+
+def _for_one_more(kernel: KernelFacts, held: Occupancy) -> str | None:
+    """What a block may take for one more of them to fit; None where that is out of reach."""
+    target, taken = kernel.artifact.target, kernel.resources
+    unit = None if target is None else target.limits.multiprocessor
+    if unit is None:
+        return None
+    parts = []
+    if "registers" in held.limited_by:
+        fewer = _most(kernel, held, taken.registers, unit.register_unit, "registers")
+        parts.append(None if fewer is None else f"{fewer} registers")
+    if "shared memory" in held.limited_by:
+        fewer = _most(kernel, held, taken.shared, unit.shared_unit, "shared memory")
+        parts.append(None if fewer is None else f"{fewer} bytes")
+    known = [part for part in parts if part is not None]
+    return " and ".join(known) if len(known) == len(parts) else None
+
+
+def _most(kernel: KernelFacts, held: Occupancy, figure: Figure, step: int, name: str) -> int | None:
+    """The most of one resource that lets one more block fit; None where that is out of reach."""
+    used, taken = figure.value or 0, kernel.resources
+    for value in range((used - 1) // step * step, int(used * WITHIN_REACH), -step):
+        other = figure._replace(value=value)
+        leaner = replace(taken, registers=other) if name == "registers" else replace(taken, shared=other)
+        found = replace(kernel, resources=leaner).occupancy
+        if found is not None and found.allowed.get(name, 0) > (held.blocks or 0):
+            return value
+    return None
+
+
+RULE = Rule("AI008", "occupancy-limited", Severity.NOTE, Consequence.OCCUPANCY, _look, __doc__)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -26,4 +26,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(f"{name}: {generation.words}{why}", last.stage, lines, dots_of(kernel, name)[2])
 
 
-RULE = Rule("AI005", "older-mma-than-target", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI005", "older-mma-than-target", Severity.WARNING, Consequence.MATRIX, _look, __doc__)

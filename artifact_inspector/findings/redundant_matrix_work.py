@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.matrix.identity import Reason
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -25,4 +25,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             yield Remark(f"{name}: {identity.words}", stage, lines, sources)
 
 
-RULE = Rule("AI014", "redundant-matrix-work", Severity.NOTE, _look, __doc__)
+RULE = Rule("AI014", "redundant-matrix-work", Severity.NOTE, Consequence.MATRIX, _look, __doc__)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -30,4 +30,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     )
 
 
-RULE = Rule("AI007", "register-spill", Severity.WARNING, _look, __doc__)
+RULE = Rule("AI007", "register-spill", Severity.WARNING, Consequence.SPILLS, _look, __doc__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
@@ -29,4 +29,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         yield Remark(f"the last of {order.waves_in_all} waves has {last} of {size}", None)
 
 
-RULE = Rule("AI019", "tail-wave", Severity.NOTE, nothing, __doc__, _look)
+RULE = Rule("AI019", "tail-wave", Severity.NOTE, Consequence.REST, nothing, __doc__, _look)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI017", "uncoalesced-access", Severity.WARNING, nothing, __doc__, _look)
+RULE = Rule("AI017", "uncoalesced-access", Severity.WARNING, Consequence.REST, nothing, __doc__, _look)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 from artifact_inspector.model import WaitPurpose
 
 
@@ -37,4 +37,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             )
 
 
-RULE = Rule("AI010", "wait-in-loop-serialises-wgmma", Severity.NOTE, _look, __doc__)
+RULE = Rule("AI010", "wait-in-loop-serialises-wgmma", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__)

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["UNKNOWN", "Caches", "Gpu", "Limits", "Multiprocessor", "Product", "Rates"]
+__all__ = ["MOST_THREADS", "UNKNOWN", "Caches", "Gpu", "Limits", "Multiprocessor", "Product", "Rates"]
+
+
+MOST_THREADS = 1024
+"""Threads per block, on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
 
 
 @dataclass(frozen=True, slots=True)

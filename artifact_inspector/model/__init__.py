@@ -4,11 +4,12 @@ From here on nothing knows which language an instruction came from.
 """
 
 from artifact_inspector.model.arch import Arch
+from artifact_inspector.model.consequence import Consequence
 from artifact_inspector.model.control import Control
 from artifact_inspector.model.instruction import Instruction, Operands
 from artifact_inspector.model.kind import COMPUTES, LOADS, SINKS, EventKind
 from artifact_inspector.model.language import Language
-from artifact_inspector.model.location import Frame, Location
+from artifact_inspector.model.location import Frame, Location, SourceLine
 from artifact_inspector.model.matrix import Issuer, MatrixOp, MatrixUnit
 from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait, WaitPurpose
 from artifact_inspector.model.module import BasicBlock, Flow, Function, Module, Partition
@@ -31,6 +32,7 @@ __all__ = [
     "Backend",
     "BasicBlock",
     "Basis",
+    "Consequence",
     "Control",
     "EventKind",
     "Flow",
@@ -55,6 +57,7 @@ __all__ = [
     "RemarkKind",
     "Severity",
     "SlotKind",
+    "SourceLine",
     "Stage",
     "Standing",
     "TensorType",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Frame", "Location"]
+__all__ = ["Frame", "Location", "SourceLine"]
 
 
 class Frame(NamedTuple):
@@ -16,7 +16,74 @@ class Frame(NamedTuple):
 
 
 Location = tuple[Frame, ...]
-"""An inline chain, innermost frame first; the last frame is the line in the user's kernel.
+"""An inline chain, innermost frame first; the last frame is the line in the kernel itself.
 
 PTX keeps only a part of it: the innermost frame (until Triton 3.3), or it and its caller.
 """
+
+
+class SourceLine(str):
+    """A line of the user's code as people read it: `fa.py:79 via :442`, called from line 442.
+
+    Example:
+        >>> line = SourceLine(("fa.py:79", "fa.py:442"))
+        >>> line, line.innermost, line.file, line.number, line.called_from
+        ('fa.py:79 via :442', 'fa.py:79', 'fa.py', 79, ('fa.py:442',))
+    """
+
+    __slots__ = ("chain",)
+
+    chain: tuple[str, ...]
+    """`file.py:line` of each frame, innermost first."""
+
+    def __new__(cls, chain: tuple[str, ...]) -> SourceLine:
+        """Make the words of a chain; a file is named where it is another than before."""
+        words, before = [], ""
+        for place in chain:
+            file, _, line = place.rpartition(":")
+            words.append(f":{line}" if file == before else place)
+            before = file
+        made = super().__new__(cls, " via ".join(words))
+        made.chain = chain
+        return made
+
+    def __reduce__(self) -> tuple[type[SourceLine], tuple[tuple[str, ...]]]:
+        return SourceLine, (self.chain,)
+
+    @classmethod
+    def of(cls, location: Location) -> SourceLine:
+        """The innermost line outside Triton's own library, with those that it was called from."""
+        own = [frame for frame in location if not _is_of_library(frame)] or list(location[-1:])
+        return cls(tuple(f"{_base_name(frame.file)}:{frame.line}" for frame in own))
+
+    @property
+    def innermost(self) -> str:
+        """`file.py:line` of the line itself."""
+        return self.chain[0]
+
+    @property
+    def called_from(self) -> tuple[str, ...]:
+        """`file.py:line` of the calls that it was inlined through, the nearest first."""
+        return self.chain[1:]
+
+    @property
+    def file(self) -> str:
+        """Name of its file, without directories."""
+        return self.chain[0].rpartition(":")[0]
+
+    @property
+    def number(self) -> int:
+        """1-based."""
+        return int(self.chain[0].rpartition(":")[2])
+
+
+_LIBRARY = ("/triton/language/", "/triton/runtime/", "/triton/tools/", "/triton/experimental/")
+"""Directories of Triton's own Python, whose lines tell a reader nothing of the kernel."""
+
+
+def _is_of_library(frame: Frame) -> bool:
+    return any(part in frame.file.replace("\\", "/") for part in _LIBRARY)
+
+
+def _base_name(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -11,6 +11,7 @@ from artifact_inspector.comparison.corpus import Change, Corpus
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings
+from artifact_inspector.model import SourceLine
 from artifact_inspector.report.corpus import describe_fact
 from artifact_inspector.report.words import plural
 
@@ -159,7 +160,8 @@ def _place(candidate: Candidate, source: str | None, find: Find) -> Place | None
     """
     program: Program | None = candidate.program
     own = None if program is None else program.place
-    name, _, number = (source or "").rpartition(":")
+    innermost = source.innermost if isinstance(source, SourceLine) else source
+    name, _, number = (innermost or "").rpartition(":")
     if name and number.isdecimal():
         of_kernel = own is not None and own.file.replace("\\", "/").rpartition("/")[2] == name
         file, line = (own.file if of_kernel and own is not None else name), int(number)

@@ -85,7 +85,7 @@ class _Entries:
 
 def _purpose(entry: Allocation) -> str:
     """What it is for; a place in the file that it was allocated in goes by its line."""
-    file = (entry.source or "").rpartition(":")[0]
+    file = "" if entry.source is None else entry.source.file
     purpose = entry.purpose.replace(f"{file}:", ":") if file else entry.purpose
     return f"{entry.name}: {purpose}" if entry.name else purpose
 

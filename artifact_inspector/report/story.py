@@ -14,7 +14,7 @@ from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Stage
+from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block
@@ -348,8 +348,8 @@ def _shortened(places: Iterable[str]) -> list[str]:
     said = []
     before = ""
     for place in places:
-        file, _, line = place.rpartition(":")
-        said.append(f":{line}" if file == before else place)
+        file = place.file if isinstance(place, SourceLine) else place.rpartition(":")[0]
+        said.append(place[len(file) :] if file == before else place)
         before = file
     return said
 

@@ -12,7 +12,7 @@ from saved import ROOT, Saved, saved, saved_kernels
 from artifact_inspector.analysis.resources.taken import Figure
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
-from artifact_inspector.model import Stage
+from artifact_inspector.model import SourceLine, Stage
 
 # code → (fixture where it speaks, what it says there, fixture where it is silent)
 # Each expectation was read off the files: the lines and figures are those of the IR.
@@ -30,8 +30,8 @@ CASES = {
     "AI006": ("3.6.0/sm_80/unaligned_columns", r"moves 2 B.*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
     # 95 spilled registers of 4 bytes, by the metadata's own count
     "AI007": ("3.6.0/gfx942/register_spill", r"^380 bytes", "3.6.0/gfx942/softmax"),
-    # 64 KiB of LDS hold two blocks of 30720 bytes: 8 of 32 wavefronts
-    "AI008": ("3.6.0/gfx942/matmul_grouped", r"^8 of 32 warps per CU: 30720 bytes", "3.6.0/gfx942/softmax"),
+    # 65536 registers hold 7 blocks of 4 warps with 72 each; a matmul that prefetches is meant to hold few
+    "AI008": ("3.6.0/sm_80/gemv_splitk", r"^28 of 64 warps.*64 registers would allow 8$", "3.6.0/gfx942/matmul_grouped"),
     "AI009": ("3.6.0/sm_80/nested_loops", r"2 layout conversions", "3.6.0/sm_80/matmul_grouped"),
     # the softmax between the two dots needs the first one's result
     "AI010": ("3.6.0/sm_90/flash_attention", r"wgmma\.wait_group 0", "3.6.0/sm_90/matmul_grouped"),
@@ -39,8 +39,10 @@ CASES = {
     "AI011": ("3.6.0/gfx942/cache_policy", r"asks for evict_first", "3.6.0/sm_80/cache_policy"),
     # 4 warps of 32×32 on a tile of 32×32
     "AI014": ("3.6.0/gfx942/matmul_square", r"×4 the work", "3.6.0/gfx942/matmul_grouped"),
+    # the outer loop loads a bias and two tiles of a residual, one after the other
+    "AI023": ("3.6.0/gfx942/nested_loops", r"3 waits in one iteration", "3.6.0/gfx942/matmul_grouped"),
 }  # fmt: skip
-MADE = {"AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019"}
+MADE = {"AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019", "AI020", "AI021"}
 """What no compiler leaves behind: shown below on entries made for it."""
 
 
@@ -129,6 +131,69 @@ def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:
     assert not of_rule(saved("3.6.0/gfx942/matmul_grouped"), "AI013")
 
 
+def of_rule_where(code: str, path: str, **figures: Figure) -> list[Finding]:
+    """What a rule says of a saved kernel that takes something else."""
+    facts = saved(path).facts
+    facts = dataclasses.replace(facts, resources=dataclasses.replace(facts.resources, **figures))
+    return [finding for finding in find_findings(facts) if finding.code == code]
+
+
+def test_more_threads_than_a_block_may_have_cannot_launch() -> None:
+    artifact = saved("3.6.0/gfx942/matmul_grouped").artifact
+    metadata = {**artifact.metadata, "num_warps": 32}
+    facts = inspect_artifact(dataclasses.replace(artifact, metadata=metadata, num_warps=32))
+    found = {finding.code: finding.remark.message for finding in find_findings(facts)}
+    assert found["AI020"] == (
+        "a block asks for 2048 threads (32 warps of 64), and may have 1024 on gfx942: the launch fails "
+        "(metadata, num_warps)"
+    )
+    assert "AI013" not in found  # it is said once
+    assert facts.occupancy is not None
+    assert facts.occupancy.blocks == 0
+
+
+def test_as_many_threads_as_a_block_may_have_launch() -> None:
+    warps = Figure(16, "metadata, num_warps")
+    assert of_rule_where("AI020", "3.6.0/gfx942/matmul_grouped", warps_per_block=warps) == []
+    more = warps._replace(value=17)
+    assert len(of_rule_where("AI020", "3.6.0/gfx942/matmul_grouped", warps_per_block=more)) == 1
+
+
+def test_scalar_registers_in_lanes_of_vector_registers_are_said() -> None:
+    spilled = Figure(271, "amdgcn, .sgpr_spill_count")
+    (found,) = of_rule_where("AI021", "3.6.0/gfx942/softmax", scalar_spills=spilled)
+    assert re.match(r"271 scalar registers are spilled .*: 5 vector registers or more", found.remark.message)
+    assert found.severity is Severity.WARNING
+    (few,) = of_rule_where("AI021", "3.6.0/gfx942/softmax", scalar_spills=spilled._replace(value=31))
+    assert few.severity is Severity.NOTE
+    assert of_rule(saved("3.6.0/gfx942/softmax"), "AI021") == []
+
+
+def test_what_decides_most_is_told_first() -> None:
+    facts = saved("3.6.0/gfx942/register_spill").facts
+    resources = dataclasses.replace(
+        facts.resources,
+        shared=Figure(65537, "metadata, shared"),
+        scalar_spills=Figure(40, "amdgcn, .sgpr_spill_count"),
+    )
+    found = find_findings(dataclasses.replace(facts, resources=resources))
+    assert [finding.code for finding in found][:3] == ["AI013", "AI007", "AI021"]
+    ranks = {rule.code: rule.consequence.rank for rule in RULES}
+    for kernel in saved_kernels():
+        told = [ranks[finding.code] for finding in find_findings(kernel.facts)]
+        assert told == sorted(told)
+
+
+def test_accesses_that_lost_the_same_or_are_as_narrow_for_one_reason_are_one_finding() -> None:
+    (lost,) = of_rule(saved("3.6.0/gfx942/gemv_splitk"), "AI011")
+    assert lost.remark.message.startswith("2 loads ask for evict_first; what became of them")
+    assert len(lost.remark.sources) == 2
+    (narrow,) = of_rule(saved("3.6.0/sm_80/masked_add"), "AI006")
+    assert narrow.remark.message == (
+        "x, y move 4 B per thread at a time (4 instructions each): neighbours may be masked apart (n)"
+    )
+
+
 @pytest.mark.parametrize("kernel", saved_kernels(), ids=lambda kernel: kernel.path)
 def test_the_evidence_of_a_finding_stands_in_the_file(kernel: Saved) -> None:
     for finding in find_findings(kernel.facts):
@@ -139,11 +204,11 @@ def test_the_evidence_of_a_finding_stands_in_the_file(kernel: Saved) -> None:
             assert remark.lines or remark.sources
             assert all(0 < line <= last for line in remark.lines)
         for source in remark.sources:
-            file, _, line = source.rpartition(":")
-            assert int(line) > 0
+            line = source if isinstance(source, SourceLine) else SourceLine((source,))
+            assert line.number > 0
             text = (ROOT / kernel.source).read_text(encoding="utf-8")
-            if file == kernel.source.name:
-                assert int(line) <= text.count("\n") + 1
+            if line.file == kernel.source.name:
+                assert line.number <= text.count("\n") + 1
 
 
 def test_a_clean_kernel_has_no_warning() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
 from artifact_inspector.analysis.flow.places import source_of
-from artifact_inspector.model import EventKind
+from artifact_inspector.model import EventKind, SourceLine
 
 __all__ = ["Policy", "find_policies"]
 
@@ -17,7 +17,7 @@ class Policy(NamedTuple):
 
     line: int
     """In the first stage."""
-    source: str | None
+    source: SourceLine | None
     """`file.py:line` of the user's code."""
     is_store: bool
     asked: tuple[str, ...]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
 from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
 from artifact_inspector.analysis.flow.places import source_of
-from artifact_inspector.model import LOADS, EventKind, Instruction, TensorType, Word
+from artifact_inspector.model import LOADS, EventKind, Instruction, SourceLine, TensorType, Word
 from artifact_inspector.model.axes import AxisRole
 from artifact_inspector.model.encoding import LayoutKind
 
@@ -60,7 +60,7 @@ class LoadWidth(NamedTuple):
 
     line: int
     """In the first stage."""
-    source: str | None
+    source: SourceLine | None
     """`file.py:line` of the user's code."""
     name: str
     """What the IR calls the value, when that is a name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifact_inspector.model import Location
+from artifact_inspector.model import Location, SourceLine
 
 __all__ = ["Chain", "chain_of", "source_of"]
 
@@ -17,11 +17,9 @@ def chain_of(location: Location | None) -> Chain | None:
     return tuple((_base_name(frame.file), frame.line, frame.column) for frame in location)
 
 
-def source_of(location: Location | None) -> str | None:
-    """`file.py:line` of the outermost frame: the line in the user's kernel."""
-    if location is None:
-        return None
-    return f"{_base_name(location[-1].file)}:{location[-1].line}"
+def source_of(location: Location | None) -> SourceLine | None:
+    """The innermost line of the user's code, with the calls that it was inlined through."""
+    return SourceLine.of(location) if location else None
 
 
 def _base_name(path: str) -> str:

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from artifact_inspector.model import Basis, EventKind, Instruction, PairOrder, RegionKind, Standing, Verdict
+from artifact_inspector.model import (
+    Basis,
+    EventKind,
+    Instruction,
+    PairOrder,
+    RegionKind,
+    SourceLine,
+    Standing,
+    Verdict,
+)
 
 __all__ = ["Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
 
@@ -44,7 +53,7 @@ class PlacedRound:
 class RoundFacts(PlacedRound):
     """Loads that belong together, and the computes on them."""
 
-    sources: tuple[str, ...]
+    sources: tuple[SourceLine, ...]
     """Lines of its load statements in the user's code, `file.py:line`."""
     names: tuple[str, ...]
     """What the IR calls the loaded values."""
@@ -52,6 +61,12 @@ class RoundFacts(PlacedRound):
     """Those of its statements whose data later rounds use too."""
     distances: tuple[int, ...]
     """Iterations ahead, of each statement."""
+
+    @property
+    def called_from(self) -> tuple[tuple[str, ...], ...]:
+        """For each of these lines, the calls that it was inlined through, empty where none was."""
+        calls = tuple(source.called_from for source in self.sources)
+        return calls if any(calls) else ()
 
     @property
     def placed(self) -> PlacedRound:

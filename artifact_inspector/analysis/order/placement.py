@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.reference import LoadStatement
-from artifact_inspector.model import Basis, Verdict
+from artifact_inspector.model import Basis, SourceLine, Verdict
 
 __all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
 
@@ -76,7 +76,7 @@ class LocatedRound:
         return any(statement.loads for statement in self.statements)
 
     @property
-    def sources(self) -> list[str]:
+    def sources(self) -> list[SourceLine]:
         """Lines of its load statements in the user's code."""
         return [s.statement.source for s in self.statements if s.statement.source is not None]
 

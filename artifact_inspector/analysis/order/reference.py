@@ -14,7 +14,7 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
 from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
-from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, Trait
+from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
 
 MOST_STEPS = 8
 """Consumers, one behind the other, in which a contracted compute is looked for; mostly it is in the first."""
@@ -41,7 +41,7 @@ class LoadStatement:
     index: int
     """Its instruction in the reference stage."""
     chain: Chain | None
-    source: str | None
+    source: SourceLine | None
     """`file.py:line` of the user's code."""
     name: str
     """What the IR calls the loaded value, when that is a name (`a`), else empty."""

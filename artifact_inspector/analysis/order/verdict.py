@@ -13,7 +13,7 @@ from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import Identities, LocatedRound, Memory, Placement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.sequence import Sequence, compare_rounds
-from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, Trait, Verdict
+from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, SourceLine, Trait, Verdict
 
 __all__ = ["judge"]
 
@@ -294,7 +294,7 @@ class _Judgement:
         for item in self.placement.rounds:
             direct.update(item.computes)
             for found in item.statements:
-                name = found.statement.name or (found.statement.source or "?").rpartition(":")[2]
+                name = found.statement.name or _line_of(found.statement.source)
                 names.update(dict.fromkeys(found.loads, name))
         block_of, instructions = self.code.flow.block_of, self.code.function.instructions
         own = [index for index in names.keys() | direct if block_of[index] in self.region.blocks]
@@ -305,3 +305,7 @@ class _Judgement:
             if not words or words[-1] != word:
                 words.append(word)
         return " ".join(words)
+
+
+def _line_of(source: SourceLine | None) -> str:
+    return "?" if source is None else str(source.number)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Multiprocessor, Target
 
 __all__ = ["Occupancy", "find_occupancy", "find_warps_per_partition"]
@@ -113,8 +114,6 @@ def find_occupancy(
 
 SIMDS_OF_HALF_A_PROCESSOR = 2
 """SIMDs of a compute unit that is half of a workgroup processor (gfx10 to gfx12.0)."""
-MOST_THREADS = 1024
-"""Threads per block: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
 
 
 def find_warps_per_partition(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.binaries import Binary, Cubin, Hsaco
+from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model.figure import Figure, FigureKey
 
@@ -228,8 +229,9 @@ def _amd(
     static, shared = figure(FigureKey.STATIC_SHARED), _metadata(metadata, "shared")
     spilled = figure(FigureKey.VECTOR_SPILLS)
     wave, threads = figure(FigureKey.LANES), figure(FigureKey.THREADS)
-    warps = [_metadata(metadata, "num_warps")]
-    if threads.value is not None and wave.value:
+    launched = _metadata(metadata, "num_warps")
+    warps = [launched]
+    if threads.value is not None and wave.value and not _is_refused(launched, wave.value):
         warps.insert(0, _warps(threads.value, wave.value, threads.source))
     found += _disagreements("warps per block", warps)
     if target is not None:
@@ -253,6 +255,11 @@ def _amd(
         workgroup_processor=None if mode is None or own is None or not own.has_halves else bool(mode),
         contradictions=tuple(found),
     )
+
+
+def _is_refused(warps: Figure, lanes: int) -> bool:
+    """True for a launch of more threads than a block may have: LLVM writes the most that is allowed."""
+    return warps.value is not None and warps.value * lanes > MOST_THREADS
 
 
 def _vector(registers: Figure, accumulation: Figure, target: Target | None) -> Figure:

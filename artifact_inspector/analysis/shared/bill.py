@@ -20,7 +20,15 @@ from artifact_inspector.analysis.shared.scratch import (
     most_bytes,
     scratch_bytes,
 )
-from artifact_inspector.model import EventKind, Instruction, Language, Module, TensorType, TritonVersion
+from artifact_inspector.model import (
+    EventKind,
+    Instruction,
+    Language,
+    Module,
+    SourceLine,
+    TensorType,
+    TritonVersion,
+)
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
 __all__ = ["Allocation", "Bill", "find_bill"]
@@ -38,7 +46,7 @@ class Allocation:
     """How many tiles it holds: its leading extent where it is indexed, else 1."""
     line: int
     """In TTGIR."""
-    source: str | None
+    source: SourceLine | None
     """`file.py:line` of the user's code."""
     role: str
     """What it is for, the same for all that are for the like: `operand a of the dot`, `mbarrier`."""

@@ -10,7 +10,7 @@ from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.shared.layouts import read_layout
 from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, element_bits, find_rules
 from artifact_inspector.analysis.shared.swizzling import Reach, reach
-from artifact_inspector.model import EventKind, Language, Module, TensorType, TritonVersion
+from artifact_inspector.model import EventKind, Language, Module, SourceLine, TensorType, TritonVersion
 
 __all__ = ["Conversion", "find_conversions"]
 
@@ -22,7 +22,7 @@ class Conversion:
     """One layout conversion."""
 
     line: int
-    source: str | None
+    source: SourceLine | None
     """`file.py:line` of the user's code."""
     bytes: int
     """Of the whole tensor, for the whole block."""

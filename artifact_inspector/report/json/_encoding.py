@@ -16,6 +16,8 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from artifact_inspector.model import SourceLine
+
 __all__ = [
     "Key",
     "Words",
@@ -159,6 +161,8 @@ def harmless(text: str) -> str:
 def _encoder_of(kind: type) -> Callable[[Any], Any]:
     if issubclass(kind, Enum):
         return attrgetter("value")
+    if issubclass(kind, SourceLine):
+        return attrgetter("innermost")
     if issubclass(kind, Mapping):
         return lambda value: {_text(key): encode(one) for key, one in value.items()}
     if is_object(kind):

@@ -24,12 +24,17 @@ from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_
 __all__ = ["CacheDocument", "FindingsDocument", "KernelDocument", "cache_document", "findings_document"]
 
 shape(PartitionFacts, "name warps registers", without="events")
-shape(LoadWidth, empty="name", title="Load")
+shape(
+    LoadWidth,
+    "line source called_from=source.called_from name masked width widths causes",
+    empty="name",
+    title="Load",
+)
 shape(Cause, empty="name")
-shape(Policy, "line source store=is_store asked found=words lost")
+shape(Policy, "line source called_from=source.called_from store=is_store asked found=words lost")
 shape(
     Allocation,
-    "bytes buffers line source purpose name scratch=is_scratch live",
+    "bytes buffers line source called_from=source.called_from purpose name scratch=is_scratch live",
     without="first last role dot",
     empty="name",
 )
@@ -43,7 +48,7 @@ shape(
     title="Remark",
 )
 shape(Finding, inline="remark")
-shape(Remark, without="is_minor")
+shape(Remark, "message stage lines sources called_from", without="is_minor")
 shape(
     Artifact,
     "name=display_name symbol=name hash directory state target triton_version num_warps num_stages"

@@ -11,7 +11,7 @@ from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.order.facts import Pair, RegionFacts
+from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
 from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import Slot
@@ -70,6 +70,11 @@ shape(
     without="first last priority",
     types={"kind": Annotated[str, Words(("memory", "matrix", "mixed"))]},
 )
+shape(
+    RoundFacts,
+    "loads first_load last_load first_compute last_compute sources called_from names shared distances",
+)
+shape(Conversion, "line source called_from=source.called_from")
 shape(
     RegionFacts,
     "id kind depth parent in_program lines signature readable verdict phrase distance unrolled_by groups"

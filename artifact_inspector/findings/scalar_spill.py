@@ -1,0 +1,40 @@
+"""Scalar registers are kept in lanes of vector registers.
+
+AMD's compiler writes a scalar that has no register into one lane of a vector register, and reads it back
+from there. Nothing goes to memory, so a count of spilled bytes does not show it.
+
+**When it is said.** The AMDGCN metadata counts spilled scalar registers. Fewer than 32, a third of what a
+wave has, are a note.
+
+**What it is likely to cost.** A vector instruction (`v_writelane`, `v_readlane`) for each write and each use,
+and the vector registers that hold them, which may cost occupancy. In a loop it is paid in every iteration.
+Fewer values at a time that are the same for all threads (pointers, strides, masks of guarded loads) help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+
+MANY = 32
+LANES = 64
+"""Scalars that one vector register holds (gfx9; half as many where a wave has 32 lanes)."""
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    spilled, taken = kernel.resources.scalar_spills, kernel.resources.scalar_registers
+    if not spilled.value:
+        return
+    lanes = LANES if kernel.artifact.target is None else kernel.artifact.target.warp_size
+    had = "" if taken.value is None else f", of {taken.value} that a wave has"
+    yield Remark(
+        f"{spilled.value} scalar registers are spilled to lanes of vector registers{had} ({spilled.source}): "
+        f"{-(-spilled.value // lanes)} vector registers or more hold them",
+        None,
+        is_minor=spilled.value < MANY,
+    )
+
+
+RULE = Rule("AI021", "scalar-spill", Severity.WARNING, Consequence.SPILLS, _look, __doc__)

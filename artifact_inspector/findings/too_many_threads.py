@@ -1,0 +1,33 @@
+"""A block asks for more threads than a block may have.
+
+The launch fails, whatever else is right.
+
+**When it is said.** The warps that the launch asks for, times the lanes of a warp, are more than the target
+lets one block have.
+
+**What it is likely to cost.** Everything: the launch returns an error. LLVM writes the most that is allowed
+into the file, so registers read there are those of a smaller block. Fewer warps (`num_warps`) launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.hardware.gpu import MOST_THREADS
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    warps, target = kernel.resources.warps_per_block, kernel.artifact.target
+    if target is None or warps.value is None or warps.value * target.warp_size <= MOST_THREADS:
+        return
+    asked = f"{warps.value * target.warp_size} threads ({warps.value} warps of {target.warp_size})"
+    yield Remark(
+        f"a block asks for {asked}, and may have {MOST_THREADS} on {target}: the launch fails "
+        f"({warps.source})",
+        None,
+    )
+
+
+RULE = Rule("AI020", "too-many-threads", Severity.WARNING, Consequence.LAUNCH, _look, __doc__)
