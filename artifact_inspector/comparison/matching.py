@@ -24,6 +24,7 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.forms import Compiled, label_form
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
 
 __all__ = [
@@ -91,16 +92,15 @@ class Candidate:
         return None if self.artifact.target is None else str(self.artifact.target)
 
     def __str__(self) -> str:
-        """Name, target, version, options and hash: enough to choose it by."""
+        """Name, target, version, configuration and hash: enough to choose it by."""
+        return self.told(label_form(Compiled(self.artifact, self.program), {}))
+
+    def told(self, label: str) -> str:
+        """The same with the label that tells it from others."""
         artifact = self.artifact
         said = [artifact.display_name, self.target or "target unknown"]
         said += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
-        said += [f"{artifact.num_warps} warps"] if artifact.num_warps is not None else []
-        said += [f"{artifact.num_stages} stages"] if artifact.num_stages is not None else []
-        if self.program is not None and self.program.tiles:
-            dots = [tile for tile in self.program.tiles if tile.startswith("dot")]
-            said.append((dots or list(self.program.tiles))[0])
-        return f"{' · '.join(said)} · {artifact.hash[:12]}"
+        return " · ".join([*said, *([label] if label else []), artifact.hash[:12]])
 
 
 def digest_of(artifact: Artifact, stage: Stage) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Absent, Column, Value
+from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import Summary, columns, figure_of, summarise, verdict_words
 
@@ -24,6 +25,8 @@ class Form:
     """One compilation of the kernel."""
 
     kernel: KernelFacts
+    label: str
+    """What tells its configuration from the others."""
     summary: Summary
     verdicts: Mapping[str, str | None]
     """Step → verdict of the principal region; None where it is not known, absent without the stage."""
@@ -73,13 +76,15 @@ def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Mat
             f"{len(names)} kernels fit, and a matrix is of one.",
             f"Give the whole name of one: {', '.join(names)}." if names else "Name a cache that has some.",
         )
-    forms = sorted((_form(kernel) for kernel in found), key=_natural)
+    compiled = [Compiled(kernel.artifact, kernel.program) for kernel in found]
+    labels = label_forms(compiled, vary_in(form.artifact for form in compiled))
+    forms = sorted((_form(*each) for each in zip(found, labels, strict=True)), key=_natural)
     for word in reversed(sort):
         forms = _sorted(forms, word)
     return Matrix(names[0], tuple(forms))
 
 
-def _form(kernel: KernelFacts) -> Form:
+def _form(kernel: KernelFacts, label: str) -> Form:
     figures: dict[str, Value] = {}
     for fact in columns():
         value = figure_of(fact, kernel)
@@ -90,7 +95,7 @@ def _form(kernel: KernelFacts) -> Form:
         for stage, read in kernel.stages.items()
         if (region := read.region(kernel.principal or "")) is not None
     }
-    return Form(kernel, summarise(kernel), verdicts, figures)
+    return Form(kernel, label, summarise(kernel), verdicts, figures)
 
 
 def _natural(form: Form) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.report.diff import describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.words import plural
+from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 __all__ = [
     "CorpusReport",
@@ -222,6 +223,8 @@ def _allowed(matching: Matching) -> Iterator[str]:
 
 
 def _listed(found: Sequence[Candidate]) -> str:
-    lines = [f"  {candidate}" for candidate in found[:MOST_CANDIDATES]]
+    shown = [Compiled(x.artifact, x.program) for x in found[:MOST_CANDIDATES]]
+    labels = label_forms(shown, vary_in(form.artifact for form in shown))
+    lines = [f"  {candidate.told(label)}" for candidate, label in zip(found, labels, strict=False)]
     more = len(found) - MOST_CANDIDATES
     return "\n".join([*lines, f"  and {more} more"] if more > 0 else lines)

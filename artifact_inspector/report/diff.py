@@ -21,11 +21,11 @@ from artifact_inspector.comparison.pair import (
     State,
     Turn,
 )
-from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
 from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 __all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
 
@@ -86,11 +86,26 @@ def side_labels(pair: Pair) -> tuple[str, str]:
         elif found.what in ("num_warps", "num_stages"):
             unit = found.what.removeprefix("num_")
             told.append((f"{value_text(found.left)} {unit}", f"{value_text(found.right)} {unit}"))
+    if not told:
+        told = _forms_apart(pair)
     for parts in (told, told[:1]):
         left, right = (" ".join(words) for words in zip(*parts, strict=True)) if parts else ("", "")
         if left != right and max(len(left), len(right)) <= LABEL_WIDTH:
             return left, right
     return "left", "right"
+
+
+def _forms_apart(pair: Pair) -> list[tuple[str, str]]:
+    """What of their labels is not the same, word for word."""
+    left, right = (label.split() for label in labels_of(pair))
+    apart = [(ours, theirs) for ours, theirs in zip(left, right, strict=False) if ours != theirs]
+    return apart if len(left) == len(right) else []
+
+
+def labels_of(pair: Pair) -> list[str]:
+    """The labels of both forms."""
+    forms = [Compiled(kernel.artifact, kernel.program) for kernel in (pair.left, pair.right)]
+    return label_forms(forms, vary_in(form.artifact for form in forms))
 
 
 def _short(word: str) -> str:
@@ -142,17 +157,21 @@ def _header(pair: Pair) -> Table:
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold")
     grid.add_column(overflow="fold")
-    for label, ours, theirs in _identity(pair.left, pair.right):
+    for label, ours, theirs in _identity(pair):
         same = ours == theirs
         grid.add_row(label, Text(ours), Text("=", "dim") if same else Text(theirs, "bold"))
     return grid
 
 
-def _identity(left: KernelFacts, right: KernelFacts) -> Iterator[tuple[str, str, str]]:
+def _identity(pair: Pair) -> Iterator[tuple[str, str, str]]:
+    left, right = pair.left, pair.right
     ours, theirs = left.artifact, right.artifact
     yield "kernel", ours.display_name, theirs.display_name
     yield "target", describe_target(left), describe_target(right)
     yield "Triton", ours.triton_version or "unknown", theirs.triton_version or "unknown"
+    forms = labels_of(pair)
+    if forms[0] != forms[1]:
+        yield "form", forms[0] or "unknown", forms[1] or "unknown"
     one, other = left.program, right.program
     if one is not None and other is not None:
         yield "signature", ", ".join(one.signature), ", ".join(other.signature)

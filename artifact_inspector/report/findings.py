@@ -14,6 +14,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Finding, Rule, Severity, find_findings
 from artifact_inspector.report.words import plural, span
+from artifact_inspector.vocabulary.forms import Compiled, tell_apart, vary_in
 
 __all__ = [
     "FindingsReport",
@@ -34,14 +35,17 @@ class FindingsReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         total = 0
-        for kernel in self.kernels:
+        forms = [Compiled(kernel.artifact, kernel.program) for kernel in self.kernels]
+        labels = tell_apart(forms, vary_in(form.artifact for form in forms))
+        for kernel, label in zip(self.kernels, labels, strict=True):
             found = find_findings(kernel)
             total += len(found)
             if found:
                 artifact = kernel.artifact
                 head = Text(artifact.display_name, "bold")
                 target = "" if artifact.target is None else f"  {artifact.target}"
-                yield head.append(f"{target}  {artifact.hash[:8]}", "dim")
+                form = f"  {label}" if label else ""
+                yield head.append(f"{form}{target}  {artifact.hash[:8]}", "dim")
                 yield Padding(_table(found), (0, 0, 1, 2))
         kernels = f"{len(self.kernels)} {plural('kernel', len(self.kernels))}"
         yield Text(

@@ -50,7 +50,7 @@ def _grid(matrix: Matrix) -> Table:
     for form in matrix.forms:
         verdicts = tuple(_verdict(form, step) for step in steps)
         lines.setdefault((_configured(form), verdicts), []).append(form)
-    headings = ("Triton", "tiles", "warps", "stages")
+    headings = ("Triton", "form")
     varying = [at for at in range(len(headings)) if len({config[at] for config, _ in lines}) > 1]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for at in varying:
@@ -84,8 +84,7 @@ def _cards(table: Table) -> RenderableType:
 
 
 def _configured(form: Form) -> tuple[str, ...]:
-    tiles, warps, stages = form.configuration
-    return (form.summary.triton or "?", tiles, value_text(warps), value_text(stages))
+    return (form.summary.triton or "?", form.label or "?")
 
 
 def _verdict(form: Form, step: str) -> str | None:
@@ -97,7 +96,7 @@ def _configurations(matrix: Matrix) -> tuple[str, Table]:
     figures = [
         column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)
     ]
-    headings = ["Triton", "tiles", "warps", "stages", "target", *matrix.options]
+    headings = ["Triton", "form", "target", *matrix.options]
     rows = [
         [*_configured(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms
     ]
@@ -105,9 +104,7 @@ def _configurations(matrix: Matrix) -> tuple[str, Table]:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for at, heading in enumerate(headings):
         if at not in same:
-            table.add_column(
-                heading, justify="right" if heading in ("warps", "stages") else "left", no_wrap=True
-            )
+            table.add_column(heading, no_wrap=True)
     for column in figures:
         table.add_column(column.heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)

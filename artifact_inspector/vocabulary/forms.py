@@ -16,7 +16,7 @@ from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.vocabulary.options import read_options
 
-__all__ = ["Compiled", "Extras", "label_form", "label_forms", "tile_of", "vary_in"]
+__all__ = ["Compiled", "Extras", "label_form", "label_forms", "tell_apart", "tile_of", "vary_in"]
 
 _ELEMENT = re.compile(r"\*+k?([a-z]+[0-9]\w*)")
 _OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE", re.I)
@@ -80,6 +80,16 @@ def label_forms(forms: Sequence[Compiled], extras: Extras) -> list[str]:
             for at, said in zip(places, _apart([forms[at] for at in places]), strict=True):
                 labels[at] = f"{labels[at]} {said}".strip()
     return labels
+
+
+def tell_apart(forms: Sequence[Compiled], extras: Extras) -> list[str]:
+    """The labels of forms that their name, target and version do not tell apart; empty for all others."""
+    labels = label_forms(forms, extras)
+    told: dict[tuple[str, ...], set[str]] = {}
+    keys = [(x.artifact.display_name, str(x.artifact.target), str(x.artifact.triton_version)) for x in forms]
+    for key, label in zip(keys, labels, strict=True):
+        told.setdefault(key, set()).add(label)
+    return [label if len(told[key]) > 1 else "" for key, label in zip(keys, labels, strict=True)]
 
 
 def tile_of(program: Program | None) -> str:
