@@ -9,6 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.comparison.canonical import canonical
+from artifact_inspector.comparison.consequence import Consequence, consequence_of
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -84,7 +85,7 @@ class Change:
     def facts(self) -> tuple[FactPair, ...]:
         """Those that differ, most telling first."""
         found = [fact for fact in self.held if fact.differs]
-        return tuple(sorted(found, key=lambda fact: CATEGORIES.index(fact.category)))
+        return tuple(sorted(found, key=lambda x: (consequence_of(x), CATEGORIES.index(x.category))))
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -102,7 +103,8 @@ class Change:
     def severity(self) -> tuple[int, ...]:
         """Sorts the worst first."""
         if self.degree is Degree.CHANGED:
-            return (0, *(CATEGORIES.index(name) for name in self.categories))
+            worst = min((consequence_of(fact) for fact in self.facts), default=Consequence.REST)
+            return (0, worst, *(CATEGORIES.index(name) for name in self.categories))
         rest = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
         return (1 + rest.index(self.degree),)
 

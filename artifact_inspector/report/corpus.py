@@ -11,12 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.comparison.consequence import Consequence, consequence_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match_candidates
-from artifact_inspector.comparison.pair import FactPair
-from artifact_inspector.report.diff import describe_parting, value_text
+from artifact_inspector.comparison.pair import Pair
+from artifact_inspector.report.diff import describe_fact, describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.words import plural
+from artifact_inspector.vocabulary.fact import Category
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 __all__ = [
@@ -156,20 +158,19 @@ def _axis_that_fits(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis
 
 def describe_changes_of(change: Change) -> Iterator[str]:
     """What changed in one kernel, most telling first, as short sentences."""
-    pair = change.pair
-    if pair is not None:
-        yield from filter(None, (describe_parting(pair, region) for region in pair.regions))
+    pair, told = change.pair, False
     for fact in change.facts:
-        if pair is None or fact.category != "verdict":
+        if consequence_of(fact) >= Consequence.ORDER and pair is not None and not told:
+            yield from _partings(pair)
+            told = True
+        if pair is None or fact.category != Category.VERDICT:
             yield describe_fact(fact)
+    if pair is not None and not told:
+        yield from _partings(pair)
 
 
-def describe_fact(fact: FactPair) -> str:
-    """One fact that differs: `loop1: wait depth 4 → 0 left in flight`."""
-    where = f"{fact.region}: " if fact.region else ""
-    unit = f" {fact.unit}" if fact.unit and not fact.unit.startswith("in the code") else ""
-    why = f" ({fact.why})" if fact.why else ""
-    return f"{where}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{why}"
+def _partings(pair: Pair) -> Iterator[str]:
+    return filter(None, (describe_parting(pair, region) for region in pair.regions))
 
 
 def _table(changes: Sequence[Change]) -> RenderableType:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.alignment import Column, align
+from artifact_inspector.comparison.consequence import Consequence, consequence_of
 from artifact_inspector.comparison.pair import (
     FactPair,
     Pair,
@@ -21,6 +22,7 @@ from artifact_inspector.comparison.pair import (
     State,
     Turn,
 )
+from artifact_inspector.findings import find_findings
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
@@ -29,6 +31,8 @@ from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 __all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
 
+NO_LAUNCH = "AI013"
+"""The finding that a launch fails."""
 MOST_ROUNDS = 6
 LABEL_WIDTH = 18
 
@@ -51,6 +55,7 @@ class PairReport:
         if self.identical:
             yield Text("identical: every text is the same to the byte", "bold")
             return
+        yield from _news(pair, labels)
         yield from _attribution(pair, labels)
         yield ""
         yield _facts(pair, labels, only_changes=self.only_changes)
@@ -148,6 +153,14 @@ def describe_turn(turn: Turn, labels: tuple[str, str], region: str) -> str:
     return f"{label}: {turn.before} → {turn.after} at {turn.step}, by {_who(turn.components)}"
 
 
+def describe_fact(fact: FactPair) -> str:
+    """One fact that differs: `loop1: wait depth 4 → 0 left in flight`."""
+    where = f"{fact.region}: " if fact.region else ""
+    unit = f" {fact.unit}" if fact.unit and not fact.unit.startswith("in the code") else ""
+    why = f" ({fact.why})" if fact.why else ""
+    return f"{where}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{why}"
+
+
 def _who(components: Sequence[str]) -> str:
     return " or ".join(components)
 
@@ -177,6 +190,20 @@ def _identity(pair: Pair) -> Iterator[tuple[str, str, str]]:
         yield "signature", ", ".join(one.signature), ", ".join(other.signature)
         yield "tiles", ", ".join(one.tiles), ", ".join(other.tiles)
     yield "hash", ours.hash[:16], theirs.hash[:16]
+
+
+def _news(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
+    """What costs more than any order of loads and computes: no launch, spills, a matrix unit that is lost."""
+    for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
+        for finding in find_findings(kernel):
+            if finding.code == NO_LAUNCH:
+                said = f"{label} cannot be launched: {finding.remark.message}"
+                yield Text(said, "bold red", overflow="fold")
+    ranked = sorted((fact for fact in pair.facts if fact.differs), key=consequence_of)
+    for fact in ranked:
+        worth = Consequence.NO_LAUNCH < consequence_of(fact) < Consequence.IN_FLIGHT
+        if worth and not fact.key.startswith("occupancy."):
+            yield Text(describe_fact(fact), "bold yellow", overflow="fold")
 
 
 def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:

@@ -21,6 +21,7 @@ __all__ = [
     "RulePages",
     "findings_block",
     "pick_rules",
+    "place_text",
 ]
 
 _STYLES = {Severity.WARNING: "yellow", Severity.NOTE: ""}
@@ -71,12 +72,12 @@ def _table(found: Iterable[Finding]) -> Table:
     for finding in found:
         style = _STYLES[finding.severity]
         text = Text(finding.remark.message, style)
-        text.append(f"  {_place(finding)}".rstrip(), "dim")
+        text.append(f"  {place_text(finding)}".rstrip(), "dim")
         grid.add_row(Text(finding.code, style), text)
     return grid
 
 
-def _place(finding: Finding) -> str:
+def place_text(finding: Finding) -> str:
     """`matmul.py:40 · ptx lines 193, 201`."""
     remark = finding.remark
     parts = [", ".join(remark.sources[:MOST_LINES])] if remark.sources else []

@@ -12,7 +12,7 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.model import SourceLine
-from artifact_inspector.report.corpus import describe_fact
+from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.words import plural
 
 __all__ = ["GATE_RULES", "Kind", "Place", "Remark", "change_remarks", "finding_kinds", "finding_remarks"]

@@ -51,7 +51,9 @@ class Row:
         """The row of one kernel, with the part of its hash and the label that tell it from others."""
         artifact, last = kernel.artifact, kernel.last
         changed = kernel.changed_at
-        if artifact.state == "binary-only":
+        if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
+            state = "does not fit"
+        elif artifact.state == "binary-only":
             state = "binary only"
         elif last is None:
             state = "no readable stage"

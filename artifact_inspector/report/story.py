@@ -13,11 +13,13 @@ from rich.text import Text
 from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
+from artifact_inspector.findings import Severity, find_findings
+from artifact_inspector.findings.decisive import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
-from artifact_inspector.report.findings import findings_block
+from artifact_inspector.report.findings import findings_block, place_text
 from artifact_inspector.report.layout import Pieces, Signature, phrase_text
 from artifact_inspector.report.partitions import partitions_block
 from artifact_inspector.report.resources import describe_resources
@@ -80,6 +82,8 @@ class KernelReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
         if not self.one_region:
+            yield ""
+            yield _limit(self.kernel)
             yield ""
             yield _remark_grid(describe_resources(self.kernel, self.others))
             yield from _apart(findings_block(self.kernel), remarks_block(self.kernel.remarks))
@@ -238,6 +242,16 @@ def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableT
 
 
 _LOUD = frozenset({"changed", "contradiction", "spills"})
+
+
+def _limit(kernel: KernelFacts) -> Text:
+    """One sentence: what limits the kernel, by which evidence."""
+    found = find_limit(find_findings(kernel))
+    if found is None:
+        return Text("No finding says what limits this kernel.", "bold")
+    lead = "What limits it" if found.severity is Severity.WARNING else "First to look at"
+    said = Text(f"{lead}: ", "bold", overflow="fold").append(f"{found.remark.message}")
+    return said.append(f"  {found.code} {place_text(found)}".rstrip(), "dim")
 
 
 def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:

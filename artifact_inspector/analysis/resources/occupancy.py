@@ -104,6 +104,9 @@ def find_occupancy(
         allowed["shared memory"] = holds.shared // taken if fits else 0
     if tensor_columns and holds.tensor_columns is not None:
         allowed["tensor memory"] = holds.tensor_columns // tensor_columns
+    none = tuple(name for name, most in allowed.items() if most == 0 and name != "tensor memory")
+    if none:  # whatever else is missing, not one block fits
+        return Occupancy(unit, 0, 0, holds.warps, none, allowed, tuple(missing))
     if missing or not warps_per_block:
         return Occupancy(unit, None, None, holds.warps, (), allowed, tuple(missing))
     # Blocks that find no tensor memory are resident all the same, and wait for it.

@@ -1,0 +1,112 @@
+"""The decisive fact is told first: in a comparison, in a list of changes, on top of a story."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from saved import FIXTURES, saved
+
+from artifact_inspector.analysis.resources.occupancy import find_occupancy
+from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.corpus import Change, Degree
+from artifact_inspector.comparison.pair import FactPair, State, compare_kernels
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.records import with_fields
+from artifact_inspector.files.cache import Cache
+from artifact_inspector.findings import find_findings
+from artifact_inspector.findings.decisive import find_limit
+from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.report.console import to_text
+from artifact_inspector.report.corpus import describe_changes_of
+from artifact_inspector.report.diff import PairReport
+from artifact_inspector.report.story import KernelReport
+from artifact_inspector.vocabulary.fact import Value
+
+
+def a_fact(key: str, category: str, left: Value, right: Value) -> FactPair:
+    return FactPair(key, category, key, "", "", left, right, State.DIFFERENT)
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (a_fact("occupancy", "occupancy", 3, 0), Consequence.NO_LAUNCH),
+        (a_fact("occupancy", "occupancy", 3, 2), Consequence.OCCUPANCY),
+        (a_fact("spills", "spills", 0, 16), Consequence.SPILLS),
+        (a_fact("loop1.mma.fused", "mma", None, 1024), Consequence.MATRIX),
+        (a_fact("count.matrix", "mma", 16, 0), Consequence.MATRIX),
+        (a_fact("count.matrix", "mma", 16, 32), Consequence.REST),
+        (a_fact("loop1.pipeline.depth", "waits", 4, 0), Consequence.IN_FLIGHT),
+        (a_fact("loop1.in_flight.loads", "in-flight", 8, 0), Consequence.IN_FLIGHT),
+        (a_fact("loop1.verdict.ttgir", "verdict", "serial", "pipelined(2)"), Consequence.ORDER),
+        (a_fact("instructions.sass", "instructions", 100, 101), Consequence.REST),
+    ],
+)
+def test_a_difference_has_a_consequence(fact: FactPair, expected: Consequence) -> None:
+    assert consequence_of(fact) is expected
+
+
+def test_changes_are_told_by_what_they_cost() -> None:
+    pair = compare_kernels(saved("3.6.0/sm_80/softmax").facts, saved("3.6.0/sm_80/softmax").facts)
+    held = (
+        a_fact("instructions.sass", "instructions", 100, 101),
+        a_fact("loop1.verdict.ttgir", "verdict", "serial", "pipelined(2)"),
+        a_fact("registers", "registers", 64, 65),
+        a_fact("occupancy", "occupancy", 3, 2),
+        a_fact("spills", "spills", 0, 16),
+    )
+    change = Change(*pair.sides, Degree.CHANGED, (), held, None)
+    assert [fact.key for fact in change.facts][:3] == ["spills", "occupancy", "loop1.verdict.ttgir"]
+    assert [line.split()[0] for line in describe_changes_of(change)][:2] == ["spills", "occupancy"]
+    milder = Change(*pair.sides, Degree.CHANGED, (), held[:2], None)
+    assert change.severity < milder.severity
+
+
+def too_big(kernel: KernelFacts) -> KernelFacts:
+    """The same kernel, asking for more shared memory than a T4 has, its registers unknown."""
+    artifact = replace(kernel.artifact, target=parse_target("sm_75"), shared_bytes=98304)
+    shared = kernel.resources.shared._replace(value=98304)
+    unknown = kernel.resources.registers._replace(value=None)
+    return with_fields(
+        kernel, artifact=artifact, resources=replace(kernel.resources, shared=shared, registers=unknown)
+    )
+
+
+def test_what_exceeds_one_limit_does_not_fit_whatever_else_is_unknown() -> None:
+    held = find_occupancy(parse_target("sm_75"), registers=None, shared_bytes=98304, warps_per_block=4)
+    assert (held.blocks, held.limited_by) == (0, ("shared memory",))
+    assert "registers per thread" in held.missing
+
+
+def test_a_comparison_begins_with_the_side_that_cannot_be_launched() -> None:
+    kernel = saved("3.6.0/sm_80/matmul_grouped").facts
+    text = to_text(PairReport(compare_kernels(kernel, too_big(kernel))), 160)
+    told = text.partition("\n\n")[2].splitlines()
+    assert told[0].startswith("sm_75 cannot be launched: no block fits on sm_75: shared memory (98304 bytes")
+    assert "The verdicts agree" not in told[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("3.6.0/sm_80/register_spill", "What limits it: "),
+        ("3.6.0/sm_80/matmul_grouped", "First to look at: "),
+        ("3.6.0/sm_80/layer_norm", "No finding says what limits this kernel."),
+    ],
+)
+def test_a_story_begins_with_what_limits_the_kernel(name: str, said: str) -> None:
+    kernel = saved(name).facts
+    cache = Cache(FIXTURES, (kernel.artifact,), (), ())
+    text = to_text(KernelReport(cache, kernel), 120)
+    (at,) = [place for place, line in enumerate(text.splitlines()) if line.startswith(said)]
+    assert at < 9
+    assert "AI007" not in text or "AI007" in "\n".join(text.splitlines()[at : at + 2])
+
+
+def test_spills_come_before_all_but_a_launch_that_fails() -> None:
+    found = find_findings(saved("3.6.0/sm_80/register_spill").facts)
+    limit = find_limit(found)
+    assert limit is not None
+    assert limit.code == "AI007"
+    assert find_limit(()) is None
