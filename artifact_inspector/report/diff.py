@@ -201,8 +201,7 @@ def _news(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
                 yield Text(said, "bold red", overflow="fold")
     ranked = sorted((fact for fact in pair.facts if fact.differs), key=consequence_of)
     for fact in ranked:
-        worth = Consequence.NO_LAUNCH < consequence_of(fact) < Consequence.IN_FLIGHT
-        if worth and not fact.key.startswith("occupancy."):
+        if Consequence.NO_LAUNCH < consequence_of(fact) < Consequence.IN_FLIGHT:
             yield Text(describe_fact(fact), "bold yellow", overflow="fold")
 
 

@@ -91,7 +91,7 @@ def test_a_comparison_begins_with_the_side_that_cannot_be_launched() -> None:
     ("name", "said"),
     [
         ("3.6.0/sm_80/register_spill", "What limits it: "),
-        ("3.6.0/sm_80/matmul_grouped", "First to look at: "),
+        ("3.6.0/sm_80/flash_attention", "First to look at: "),
         ("3.6.0/sm_80/layer_norm", "No finding says what limits this kernel."),
     ],
 )
