@@ -535,3 +535,74 @@ def test_a_thread_that_holds_less_than_four_bytes_side_by_side_cannot_copy(
         assert found.evidence[1] == Evidence(Stage.TTGIR, line_of(laid_out, "%u = tt.load"))
     else:
         assert (found.why_not, found.notes) == (None, ("no cause was found in the IR",))
+
+
+LOCATIONS = """#loc1 = loc("k.py":5:8)
+#loc2 = loc("k.py":6:8)
+#loc3 = loc("k.py":7:8)
+#loc4 = loc("k.py":4:4)
+"""
+
+
+def located(text: str) -> str:
+    """The same with places: loads and copies of a and b at lines of their own, dot and scaling at one."""
+    marks = {"%x": "#loc1", "%y": "#loc2", "tt.dot": "#loc3", "arith.mulf": "#loc3", "scf.for": "#loc4"}
+    lines = []
+    for line in text.splitlines():
+        mark = next((place for word, place in marks.items() if word in line), None)
+        plain = mark is None or line.endswith("{") or "tt.func" in line
+        lines.append(line if plain else f"{line} loc({mark})")
+    return (
+        "\n".join(lines).replace("    }\n    tt.return", "    } loc(#loc4)\n    tt.return", 1)
+        + "\n"
+        + LOCATIONS
+    )
+
+
+def test_a_matrix_operation_peeled_in_front_of_the_loop_takes_one_off_though_its_line_also_scales() -> None:
+    """sm_100: three tiles are copied in front of the loop, and the first product is begun there.
+
+    `acc = dot(a, b) * scale` is one line. Behind the pipeliner the scaling of a product stands in front of the
+    next one, so program order would take the one for the other.
+    """
+    scaled = """      %d = tt.dot %u, %v, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+      %e = arith.mulf %d, %acc : tensor<64x64xf32>
+      scf.yield %e : tensor<64x64xf32>
+"""
+    ttir = located(HEAD + FOR + LOADS + scaled + TAIL)
+    front = "".join(
+        copied("%x", "%bu", slot, f"a{n}") + copied("%y", "%bv", slot, f"b{n}")
+        for n, slot in enumerate(("%c0", "%c1", "%n"))
+    )
+    tiles = TILES.replace("<2x", "<3x")
+    products = (
+        "%{0} = tt.dot %{1}u, %{1}v, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>\n"
+    )
+
+    def read_tiles(name: str, slot: str) -> str:
+        return "".join(
+            f"      %{name}s{v} = ttg.memdesc_index %b{v}[{slot}] : {tiles} -> {TILE}\n"
+            f"      %{name}{v} = ttg.local_load %{name}s{v} : {TILE} -> tensor<64x64xf16>\n"
+            for v in "uv"
+        )
+
+    ttgir = located(
+        HEAD
+        + f"    %bu = ttg.local_alloc : () -> {tiles}\n    %bv = ttg.local_alloc : () -> {tiles}\n"
+        + front.replace(TILES, tiles)
+        + read_tiles("p", "%c0")
+        + "      "
+        + products.format("first", "p")
+        + FOR.replace("%acc = %zero", "%acc = %first")
+        + "      %e = arith.mulf %acc, %acc : tensor<64x64xf32>\n"
+        + "      %w = ttg.async_wait {num = 2 : i32}\n"
+        + read_tiles("q", "%i")
+        + "      "
+        + products.format("d", "q")
+        + (copied("%x", "%bu", "%i", "g") + copied("%y", "%bv", "%i", "h")).replace(TILES, tiles)
+        + "      scf.yield %d : tensor<64x64xf32>\n    }\n"
+        + "    tt.return\n  }\n}\n"
+    )
+    found = explained(only(ttir, ttgir))
+    assert (found.distance, found.iterations_in_flight, found.prologue) == (2, 1, 3)
+    assert not any("one apart" in note for note in found.notes)

@@ -6,7 +6,7 @@ is split in program order; a compute without an instruction of its own stands in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
@@ -102,8 +102,7 @@ class ComputeLocator:
         """Give the computes at one place to the rounds that have some there."""
         instructions = self._code.function.instructions
         everywhere = [index for index in self._table(chain) if self._region.is_in_front(self._code, index)]
-        slots = self._slots_at(chain)
-        for indices, rounds in self._by_kind(self._computes_at(chain), owning):
+        for indices, slots, rounds in self._by_kind(chain, owning, levels):
             kinds = {instructions[index].kind for index in indices}
             front = [index for index in everywhere if instructions[index].kind in kinds]
             owned = [self._owned(number, levels[number], slots) for number in rounds]
@@ -117,20 +116,30 @@ class ComputeLocator:
                 peeled = round(len(front) * len(share) / len(indices))
                 located[number].front_computes += front[:peeled]
 
-    def _by_kind(self, indices: list[int], rounds: list[int]) -> list[tuple[list[int], list[int]]]:
-        """The computes at one place with the rounds that they may be of.
+    def _by_kind(
+        self, chain: Chain, owning: list[int], levels: list[int]
+    ) -> Iterator[tuple[list[int], list[int], list[int]]]:
+        """The computes at a place, those of the program there, and the rounds that have some of these.
 
-        Where only some of the rounds have a matrix operation, it is theirs, and what else stands there is
-        the others' (`acc += dot(a, b) * scale` is one line).
+        Where both hold matrix operations and others (`acc += dot(a, b) * scale` is one line), apart: a matrix
+        operation is never what became of a multiplication.
         """
-        instructions = self._code.function.instructions
-        matrix = [i for i in indices if instructions[i].kind is EventKind.MATRIX]
-        kinds = {n: {compute.is_matrix for compute in self._reference.rounds[n].computes} for n in rounds}
-        multiplying = [n for n in rounds if True in kinds[n]]
-        others = [n for n in rounds if False in kinds[n]]
-        if not multiplying or not others or not 0 < len(matrix) < len(indices) or multiplying == others:
-            return [(indices, rounds)]
-        return [(matrix, multiplying), ([i for i in indices if i not in set(matrix)], others)]
+        peers, instructions = self._reference.peers, self._code.function.instructions
+        indices, slots = self._computes_at(chain), self._slots_at(chain)
+        found = [
+            (
+                [i for i in indices if (instructions[i].kind is EventKind.MATRIX) is wanted],
+                [slot for slot in slots if peers.is_matrix(slot) is wanted],
+            )
+            for wanted in (True, False)
+        ]
+        if not all(here and there for here, there in found):
+            yield indices, slots, owning
+            return
+        for here, there in found:
+            rounds = [number for number in owning if self._owned(number, levels[number], there)]
+            if rounds:
+                yield here, there, rounds
 
     def _slots_at(self, chain: Chain) -> list[int]:
         """The computes of the program at a place that stand in this region, in program order."""

@@ -75,8 +75,6 @@ class ReferenceCompute:
     """The instructions of the reference stage that bear these places."""
     is_integer: bool
     """A reduction or scan of integers: integer operations are its computes at later stages."""
-    is_matrix: bool
-    """A matrix operation: others at its place are the computes of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +92,7 @@ class Peers:
 
     def __init__(self, code: Code) -> None:
         self._flow = code.flow
+        self._matrix = frozenset(code.of_kind.get(EventKind.MATRIX, ()))
         self._at: dict[Chain, list[int]] = {}
         for index in code.find(COMPUTES):
             for chain in dict.fromkeys(_chains_at(code, index)):
@@ -111,6 +110,10 @@ class Peers:
                 found.setdefault(seen, set()).update(indices)
         place = self._flow.position.__getitem__
         return {chain: sorted(indices, key=place) for chain, indices in found.items()}
+
+    def is_matrix(self, index: int) -> bool:
+        """True for a matrix operation."""
+        return index in self._matrix
 
     def is_inside(self, index: int, loop: int | None) -> bool:
         """True for a compute in a loop of the program; None is all of it."""
@@ -343,8 +346,7 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
         ]
     body = _body(code, index)
     is_integer = bool(body) and not any(code.has(i, Trait.ON_FLOATS) for i in body)
-    is_matrix = code.function.instructions[index].kind is EventKind.MATRIX
-    return ReferenceCompute(index, tuple(levels), tuple(steps), is_integer, is_matrix)
+    return ReferenceCompute(index, tuple(levels), tuple(steps), is_integer)
 
 
 def _chains_at(code: Code, index: int) -> list[Chain]:
