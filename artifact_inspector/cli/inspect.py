@@ -41,7 +41,11 @@ def inspect(
     ] = None,
     on: Annotated[
         list[str] | None,
-        typer.Option("--on", metavar="GPU", help="Give the occupancy on these GPUs too: sm_89, MI300X …"),
+        typer.Option(
+            "--on",
+            metavar="GPU",
+            help="Give the occupancy on these GPUs too, if the same binary held: sm_89, T4 …",
+        ),
     ] = None,
     sort: Annotated[
         str | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.bounds_checks import Check
@@ -152,7 +152,24 @@ class KernelFacts(Record):
         return None if self.artifact.target is None else self.occupancy_on(self.artifact.target)
 
     def occupancy_on(self, target: Target) -> Occupancy:
-        """The occupancy that the same registers and shared memory would give on a target."""
+        """The occupancy on a target, if this same binary's registers and shared memory held there.
+
+        Another vendor's binary, or one for waves of another width, has other figures: nothing is said of it
+        but why.
+        """
+        own = self.artifact.target
+        if own is not None and (own.backend is not target.backend or own.warp_size != target.warp_size):
+            apart = (
+                "is another vendor's"
+                if own.backend is not target.backend
+                else f"has waves of {own.warp_size}, not {target.warp_size}"
+            )
+            why = f"a binary for {target}: one for {own} {apart}"
+            return replace(
+                find_occupancy(target, registers=None, shared_bytes=None, warps_per_block=None),
+                allowed={},
+                missing=(why,),
+            )
         taken = self.resources
         return find_occupancy(
             target,

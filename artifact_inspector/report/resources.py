@@ -44,10 +44,22 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
         yield "scratch", f"{taken.scratch_bytes.value} B per thread ({taken.scratch_bytes.source})"
     own = kernel.artifact.target
     for target in (*([] if own is None else [own]), *others):
-        here = " " + str(target) if target is not own else ""
-        yield f"occupancy{here}", occupancy_text(kernel.occupancy_on(target))
+        text = occupancy_text(kernel.occupancy_on(target))
+        if target == own:
+            yield "occupancy", text
+        else:
+            yield f"occupancy {target}", f"{_if_it_held(kernel, target, text)}"
     for found in kernel.contradictions:
         yield "contradiction", f"{found.sentence} ({found.places[0]}; {found.places[1]})"
+
+
+def _if_it_held(kernel: KernelFacts, target: Target, text: str) -> str:
+    """What holds on another target of this binary's own figures, and how to get that target's."""
+    place = None if kernel.program is None else kernel.program.place
+    file = "FILE.py" if place is None else place.file.replace("\\", "/").rpartition("/")[2]
+    command = f"inspect-kernel compile {file}:{kernel.artifact.display_name} --target {target}"
+    held = "" if text.startswith("unknown") else "if this same binary's figures held: "
+    return f"{held}{text}; `{command}` tells those of its own"
 
 
 def occupancy_text(held: Occupancy) -> str:

@@ -12,6 +12,7 @@ from saved import ROOT, Saved, saved, saved_kernels
 from artifact_inspector.analysis.resources.taken import Figure
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import SourceLine, Stage
 
 # code → (fixture where it speaks, what it says there, fixture where it is silent)
@@ -150,6 +151,17 @@ def test_more_threads_than_a_block_may_have_cannot_launch() -> None:
     assert "AI013" not in found  # it is said once
     assert facts.occupancy is not None
     assert facts.occupancy.blocks == 0
+
+
+def test_another_vendors_binary_and_waves_of_another_width_say_nothing_of_a_target() -> None:
+    nvidia, amd = saved("3.6.0/sm_80/matmul_grouped").facts, saved("3.6.0/gfx942/matmul_grouped").facts
+    elsewhere = nvidia.occupancy_on(parse_target("MI300X"))
+    assert (elsewhere.blocks, elsewhere.allowed) == (None, {})
+    assert elsewhere.missing == ("a binary for gfx942: one for sm_80 is another vendor's",)
+    narrower = amd.occupancy_on(parse_target("gfx1100"))
+    assert narrower.missing == ("a binary for gfx1100: one for gfx942 has waves of 64, not 32",)
+    assert nvidia.occupancy_on(parse_target("sm_86")).blocks is not None
+    assert amd.occupancy_on(parse_target("gfx90a")).blocks is not None
 
 
 def test_as_many_threads_as_a_block_may_have_launch() -> None:

@@ -61,7 +61,8 @@ class ResourcesDocument:
     occupancy: Occupancy | None
     """On the kernel's own target; null where that is not known."""
     occupancy_on: Mapping[str, Occupancy]
-    """Architecture → occupancy there, for the targets of `--on`."""
+    """Architecture → occupancy there, for the targets of `--on`, if this same binary's figures held;
+    `blocks_per_sm` is null for another vendor's, and for waves of another width."""
     contradictions: tuple[Contradiction, ...]
 
 
