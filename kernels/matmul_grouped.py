@@ -176,4 +176,5 @@ REFERENCE = Reference(
     constexprs={"BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8},
     num_warps=4,
     num_stages=4,
+    configs=AUTOTUNE_CONFIGS,
 )

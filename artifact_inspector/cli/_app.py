@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import copy
+import re
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from artifact_inspector import __version__
+from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.errors import UsageError
 
 __all__ = ["DEFAULT_COMMAND", "app"]
 
 DEFAULT_COMMAND = "inspect"
+_SOURCE = re.compile(r".+\.py(:\w+)?")
+"""What can be compiled and not inspected: `FILE.py`, `FILE.py:KERNEL`."""
 
 
 class _Group(TyperGroup):
@@ -35,7 +42,7 @@ class _Group(TyperGroup):
 
     def _with_command(self, args: list[str]) -> list[str]:
         """The arguments with the command in front of its options, the default one if there is none."""
-        own = {name for param in self.params for name in param.opts} | {"--help"}
+        own = {name for param in self.params for name in param.opts} | {"--help", "-h"}
         if args and args[0] in own:
             return args
         takes_value = {
@@ -47,8 +54,15 @@ class _Group(TyperGroup):
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] != "--":
             at += 2 if args[at] in takes_value else 1
-        if at < len(args) and args[at] in self.commands:
-            return [args[at], *args[:at], *args[at + 1 :]]
+        word = args[at] if at < len(args) else ""
+        if word in self.commands:
+            return [word, *args[:at], *args[at + 1 :]]
+        if _SOURCE.fullmatch(word):
+            return ["compile", *args]
+        near = get_close_matches(word.lower(), self.commands, 1, 0.75)
+        if near and not Path(word).exists():
+            with exit_codes(json=False):
+                raise UsageError(f"There is no command and no directory {word}.", f"Did you mean {near[0]}?")
         return [DEFAULT_COMMAND, *args]
 
 

@@ -22,10 +22,10 @@ __all__ = ["disassembler", "inspect_kernels", "open_or_advise", "refuse_unreadab
 
 def open_or_advise(path: Path | None) -> Cache:
     """The cache at a path, or Triton's own; an error says how to come by one."""
-    from artifact_inspector.files.cache import open_cache
+    from artifact_inspector.files.cache import open_cache, open_file
 
     try:
-        return open_cache(path)
+        return open_cache(path) if path is None or not path.is_file() else open_file(path)
     except CacheError as error:
         if path is not None:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +36,16 @@ def capture(
             help="Configurations to compile of each autotuned kernel, spread out.",
         ),
     ] = "3",
+    triton: Annotated[
+        str | None,
+        typer.Option("--triton", metavar="VERSION", help="Capture with this Triton: 3.2.0, or 3.2.0=PYTHON."),
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option("--launches", metavar="N", help="Stop each run behind so many launches.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="Stop each run after so many seconds.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a program with no GPU and take every kernel that it would launch, once for each target."""
@@ -45,7 +55,8 @@ def capture(
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.captured import captured_document
 
-        runs = _run(command or [], target or DEMO_TARGETS, out, configs)
+        limits = {"triton": triton, "launches": launches, "seconds": seconds}
+        runs = _run(command or [], target or DEMO_TARGETS, out, configs, limits)
         if any(run.status or run.problem for run in runs):
             show(failures(runs), sys.stderr)
         if json:
@@ -59,9 +70,12 @@ def capture(
             raise typer.Exit(status or FOUND)
 
 
-def _run(command: list[str], targets: list[str], out: Path, configs: str) -> list[ProgramRun]:
+def _run(
+    command: list[str], targets: list[str], out: Path, configs: str, limits: dict[str, Any]
+) -> list[ProgramRun]:
     from artifact_inspector.compiling import capture_program
     from artifact_inspector.facts.selection import parse_targets
+    from artifact_inspector.report.console import write
 
     if configs != "all" and not configs.isdecimal():
         raise UsageError(f"--configs takes a number or all, not {configs!r}.", "Try --configs all.")
@@ -70,4 +84,6 @@ def _run(command: list[str], targets: list[str], out: Path, configs: str) -> lis
         [str(one) for one in parse_targets(targets)],
         out,
         configs=None if configs == "all" else int(configs),
+        notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+        **limits,
     )

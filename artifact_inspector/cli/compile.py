@@ -117,6 +117,8 @@ def compile(
         else:
             _refuse_request(rows)
             show(compiled_table(rows, out, verbose=verbose), sys.stdout)
+        if configs is not None:
+            _tell_untuned(rows)
         _found_refusals(rows)
 
 
@@ -235,6 +237,16 @@ def _refuse_request(rows: Sequence[CompileResult]) -> None:
     """A request that no kernel could be compiled for is an error, not a table of it."""
     if rows and all(row.usage for row in rows) and len({row.message for row in rows}) == 1:
         raise UsageError(rows[0].message or "", rows[0].remedy)
+
+
+def _tell_untuned(rows: Sequence[CompileResult]) -> None:
+    """Say which kernels have no configurations to choose from."""
+    from artifact_inspector.report.console import write
+
+    plain = dict.fromkeys(row.kernel for row in rows if row.config is None and row.directory is not None)
+    if plain:
+        has = "has" if len(plain) == 1 else "have"
+        write(f"{', '.join(plain)} {has} no configurations to choose from: nothing tunes it.\n", sys.stderr)
 
 
 def _found_refusals(rows: Sequence[CompileResult]) -> None:

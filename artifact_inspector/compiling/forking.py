@@ -146,7 +146,8 @@ def _row(child: _Running, seconds: float, status: int | None, time_limit: float)
             if any(mark in line for mark in ("error:", "LLVM ERROR", "ssertion", "ptxas fatal"))
             and not line.endswith("while processing an MLIR pass pipeline")
         ]
-        message = "\n".join([*dict.fromkeys(said), *message.strip().splitlines()][:MESSAGE_LINES])
+        details = "\n".join(filter(None, (details.rstrip(), message.strip())))
+        message = "\n".join(_shortened([*dict.fromkeys(said), *message.strip().splitlines()]))
     return {
         "seconds": round(seconds, 3),
         "directory": None if message is not None else answer.get("directory"),
@@ -155,6 +156,13 @@ def _row(child: _Running, seconds: float, status: int | None, time_limit: float)
         "kind": answer.get("kind", "refused"),
         "details": details[-DETAIL_CHARACTERS:] if message is not None else None,
     }
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """The first lines and the last ones, between which a compiler may print a program."""
+    if len(lines) <= MESSAGE_LINES:
+        return lines
+    return [*lines[: MESSAGE_LINES // 2], "…", *lines[-(MESSAGE_LINES // 2) :]]
 
 
 def _manner(status: int) -> str:

@@ -60,6 +60,8 @@ class Reference:
     num_stages: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options as Triton spells them (`maxnreg`, `waves_per_eu`); a back end ignores the other's."""
+    configs: Sequence[Any] = ()
+    """Triton's configurations that an autotuner would choose from; without them, what is above."""
     cuda_since: int = 0
     """The first NVIDIA architecture that has what the kernel needs; Triton refuses it for older ones."""
 

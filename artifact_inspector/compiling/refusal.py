@@ -57,9 +57,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _place(error: Any, function: Any) -> str:
     """`file:line:column: ` of an error that has a node; empty where its function cannot be told."""
-    if function is None:
-        return ""
-    for known in (function, *vars(inspect.getmodule(function.fn) or object()).values()):
+    module = inspect.getmodule(getattr(function, "fn", None))
+    for known in (function, *([] if module is None else vars(module).values())):
         if getattr(known, "src", None) != error.src or not inspect.isfunction(getattr(known, "fn", None)):
             continue
         lines, first = inspect.getsourcelines(known.fn)

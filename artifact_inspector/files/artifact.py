@@ -122,8 +122,6 @@ class Found:
     artifacts: list[Artifact] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    constants: dict[str, Mapping[str, object]] = field(default_factory=dict)
-    """By directory of an entry, as the records beside the entries have them."""
 
 
 class StageText(NamedTuple):

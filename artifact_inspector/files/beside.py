@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from artifact_inspector.files.artifact import Artifact, join
+from artifact_inspector.files.artifact import Artifact, join, printable
 from artifact_inspector.files.reading import read_content
+from artifact_inspector.model import TritonVersion
 
-__all__ = ["MANIFEST", "read_constants", "size_of", "time_of"]
+__all__ = ["MANIFEST", "Asked", "read_record_of", "read_records", "size_of", "time_of"]
 
 MANIFEST = "inspect-kernel.json"
 """What `compile` and `capture` record beside the entries that they make."""
@@ -19,8 +22,23 @@ MOST_RECORDS = 64 << 20
 """Bytes of a record; one of 10,000 compiles has 6 million."""
 
 
-def read_constants(path: Path, shown: str) -> dict[str, Mapping[str, object]]:
-    """Directory of an entry → its constants; none of a record that cannot be read.
+class Asked(NamedTuple):
+    """What our own record says of an entry and its metadata do not."""
+
+    constants: Mapping[str, object]
+    triton: str | None
+
+    def added_to(self, artifact: Artifact) -> Artifact:
+        """The artifact with it; a version of Triton where the metadata tell no more than its release."""
+        told = artifact.triton_version
+        is_vague = told is not None and ("/" in told or told.count(".") < 2)
+        if is_vague and told is not None and self.triton is not None and told.fits(self.triton):
+            told = TritonVersion(printable(self.triton))
+        return replace(artifact, constants=self.constants, triton_version=told)
+
+
+def read_records(path: Path, shown: str) -> dict[str, Asked]:
+    """Directory of an entry → what was asked for it; none of a record that cannot be read.
 
     Args:
         shown: the directory of the record, from the cache directory.
@@ -28,12 +46,25 @@ def read_constants(path: Path, shown: str) -> dict[str, Mapping[str, object]]:
     try:
         entries = json.loads(read_content(path, MOST_RECORDS))["entries"]
         return {
-            join(shown, entry["directory"].replace("\\", "/")): entry["constants"]
+            join(shown, entry["directory"].replace("\\", "/")): _asked(entry)
             for entry in entries
-            if isinstance(entry.get("directory"), str) and isinstance(entry.get("constants"), dict)
+            if isinstance(entry.get("directory"), str)
         }
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return {}
+
+
+def read_record_of(entry: Path) -> Asked | None:
+    """What the record beside an entry says of it; None where there is none."""
+    place = entry.absolute()
+    return read_records(place.parent / MANIFEST, ".").get(place.name)
+
+
+def _asked(entry: Mapping[str, object]) -> Asked:
+    constants, triton = entry.get("constants"), entry.get("triton")
+    return Asked(
+        constants if isinstance(constants, dict) else {}, triton if isinstance(triton, str) else None
+    )
 
 
 def time_of(artifact: Artifact) -> float | None:

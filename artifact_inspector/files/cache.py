@@ -26,6 +26,7 @@ from artifact_inspector.files.artifact import (
     StageText,
     printable,
 )
+from artifact_inspector.files.beside import read_record_of
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reading import read_binary, read_remarks, read_stage
 from artifact_inspector.files.walking import walk
@@ -119,7 +120,9 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
     beside = {kind: place.with_name(f"{place.stem}.{kind}") for kind in wanted}
     files: dict[str, File] = {kind: file for kind, file in beside.items() if file.is_file()}
     found = Found()
-    found.artifacts.extend(find_artifacts(place.parent, ".", place.stem, files, found))
+    asked = read_record_of(place.parent)
+    made = find_artifacts(place.parent, ".", place.stem, files, found)
+    found.artifacts.extend(made if asked is None else map(asked.added_to, made))
     return Cache(place.parent, tuple(found.artifacts), tuple(found.others), tuple(found.problems))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 from artifact_inspector.files.artifact import SUFFIXES, File, Found, Other, Problem, join, printable
-from artifact_inspector.files.beside import MANIFEST, read_constants
+from artifact_inspector.files.beside import MANIFEST, Asked, read_record_of, read_records
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reading import fault
 
@@ -26,6 +26,7 @@ def walk(root: Path, found: Found) -> None:
     """Gather what lies in a directory and below."""
     pending = [(root, ".", 0)]
     too_deep = 0
+    records: dict[str, Asked] = {}
     while pending:
         directory, shown, depth = pending.pop()
         try:
@@ -53,8 +54,8 @@ def walk(root: Path, found: Found) -> None:
             except OSError as error:
                 found.problems.append(Problem(place, fault(error)))
         if MANIFEST in names:
-            found.constants |= read_constants(directory / MANIFEST, shown)
-        stems = _sort_out(directory, shown, names, found)
+            records |= read_records(directory / MANIFEST, shown)
+        stems = _sort_out(directory, shown, names, records, found)
         for entry in specials:
             _tell_special(entry, join(shown, printable(entry.name)), stems, found)
     if too_deep:
@@ -103,7 +104,9 @@ _OTHERS = tuple(
 )
 
 
-def _sort_out(directory: Path, shown: str, names: list[str], found: Found) -> set[str]:
+def _sort_out(
+    directory: Path, shown: str, names: list[str], records: Mapping[str, Asked], found: Found
+) -> set[str]:
     """Share the files of one directory out among kernels, other things and strangers.
 
     Returns:
@@ -123,10 +126,11 @@ def _sort_out(directory: Path, shown: str, names: list[str], found: Found) -> se
             strangers.append(name)
         else:
             found.others.append(Other(join(shown, printable(name)), kind))
+    # an entry alone: its record lies beside it
+    asked = read_record_of(directory) if kernels and shown == "." else records.get(shown)
     for stem, files in kernels.items():
-        constants = found.constants.get(shown, {})
         made = find_artifacts(directory, shown, stem, files, found)
-        found.artifacts.extend(replace(x, constants=constants) if constants else x for x in made)
+        found.artifacts.extend(made if asked is None else map(asked.added_to, made))
     if strangers and not kernels:
         found.others.append(Other(shown, "directory with files that are none of Triton's"))
         return set()

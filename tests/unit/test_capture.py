@@ -19,6 +19,7 @@ import pytest
 from artifact_inspector.compiling import capture, capture_program
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
 from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
+from artifact_inspector.compiling.ask.running import _problem
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.errors import CompileError, UsageError
@@ -593,3 +594,74 @@ def test_a_measured_launch_is_recorded_with_addresses_and_values(module, tmp_pat
     assert launch["args"]["x"]["values"] == [0, 1, 2, 3]
     assert launch["args"]["x"]["ptr"] == rows.data_ptr()
     assert launch["args"]["x"]["ptr"] % launch["args"]["x"]["alignment"] == 0
+
+
+@needs_torch
+def test_a_run_is_stopped_behind_so_many_launches_with_a_table_for_every_target(program, tmp_path):
+    command = program(
+        "import torch\n",
+        SCALE,
+        "\nx = torch.empty(1000, device='cuda')\nfor n in range(1, 10**6):\n    scale[(n,)](x, 1000, 1, BLOCK=128)\n",
+    )
+    runs = capture_program(command, ["sm_80", "sm_90", "gfx942"], tmp_path / "out", launches=5)
+    for run in runs:
+        assert (run.status, run.problem) == (0, None)
+        assert sum(launch.times for launch in run.kernels[0].launches) == 5
+        assert run.notes[0].text == "The program was stopped after 5 launches."
+
+
+@needs_torch
+def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
+    command = program(SCALE, "\nimport time\nwrapper(1000)\ntime.sleep(600)\n")
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out", seconds=20)
+    assert run.status == 0
+    assert run.notes[0].text == "The program was stopped after 20 s."
+    with pytest.raises(UsageError, match="captures nothing"):
+        capture_program(command, ["sm_80"], tmp_path / "out", seconds=0)
+
+
+@needs_torch
+def test_what_inductor_tunes_is_captured_and_can_be_reset(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    command = program(
+        """
+        import torch
+        torch._dynamo.reset()
+        f = torch.compile(lambda x: torch.softmax(x.float(), -1), dynamic=False)
+        with torch.no_grad():
+            f(torch.randn(64, 3000, device="cuda"))
+        torch._dynamo.reset()
+        """
+    )
+    (run,) = capture_program(command, ["sm_90"], tmp_path / "out")
+    assert run.status == 0
+    assert [bool(kernel.launches) for kernel in run.kernels] == [True, False]
+    assert all(kernel.message is None for kernel in run.kernels)
+
+
+@needs_triton
+def test_a_program_that_failed_by_itself_is_not_told_to_install_what_it_can_do_without(program, tmp_path):
+    command = program(
+        "import sys\ntry:\n    import nothing_of_the_kind\nexcept ImportError:\n    pass\nsys.exit(3)\n"
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    assert (run.status, run.problem) == (3, None)
+    events = [{"event": "started"}, {"event": "missing", "module": "torch", "python": "python"}]
+    assert _problem(events, ["python"], captured=False, failed=True) is None
+    wanted = [*events, {"event": "uncaught", "module": "torch"}]
+    assert "has no torch" in _problem(wanted, ["python"], captured=False, failed=True)[0]
+
+
+@needs_triton
+def test_a_captured_refusal_begins_with_its_reason(program, tmp_path):
+    body = "".join(f"    a{n} = tl.program_id(0) + {n}\n" for n in range(40))
+    command = program(
+        SCALE,
+        "\n@triton.jit\ndef wrong(x, B: tl.constexpr):\n"
+        f"{body}    tl.static_assert(B == 3, 'B must be three')\n\nwrong[(1,)](Pointer(), B=2)\n",
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    (kernel,) = run.kernels
+    first = kernel.message.splitlines()[0]
+    assert "B must be three" in first
+    assert re.search(r"script\.py:\d+:", first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,10 +146,11 @@ def test_an_empty_cache_is_no_fault(tmp_path: Path) -> None:
     assert " ".join(result.stdout.split()).startswith("No kernels in ")  # a long path wraps
 
 
-def test_a_file_is_no_cache(cache: Path) -> None:
-    result = run(next(cache.glob("*/twice.ttir")))
+def test_a_file_that_is_no_kernels_is_no_cache(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("?")
+    result = run(tmp_path / "notes.txt")
     assert result.exit_code == 3
-    assert "is a file" in result.stderr
+    assert "is no file of a compiled kernel" in result.stderr
 
 
 def test_one_unreadable_kernel_leaves_the_others(cache: Path) -> None:
@@ -477,3 +479,35 @@ def test_a_matrix_cuts_no_figure_in_a_narrow_terminal(width: int, monkeypatch: p
     assert "…" not in result.stdout
     assert max(map(len, lines)) <= width
     assert any("gfx90a" in line for line in lines)
+
+
+def test_a_single_file_of_a_kernel_is_inspected(tmp_path):
+    ptx = next((FIXTURES / "3.6.0" / "sm_80" / "softmax").rglob("*.ptx"))
+    shutil.copy(ptx, tmp_path / "mine.ptx")
+    told = CliRunner().invoke(cli.app, [str(tmp_path / "mine.ptx")])
+    assert told.exit_code == 0, told.output
+    assert "mine" in told.stdout
+    assert "sm_80" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("finding", "findings"), ("Diff", "diff"), ("captur", "capture")]
+)
+def test_a_mistyped_command_is_asked_back_for(word, meant):
+    told = CliRunner().invoke(cli.app, [word, "cache"])
+    assert told.exit_code == 2
+    assert f"There is no command and no directory {word}." in told.stderr
+    assert f"Did you mean {meant}?" in told.stderr
+
+
+def test_the_short_option_for_help_is_the_help_of_the_whole_command():
+    runner = CliRunner()
+    assert runner.invoke(cli.app, ["-h"]).stdout == runner.invoke(cli.app, ["--help"]).stdout
+
+
+def test_a_python_file_is_one_to_compile(tmp_path):
+    told = CliRunner().invoke(
+        cli.app, [str(tmp_path / "missing.py"), "-t", "sm_80", "--out", str(tmp_path / "out")]
+    )
+    assert told.exit_code in (1, 2)
+    assert "There is no file" in told.stderr or "Triton" in told.stderr

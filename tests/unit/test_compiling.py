@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from artifact_inspector.compiling import (
 from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.forking import Work, run
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.cache import open_cache, open_file
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 
@@ -354,3 +355,64 @@ def _command_lines():
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             yield (process / "environ").read_text(errors="replace")
+
+
+TUNED = """
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 128}, num_warps=n) for n in (1, 2)], key=["n"])
+@triton.jit
+def scale(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.load(x_ptr + at, at < n) * 2, at < n)
+"""
+HERE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artifact-inspector" / "triton"
+
+
+@needs_triton
+@pytest.mark.parametrize("version", ["3.2.0", "3.3.1"])
+def test_an_autotuner_that_asks_the_driver_when_it_is_made_is_compiled(tmp_path, version):
+    if not (HERE / version).is_dir():
+        pytest.skip(f"There is no environment with Triton {version} here.")
+    (tmp_path / "tuned.py").write_text(TUNED)
+    request = KernelRequest(f"{tmp_path / 'tuned.py'}:scale", "*fp32:16,i32", configs="all")
+    results = compile_kernels([request], ["sm_80"], tmp_path / "out", tritons=[version])
+    assert [result.message for result in results] == [None, None]
+    assert {entry.num_warps for entry in open_cache(tmp_path / "out").entries} == {1, 2}
+
+
+@needs_triton
+def test_a_reference_kernel_has_the_configurations_that_its_page_tells_of(tmp_path):
+    request = KernelRequest("matmul_grouped", configs=2)
+    results = compile_kernels([request], ["sm_80"], tmp_path)
+    assert [result.config is not None for result in results] == [True, True]
+    assert len({result.constants["BLOCK_SIZE_K"] for result in results}) == 2
+
+
+def test_the_last_line_of_a_long_refusal_is_kept():
+    from artifact_inspector.compiling.forking import MESSAGE_LINES, _shortened
+
+    lines = [f"line {n}" for n in range(100)]
+    assert _shortened(lines)[-1] == "line 99"
+    assert "…" in _shortened(lines)
+    assert _shortened(lines[:MESSAGE_LINES]) == lines[:MESSAGE_LINES]
+
+
+def test_a_kernel_is_called_by_the_version_that_its_manifest_knows(tmp_path):
+    fixture = Path(__file__).parents[2] / "fixtures" / "3.0.0"
+    entry = next(path for path in sorted(fixture.rglob("*.json"))).parent
+    shutil.copytree(entry, tmp_path / "cache" / "entry")
+    (before,) = open_cache(tmp_path / "cache").entries
+    assert before.triton_version == "3.0/3.1"
+    for said, told in (("3.1.0", "3.1.0"), ("3.9.0", "3.0/3.1")):
+        rows = {"entries": [{"directory": "entry", "triton": said}]}
+        (tmp_path / "cache" / "inspect-kernel.json").write_text(json.dumps(rows))
+        for place in (tmp_path / "cache", tmp_path / "cache" / "entry"):
+            (found,) = open_cache(place).entries
+            assert found.triton_version == told
+    (file,) = (tmp_path / "cache" / "entry").glob("*.ttir")
+    (tmp_path / "cache" / "inspect-kernel.json").write_text(
+        json.dumps({"entries": [{"directory": "entry", "triton": "3.1.0"}]})
+    )
+    assert open_file(file).entries[0].triton_version == "3.1.0"

@@ -189,7 +189,7 @@ def _isolated(python: Path, version: str) -> Interpreter:
     if "TRITON_HIP_LLD_PATH" not in os.environ and (linker := _linker(version)) is not None:
         environment["TRITON_HIP_LLD_PATH"] = str(linker)
     command = [str(python), "-c", _BOOT, json.dumps([str(_ROOT), lent])]
-    return Interpreter(command, environment, version)
+    return Interpreter(command, environment, version, lent)
 
 
 def _linker(version: str) -> Path | None:

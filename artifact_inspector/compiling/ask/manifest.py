@@ -86,6 +86,7 @@ def describe(result: CompileResult, directory: Path) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "directory": None if made is None else os.path.relpath(made, directory),
         "message": result.message,
+        **({} if result.details is None else {"details": result.details}),
     }
 
 

@@ -36,6 +36,8 @@ class Interpreter:
     """Variables set for it."""
     version: str | None = None
     """Of its Triton, where it was asked for by version."""
+    lends: Sequence[str] = ()
+    """Directories of this Python whose packages that one can use."""
 
 
 def this_interpreter() -> Interpreter:

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from artifact_inspector.compiling.ask.captured import (
     CapturedKernel,
@@ -23,8 +24,9 @@ from artifact_inspector.compiling.ask.captured import (
 )
 from artifact_inspector.compiling.ask.capturing import CONFIGS, OUT, checked_directory, manifest_rows
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
 from artifact_inspector.compiling.ask.manifest import record
-from artifact_inspector.compiling.ask.process import this_interpreter
+from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
 from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
@@ -61,6 +63,10 @@ def capture_program(
     *,
     configs: int | None = CONFIGS,
     time_limit: float = TIME_LIMIT_SECONDS,
+    triton: str | None = None,
+    launches: int | None = None,
+    seconds: float | None = None,
+    notice: Callable[[str], None] = lambda sentence: None,
 ) -> list[ProgramRun]:
     """Run a program once for each target, with no GPU, and take every kernel that it would launch.
 
@@ -73,10 +79,16 @@ def capture_program(
         out: the Triton cache to fill.
         configs: configurations to compile of an autotuned kernel, spread out; None for all.
         time_limit: seconds that one compile may take.
+        triton: another version of Triton to capture with, as `parse_triton` reads it; its Python takes the
+            place of `python` and borrows what this one has (torch), where both are of one version.
+        launches: of all kernels, behind which each run is stopped.
+        seconds: behind which each run is stopped.
+        notice: called with a sentence before an environment is made, which takes a minute.
+
+    A run that is stopped, by these or by the user (Ctrl-C ends them all), gives what it launched until then.
 
     Raises:
         UsageError: no command, one that cannot be started, no target or an unknown one.
-        KeyboardInterrupt: stopped by the user; what was compiled is in the cache.
     """
     wanted = tuple(dict.fromkeys(parse_target(text) for text in targets))
     directory = checked_directory(wanted, Path(out), configs)
@@ -84,9 +96,18 @@ def capture_program(
         this_interpreter()
     if not command:
         raise UsageError("There is no program to run.", "Name it behind --: … -- python their_script.py")
-    program = _program(command[0])
+    if (launches is not None and launches < 1) or (seconds is not None and seconds <= 0):
+        raise UsageError("A run of no launches or no time captures nothing.", "Give a number above 0.")
+    interpreter = None if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
+    program = _program(command[0], interpreter)
+    settings = {
+        "configs": configs,
+        "time_limit": time_limit,
+        "launches": launches,
+        "lent": _lent(interpreter),
+    }
     waiting = [
-        _Running(target, [program, *command[1:]], directory, configs, time_limit, live=place == 0)
+        _Running(target, [program, *command[1:]], directory, settings, live=place == 0)
         for place, target in enumerate(wanted)
     ]
     runs: list[_Running] = list(waiting)
@@ -97,10 +118,16 @@ def capture_program(
                 running.append(waiting.pop(0))
                 running[-1].start()
             time.sleep(POLL_SECONDS)
+            for one in running:
+                one.stop_after(seconds)
             running = [one for one in running if one.status is None]
+    except KeyboardInterrupt:
+        for one in runs:
+            one.stop("by the user")
+    try:
         results = [one.result() for one in runs]
-        launches = [launch for one in runs for launch in find_launches(one.events())]
-        record(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches)
+        launches_ = [launch for one in runs for launch in find_launches(one.events())]
+        record(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches_)
         return results
     finally:
         for one in runs:
@@ -115,8 +142,7 @@ class _Running:
         target: Target,
         command: Sequence[str],
         directory: Path,
-        configs: int | None,
-        time_limit: float,
+        settings: Mapping[str, Any],
         *,
         live: bool,
     ) -> None:
@@ -127,13 +153,14 @@ class _Running:
         self._settings = {
             "targets": [str(target)],
             "directory": str(directory),
-            "configs": configs,
-            "time_limit": time_limit,
+            **settings,
             "events": str(self._events),
             "own": {"artifact_inspector": str(Path(__file__).parents[3])},
             "others": _needed_packages(),
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self._begun = 0.0
+        self._stopped: str | None = None
 
     def start(self) -> None:
         """Start it.
@@ -149,6 +176,7 @@ class _Running:
         }
         # standard output is for the report
         output = None if self._live else (self._scratch / "output").open("wb")
+        self._begun = time.monotonic()
         try:
             self._process = subprocess.Popen(
                 self._command,
@@ -174,6 +202,17 @@ class _Running:
         status = self._process.poll()
         return 128 - status if status is not None and status < 0 else status
 
+    def stop_after(self, seconds: float | None) -> None:
+        """Stop it when it has had its time."""
+        if seconds is not None and time.monotonic() - self._begun > seconds and self.status is None:
+            self.stop(f"after {seconds:g} s")
+
+    def stop(self, why: str) -> None:
+        """Stop it with what it has launched until now, or before it began."""
+        if self._process is None or self.status is None:
+            self._stopped = why
+            self._end_process()
+
     def events(self) -> list[Event]:
         """What happened until now."""
         if not self._events.exists():
@@ -187,17 +226,32 @@ class _Running:
         events = self.events()
         output = self._scratch / "output"
         kernels = tuple(find_kernels(events))
+        enough = next((event["launches"] for event in events if event["event"] == "enough"), None)
+        stopped = self._stopped if enough is None else f"after {enough} launches"
+        status = 0 if stopped is not None else self.status or 0
+        notes = tuple(find_notes(events))
+        if stopped is not None:
+            notes = (Note(f"The program was stopped {stopped}.", None, (self.target,)), *notes)
+        problem = None
+        if stopped is None or not kernels:
+            problem = _problem(events, self._command, captured=bool(kernels), failed=bool(status))
+        if self._process is None:
+            problem = (f"The program was stopped {stopped} before it ran for {self.target}.", None)
         return ProgramRun(
             self.target,
-            self.status or 0,
-            "" if self._live else output.read_text(errors="replace"),
+            status,
+            output.read_text(errors="replace") if output.exists() else "",
             kernels,
-            tuple(find_notes(events)),
-            _problem(events, self._command, captured=bool(kernels), failed=bool(self.status)),
+            notes,
+            problem,
         )
 
     def end(self) -> None:
         """End it if it still runs, and leave nothing behind."""
+        self._end_process()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _end_process(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -205,12 +259,20 @@ class _Running:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _program(name: str) -> str:
-    """The file to run; `python` is the interpreter that we run in, which has Triton or can have it."""
-    return sys.executable if name in ("python", "python3") else name
+def _program(name: str, interpreter: Interpreter | None) -> str:
+    """The file to run; `python` is the interpreter with the Triton that was asked for, else our own."""
+    if name not in ("python", "python3"):
+        return name
+    return sys.executable if interpreter is None else str(interpreter.command[0])
+
+
+def _lent(interpreter: Interpreter | None) -> list[str]:
+    """Where the program may find what its own interpreter lacks."""
+    if interpreter is None or str(interpreter.command[0]) == sys.executable:
+        return []
+    return list(interpreter.lends)
 
 
 def _needed_packages() -> dict[str, str]:
@@ -234,8 +296,9 @@ def _problem(
             "Name the interpreter, without -I, -E or -S: -- python their_script.py",
         )
     missing = {event["module"]: event["python"] for event in events if event["event"] == "missing"}
+    wanted = {event["module"] for event in events if event["event"] == "uncaught"}
     for module in ("triton", "torch"):
-        if module in missing:
+        if module in missing and (module in wanted or not failed):
             rest = " ".join(["/path/to/python", *command[1:]])
             return (
                 f"{missing[module]} has no {module}, which the program wanted to import.",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from artifact_inspector.compiling.capture.recorder import Recorder, append_to
@@ -26,10 +26,10 @@ def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
     """Let the imports of Triton and torch end with the stand-ins in place.
 
     Args:
-        settings: `targets`, `directory`, `configs`, `time_limit` as `capture_program` has them, and
-            `events`, the file that takes what happens.
+        settings: `targets`, `directory`, `configs`, `time_limit`, `launches` as `capture_program` has them,
+            and `events`, the file that takes what happens.
     """
-    recorder = Recorder(append_to(Path(settings["events"])))
+    recorder = Recorder(append_to(Path(settings["events"])), settings.get("launches"))
     recorder.happened("started", process=os.getpid())
     targets = [parse_target(text) for text in settings["targets"]]
 
@@ -46,6 +46,14 @@ def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
 
     sys.meta_path.insert(0, _AfterImport({"triton": triton_stands_in, "torch": torch_stands_in}, recorder))
     atexit.register(recorder.finish)
+    show = sys.excepthook
+
+    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, ModuleNotFoundError):
+            recorder.happened("uncaught", module=(error.name or "").partition(".")[0])
+        show(kind, error, trace)
+
+    sys.excepthook = tell
 
 
 class _AfterImport(MetaPathFinder):

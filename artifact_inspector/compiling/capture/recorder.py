@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,11 @@ class Recorder:
 
     Args:
         write: takes each event when it happens.
+        most: launches behind which the process ends; None for no end.
     """
 
-    def __init__(self, write: Callable[[Event], None]) -> None:
+    def __init__(self, write: Callable[[Event], None], most: int | None = None) -> None:
+        self._most = most
         self._write = write
         self._lock = threading.Lock()
         self._times: dict[str, int] = {}
@@ -63,6 +67,20 @@ class Recorder:
             self._write({**event, "times": times})
         if 0 in grid:
             self.note("A grid has a zero in it: nothing would run.", target, place.caller)
+        if self._most is not None and not benchmark and self._launched() >= self._most:
+            self._end()
+
+    def _launched(self) -> int:
+        return sum(times for key, times in self._times.items() if not self._launches[key]["benchmark"])
+
+    def _end(self) -> None:
+        """End the process as if its program had ended: there is nothing more to see."""
+        self.finish()
+        self._write({"event": "enough", "launches": self._launched()})
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(0)
 
     def given(self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any]) -> None:
         """Write with which arguments a kernel was launched, each different launch once, and not too many."""

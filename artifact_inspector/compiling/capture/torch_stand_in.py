@@ -114,6 +114,13 @@ class TorchStandIn:
         ):  # fmt: skip
             self._patches.set(owner, name, lambda *_: stream())
         self._patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)
+        # what Inductor's graphs of launches import of a build for GPUs; `torch._dynamo.reset` imports them
+        for name, lacking in {
+            "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
+            "_set_cached_tensors_enabled": lambda _enabled: None,
+        }.items():
+            if not hasattr(torch._C, name):
+                self._patches.set(torch._C, name, lacking)
         self._patches.set(torch.version, "hip", "6.4.43482" if is_hip else None)
         self._patches.set(torch.version, "cuda", None if is_hip else "12.9")
         self._patches.set(torch.backends.cuda, "is_built", lambda: True)
@@ -260,6 +267,7 @@ class TorchStandIn:
                 self._patches.later(functools.partial(setattr, config, name, getattr(config, name)))
                 setattr(config, name, value)
         self._patches.later(torch._dynamo.reset)  # forgets what launches nothing
+        self._time_nothing()
         make_patterns = misc_patterns._misc_patterns_init
 
         def make_on_cpu(*args: Any, **options: Any) -> Any:
@@ -271,6 +279,22 @@ class TorchStandIn:
                 torch.cuda.is_available = available
 
         self._patches.set(misc_patterns, "_misc_patterns_init", make_on_cpu)
+
+    def _time_nothing(self) -> None:
+        """Inductor's autotuning measures as Triton's does: by a driver that has no time to tell."""
+        try:
+            from torch._inductor.runtime import benchmarking
+        except ImportError:
+            return  # older ones ask Triton
+
+        def take_no_time(_: Any, call: Callable[[], object], *__: Any, **___: Any) -> float:
+            from triton.runtime.driver import driver
+
+            return float(driver.active.get_benchmarker()(call))
+
+        for kind in list(vars(benchmarking).values()):
+            if isinstance(kind, type) and "benchmark_gpu" in vars(kind):
+                self._patches.set(kind, "benchmark_gpu", take_no_time)
 
     def _watch_reads(self, torch: Any) -> None:
         """Tell where values are read back after a launch: they are none that a kernel wrote."""

@@ -34,6 +34,7 @@ from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.compiling.forking import Work, run
 from artifact_inspector.compiling.gpu_target import gpu_target, target_of
 from artifact_inspector.compiling.publishing import entry_metadata
+from artifact_inspector.compiling.refusal import refusal
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
 
@@ -279,7 +280,11 @@ class TritonStandIn:
 
             def attempt(staging: Path) -> str:
                 os.environ["TRITON_CACHE_DIR"] = str(staging)
-                return _entry(original(src, target=target, options=options, **more).hash).name
+                try:
+                    made = original(src, target=target, options=options, **more)
+                except Exception as error:
+                    raise refusal(error, getattr(src, "fn", None)) from error
+                return _entry(made.hash).name
 
             seconds = 0.0
             described = describe(src, gpu_target(wanted), options)

@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 from artifact_inspector.compiling.forking import Work, run
-from artifact_inspector.compiling.worker.standin import stand_in_for_torch
+from artifact_inspector.compiling.worker.standin import stand_in_for_driver, stand_in_for_torch
 
 __all__ = ["main", "serve"]
 
@@ -77,6 +77,8 @@ def main(lent: Iterable[str] = ()) -> None:
     """
     # imported before the first fork, so that every child has Triton for nothing
     from artifact_inspector.compiling.worker.planning import plan
+
+    stand_in_for_driver()
 
     sys.path.extend(lent)
     stand_in_for_torch()

@@ -116,6 +116,8 @@ def load_kernel(place: str) -> Kernel:
         if isinstance(values := getattr(layer, "values", None), Mapping):
             heuristics += values.items()
         if _is_kernel(layer):
+            if not configs and reference is not None:
+                configs = tuple(_config(one) for one in reference.configs)
             return Kernel(
                 place, layer.__name__, layer, _parameters(layer), configs, tuple(heuristics), reference
             )

@@ -82,8 +82,9 @@ def _variants(
     else:
         items = [Item(name, type_) for name, type_ in reference.signature.items() if name not in given]
     base: dict[str, Any] = {}
+    usual: dict[str, Any] = {}
     if reference is not None:
-        given = {**reference.constexprs, **given}
+        usual = dict(reference.constexprs)
         base = {"num_warps": reference.num_warps, "num_stages": reference.num_stages, **reference.options}
     asked = dict(ask["options"])
     known = _triton.known_options()
@@ -94,8 +95,8 @@ def _variants(
                 f"Triton {version('triton')} has no option {name!r}.",
                 f"Did you mean {near[0]}?" if near else f"It has {', '.join(sorted(known))}.",
             )
-    for config in _configs(kernel, ask["configs"], given):
-        constants = {**(config.constants if config is not None else {}), **given}
+    for config in _configs(kernel, ask["configs"], {**usual, **given}):
+        constants = {**usual, **(config.constants if config is not None else {}), **given}
         arguments = bind(kernel.name, kernel.parameters, items, constants, kernel.derive)
         chosen = config.options if config is not None else {}
         yield config, arguments, {**base, **chosen, **asked}

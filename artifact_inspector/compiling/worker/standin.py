@@ -100,5 +100,32 @@ def stand_in_for_torch() -> None:
     sys.meta_path.append(_Finder())
 
 
+class _NoDriver:
+    """What an autotuner asks of a driver when it is made; it will time nothing. Anything else is refused."""
+
+    def __init__(self, config: Any) -> None:
+        self._config = config
+
+    def get_benchmarker(self) -> Any:
+        return lambda *_args, **_options: 1.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._config.default, name)
+
+
+def stand_in_for_driver() -> None:
+    """Let a file import that makes an autotuner, where there is no GPU.
+
+    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 ask the driver for its benchmarker
+    at once.
+    """
+    try:
+        from triton.runtime.driver import driver
+    except ImportError:
+        return  # 2.x has none
+    if hasattr(type(driver), "set_active"):
+        driver.set_active(_NoDriver(driver))
+
+
 def _make(name: str) -> Any:
     return _AnythingMeta(name, (), {"__module__": __name__})

@@ -42,6 +42,7 @@ if os.environ.get(SETTING):
     # the interpreter may have another version of this package; of others, its own is as good
     sys.meta_path.insert(0, _Ours(settings["own"]))
     sys.meta_path.append(_Ours(settings["others"]))
+    sys.path.extend(settings.get("lent", ()))
     from artifact_inspector.compiling.capture.program import stand_in_when_imported
 
     stand_in_when_imported(settings)
