@@ -51,6 +51,7 @@ TRAITS = Traits(
         Trait.AT_BARRIER: r".*barrier",
         Trait.ARRIVES: r".*(?:arrive_barrier|barrier_expect|tc_gen5_commit)$",
         Trait.MARKS_NO_PLACE: r".*instruction_sched_hint$",
+        Trait.COMPARISON: r"arith\.cmpi$",
         Trait.ON_FLOATS: r"arith\.\w+f$|math\.",
     }
 )

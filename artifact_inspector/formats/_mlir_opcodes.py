@@ -43,7 +43,7 @@ OPCODES = OpcodeTable(
             arith.addf arith.subf arith.mulf arith.divf arith.remf arith.negf arith.cmpf
             arith.maxnumf arith.minnumf arith.maximumf arith.minimumf arith.maxf arith.minf
             math. tt.reduce tt.scan tt.histogram tt.extern_elementwise tt.precise_sqrt
-            tt.precise_divf tt.clampf tt.map_elementwise tt.fdiv tt.sqrt
+            tt.precise_divf tt.approx_divf tt.clampf tt.map_elementwise tt.fdiv tt.sqrt
         """,
         EventKind.BARRIER: """
             gpu.barrier ttg.barrier ttg.local_barrier nvvm.barrier rocdl.barrier rocdl.s.barrier

@@ -27,6 +27,7 @@ def loop_header(instruction: Instruction) -> LoopHeader:
     return LoopHeader(
         None if asked is None else int(asked[1]),
         None if bounds is None else (bounds[1], bounds[2], bounds[3]),
+        "tt.flatten" in instruction.text,
     )
 
 

@@ -15,6 +15,8 @@ class LoopHeader(NamedTuple):
     """The stages that the loop itself asks for."""
     bounds: tuple[str, str, str] | None = None
     """The values where its variable begins and ends, and the step."""
+    flattens: bool = False
+    """It asks to be made one loop with the loop inside it (`tl.range(…, flatten=True)`)."""
 
 
 class WarpRequest(NamedTuple):

@@ -37,5 +37,7 @@ class Trait(Flag):
     """Arrives at a barrier in shared memory, or tells it what to expect."""
     MARKS_NO_PLACE = auto()
     """Asks for an order within a loop, and stands for no place in it."""
+    COMPARISON = auto()
+    """Compares integers."""
     ON_FLOATS = auto()
     """Computes on floating-point numbers."""

@@ -34,7 +34,8 @@ class ComputeLocator:
             for item in reference.rounds
             for compute in item.computes
             if compute.is_integer
-            for chain in compute.chains[0]
+            for level in compute.chains
+            for chain in level
         }
         self._slots = reference.peers.seen(code)
         self._ours = frozenset[int]().union(*(_steps(item) for item in reference.rounds))

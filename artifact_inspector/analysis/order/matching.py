@@ -187,27 +187,31 @@ class _Matching:
     # -- loops that were flattened ----------------------------------------------------
 
     def _give_to_unmatched(self) -> None:
-        """A loop flattened into the one around it closes on that one's line: what it holds tells it."""
+        """A loop flattened into the one around it closes on that one's line: what it holds tells it.
+
+        What is left of the loop around is another loop: that of the turns without the one inside.
+        """
         held: dict[_Look, list[tuple[float, int]]] = {}
         for natural, scores in self._scores.items():
             for look, score in scores.items():
                 if score % CLOSING >= 2:
                     held.setdefault(look, []).append((score % CLOSING, natural))
-        for found in held.values():
-            found.sort()
         for look, places in self._alike.items():
-            candidates = held.get(look, [])
+            candidates = sorted(held.get(look, []))
             for place in places:
                 if self._holders.get(place) or not self._loops[place].rounds:
                     continue
-                while candidates and not self._holds_nothing(candidates[-1][1]):
+                while candidates and not self._may_be_flattened(candidates[-1][1], place):
                     candidates.pop()
                 if candidates:
                     self._choose(candidates.pop()[1], place)
 
-    def _holds_nothing(self, natural: int) -> bool:
-        """True for a loop that was chosen for one of the program without rounds."""
-        return natural in self._chosen and not self._loops[self._chosen[natural]].rounds
+    def _may_be_flattened(self, natural: int, place: int) -> bool:
+        """True for a loop that was chosen for one without rounds, or for one that was to be flattened."""
+        if natural not in self._chosen:
+            return False
+        around = self._loops[self._chosen[natural]]
+        return not around.rounds or (around.is_flattened and self._loops[place].parent == around.id)
 
     def _give_to_partitions(self) -> None:
         """A flattened loop that was specialised stands in several: one with its loads, one with its computes.
@@ -231,7 +235,7 @@ class _Matching:
                     self._choose(natural, place)
 
     def _may_be(self, natural: int, place: int) -> bool:
-        return self._chosen.get(natural) == place or self._holds_nothing(natural)
+        return self._chosen.get(natural) == place or self._may_be_flattened(natural, place)
 
 
 def _by_key(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:

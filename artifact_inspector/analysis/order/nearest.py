@@ -28,28 +28,30 @@ class Nearest:
     """The nearest ends of the nodes of a graph.
 
     Args:
-        ends: instructions, which read the nodes that the graph says they take.
+        ends: instructions, with the nodes that they take.
         passes: whether data goes on through a compute.
         loaded: loop → the nodes that are filled in it, whose ends are counted in iterations of it.
         is_bound: follow data that only bounds others: it does not go from a condition to what is selected.
+        cut: nodes that no data comes to: results of what is an end here, and a move elsewhere.
     """
 
     def __init__(
         self,
         graph: DataGraph,
         flow: ControlFlow,
-        ends: Collection[int],
+        ends: Mapping[int, Collection[int]],
         passes: Callable[[int], bool],
         loaded: Mapping[int, Collection[int]],
         *,
         is_bound: bool,
+        cut: Collection[int] = (),
     ) -> None:
         self._graph, self._flow, self._passes, self._loaded = graph, flow, passes, loaded
-        self._is_bound = is_bound
+        self._is_bound, self._cut = is_bound, cut
         self._ends: dict[int, list[int]] = {}
         """Node → the ends that take it."""
-        for end in ends:
-            for node in graph.taken[end]:
+        for end, nodes in ends.items():
+            for node in nodes:
                 self._ends.setdefault(node, []).append(end)
         self._anywhere: Labels = {}
         self._spread(self._anywhere, self._seeds_at(self._ends), None, None)
@@ -120,6 +122,8 @@ class Nearest:
         return crossing
 
     def _behind(self, node: int) -> Iterator[tuple[int, int]]:
+        if node in self._cut:
+            return
         for before in self._graph.before[node]:
             if not (self._is_bound and before[1] == BOUND):
                 yield before
@@ -130,7 +134,7 @@ class Nearest:
 
     def _ahead(self, node: int) -> Iterator[tuple[int, int]]:
         for after in self._graph.after[node]:
-            if not (self._is_bound and after[1] == BOUND):
+            if not (self._is_bound and after[1] == BOUND) and after[0] not in self._cut:
                 yield after
         for compute in self._graph.takers.get(node, ()):
             if self._passes(compute):

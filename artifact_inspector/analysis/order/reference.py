@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
+from artifact_inspector.analysis.order.integers import body_of, is_integer_reduction
 from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
 from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
 
@@ -74,7 +75,7 @@ class ReferenceCompute:
     steps: tuple[frozenset[int], ...]
     """The instructions of the reference stage that bear these places."""
     is_integer: bool
-    """A reduction or scan of integers: integer operations are its computes at later stages."""
+    """Integer work: integer operations are its computes at later stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,8 @@ class ReferenceRegion:
     exclusive: tuple[tuple[int, int], ...]
     """Pairs of its rounds, by their places, that no path runs one after the other."""
     has_matrix: bool
+    is_flattened: bool
+    """The program asks to make one loop of it and the loop inside it."""
     peers: Peers
 
     @property
@@ -203,6 +206,7 @@ def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceReg
                 lent=lent.get(loop, 0),
                 exclusive=_exclusive(code, loop, own.get(loop, [])),
                 has_matrix=EventKind.MATRIX in kinds,
+                is_flattened=loop is not None and _is_flattened(code, loop),
                 peers=peers,
             )
         )
@@ -213,6 +217,11 @@ def _exclusive(code: Code, loop: int | None, rounds: list[Round]) -> tuple[tuple
     block_of = code.flow.block_of
     parts = [{block_of[index] for index in item.computes or (item.anchor,)} for item in rounds]
     return tuple(find_exclusive(code.function, code.flow, loop, parts))
+
+
+def _is_flattened(code: Code, loop: int) -> bool:
+    opening = code.function.blocks[code.flow.loops[loop].header].start - 1
+    return opening >= 0 and code.language.loop_header(code.function.instructions[opening]).flattens
 
 
 def _places_of(code: Code, indices: Iterable[int]) -> frozenset[Chain]:
@@ -344,25 +353,12 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
             if i != anchor  # what comes behind the anchor is of another round
             for after in found.consumers(i, anchor)
         ]
-    body = _body(code, index)
-    is_integer = bool(body) and not any(code.has(i, Trait.ON_FLOATS) for i in body)
+    kind = code.function.instructions[index].kind
+    is_integer = kind is EventKind.INTEGER or is_integer_reduction(code, index)
     return ReferenceCompute(index, tuple(levels), tuple(steps), is_integer)
 
 
 def _chains_at(code: Code, index: int) -> list[Chain]:
     """Places of an operation: its own and, for a reduction, those of its body."""
-    found = (code.chain(i) for i in (index, *_body(code, index)))
+    found = (code.chain(i) for i in (index, *body_of(code, index)))
     return [chain for chain in found if chain is not None]
-
-
-def _body(code: Code, index: int) -> list[int]:
-    """What combines two elements in a reduction or scan; empty for other operations."""
-    body: list[int] = []
-    if code.has(index, Trait.WITH_BODY):
-        for inside in range(index + 1, len(code.function.instructions)):
-            if code.function.instructions[inside].kind is not EventKind.OTHER:
-                break
-            if code.has(inside, Trait.END_OF_BODY):
-                break
-            body.append(inside)
-    return body

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
+from artifact_inspector.analysis.order.integers import IntegerWork, is_integer_reduction
 from artifact_inspector.analysis.order.nearest import Nearest
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Pointing, Trait
 
@@ -73,7 +74,7 @@ class _Search:
         self._graph = DataGraph(code)
         instructions = code.function.instructions
         self._loads = [index for index, found in enumerate(instructions) if found.kind in LOADS]
-        self._carried = _carried_floats(code)
+        self._carried = _carried(code)
         self._base = _pointer_bases(code)
         self._anchors = {
             index
@@ -90,11 +91,14 @@ class _Search:
         self._nearest: dict[tuple[bool, bool], Nearest] = {}
         self._chosen: dict[int, tuple[int, int]] = {}
         """Load → (iterations, the anchor or sink of its round)."""
+        self._integers: IntegerWork | None = None
+        self._of_integers: set[int] = set()
+        """Loads of rounds of integer work."""
 
     def _is_anchor(self, index: int) -> bool:
         return (
             self._code.function.instructions[index].kind is EventKind.MATRIX
-            or index in self._carried
+            or index in self._carried[EventKind.FLOAT]
             or self._code.has(index, Trait.COMBINATION)
         )
 
@@ -109,7 +113,7 @@ class _Search:
         """The nearest anchors, or stores and atomics."""
         key = (sinks, is_bound)
         if key not in self._nearest:
-            ends = self._sinks if sinks else self._anchors
+            ends = {end: self._graph.taken[end] for end in (self._sinks if sinks else self._anchors)}
             self._nearest[key] = Nearest(
                 self._graph, self._flow, ends, self._passes, self._loaded, is_bound=is_bound
             )
@@ -124,6 +128,7 @@ class _Search:
     def run(self) -> RoundsOf:
         """The rounds."""
         shared = self._choose()
+        self._choose_integers(shared)
         indices = self._choose_for_indices()
         grouped: dict[tuple[int | None, int], list[Statement]] = {}
         other: list[Statement] = []
@@ -174,6 +179,31 @@ class _Search:
                         self._chosen[load] = reached[0]
         return shared
 
+    def _choose_integers(self, shared: set[int]) -> None:
+        """Give loads that no float or matrix operation takes the first integer anchor of their data."""
+        reductions = {end for _, end in self._chosen.values() if is_integer_reduction(self._code, end)}
+        candidates = [
+            load for load in self._loads if load not in self._chosen or self._chosen[load][1] in reductions
+        ]
+        if not candidates:
+            return
+        self._integers = work = IntegerWork(
+            self._code,
+            self._graph,
+            self._ends(sinks=True, is_bound=True),
+            self._carried[EventKind.INTEGER],
+            self._passes,
+            self._loaded,
+        )
+        for load in candidates:
+            reached = [] if work.is_of_floats(load) else work.reached(load)
+            if reached and work.computes_of(reached[0][1], (load,)):
+                self._chosen[load] = reached[0]
+                self._of_integers.add(load)
+                shared.discard(load)
+                if len(reached) > 1:
+                    shared.add(load)
+
     def _computed(self, *, is_bound: bool) -> set[int]:
         """The nodes whose data some compute takes as it is."""
         pending = list(self._graph.takers)
@@ -217,6 +247,9 @@ class _Search:
 
     def _computes_of(self, anchor: int, loop: int | None, statements: list[Statement]) -> tuple[int, ...]:
         """The computes that take data of a round's loads first, on the way to its anchor."""
+        counted = [found.index for found in statements if found.index in self._of_integers]
+        if counted and self._integers is not None:
+            return tuple(self._integers.computes_of(anchor, counted))
         taking: set[int] = set()
         for is_bound in (False, True):
             nodes = [
@@ -251,6 +284,8 @@ class _Search:
         return any(end == anchor for _, end in reached)
 
     def consumers(self, compute: int, anchor: int) -> list[int]:
+        if compute not in self._graph.given:
+            return [anchor] if anchor != compute else []  # of integers: what it counts up to
         taking = self._takers(self._graph.given[compute])
         loop = self._flow.loop_at(compute)
         return sorted(found for found in taking if self._serves(found, anchor, loop))
@@ -275,19 +310,22 @@ def bits_of(mask: int) -> list[int]:
     return found
 
 
-def _carried_floats(code: Code) -> set[int]:
-    """Float operations whose result a loop carries to its next iteration, moves in between or not."""
+def _carried(code: Code) -> dict[EventKind, set[int]]:
+    """Float and integer operations whose result a loop carries to its next iteration, by their kind.
+
+    Moves may stand in between.
+    """
     function, values = code.function, code.values
     carried = {handed.source for flows in values.flows for handed in flows if handed.back}
-    found: set[int] = set()
+    found: dict[EventKind, set[int]] = {EventKind.FLOAT: set(), EventKind.INTEGER: set()}
     for index in range(len(function.instructions) - 1, -1, -1):
         kind = function.instructions[index].kind
         for handed in values.flows[index]:
             if not handed.back and handed.target in carried:
                 carried.add(handed.source)  # out of an `scf.if` on the way to the back edge
         if not carried.isdisjoint(values.results[index]):
-            if kind is EventKind.FLOAT:
-                found.add(index)
+            if kind in found:
+                found[kind].add(index)
             elif kind in (EventKind.MOVE, EventKind.LAYOUT_CONVERSION):
                 carried.update(values.reads[index].values())
     return found

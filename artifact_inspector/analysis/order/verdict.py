@@ -46,6 +46,8 @@ class _Judgement:
         self.sequence = Sequence()
         self.exclusive = self._exclusive()
         self.verdict = self._verdict()
+        if not code.is_whole:
+            self.verdict = self._of_a_part(self.verdict)
         self.changed = self._changed()
 
     def facts(self) -> RegionFacts:
@@ -156,6 +158,16 @@ class _Judgement:
             if looped is not None:
                 return looped
         return self._in_sequence(rounds)
+
+    def _of_a_part(self, verdict: Verdict) -> Verdict:
+        """The verdict on a file that is cut off: none where what is left does not tell whose a load is."""
+        rounds = self.placement.rounds
+        self.notes.append("the file is cut off: what is not there may have been")
+        if self.region.reference is None or all(item.identity is not None for item in rounds):
+            return verdict
+        self.sequence = Sequence()
+        self.loop.ahead.clear()
+        return Verdict.UNKNOWN
 
     def _looped(self, rounds: list[LocatedRound]) -> Verdict | None:
         """Pipelined, partly pipelined or None when every load serves its own iteration."""
@@ -300,7 +312,8 @@ class _Judgement:
         own = [index for index in names.keys() | direct if block_of[index] in self.region.blocks]
         words: list[str] = []
         for index in sorted(own, key=self.code.flow.position.__getitem__):
-            letter = instructions[index].kind.letter
+            kind = instructions[index].kind
+            letter = "I" if kind is EventKind.INTEGER else kind.letter
             word = f"{letter}({names[index]})" if index in names else letter
             if not words or words[-1] != word:
                 words.append(word)

@@ -1,0 +1,147 @@
+"""Rounds of integer work: loads that no float or matrix operation takes, but compares and counts do.
+
+A compare whose result is stored, an integer that a loop carries on (a count, a sum, a maximum) and an
+integer reduction are computes then; all other integer operations are moves, as they are everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
+from artifact_inspector.analysis.order.nearest import Nearest
+from artifact_inspector.model import COMPUTES, EventKind, Pointing, Trait
+
+__all__ = ["IntegerWork", "body_of", "is_integer_reduction"]
+
+
+def body_of(code: Code, index: int) -> list[int]:
+    """What combines two elements in a reduction or scan; empty for other operations."""
+    body: list[int] = []
+    if code.has(index, Trait.WITH_BODY):
+        for inside in range(index + 1, len(code.function.instructions)):
+            if code.function.instructions[inside].kind is not EventKind.OTHER:
+                break
+            if code.has(inside, Trait.END_OF_BODY):
+                break
+            body.append(inside)
+    return body
+
+
+def is_integer_reduction(code: Code, index: int) -> bool:
+    """True for a reduction or scan that combines integers."""
+    body = body_of(code, index)
+    return bool(body) and not any(code.has(inside, Trait.ON_FLOATS) for inside in body)
+
+
+class IntegerWork:
+    """The computes on integers of a function, for loads that nothing else computes on.
+
+    Args:
+        sinks: stores and atomics, as ends of data.
+        carried: integer operations whose result a loop carries to its next iteration.
+        passes: whether data goes on through a compute.
+        loaded: loop → the nodes that its own loads fill.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        graph: DataGraph,
+        sinks: Nearest,
+        carried: Iterable[int],
+        passes: Callable[[int], bool],
+        loaded: dict[int, list[int]],
+    ) -> None:
+        self._code, self._graph, self._sinks, self._passes = code, graph, sinks, passes
+        values, instructions = code.values, code.function.instructions
+        self._carried = {
+            index
+            for index in carried
+            if code.language.pointing(instructions[index]) is Pointing.NONE
+            and sinks.of(values.results[index], None)
+        }
+        reductions = [
+            index
+            for index in code.find(COMPUTES)
+            if instructions[index].kind is EventKind.FLOAT and is_integer_reduction(code, index)
+        ]
+        self._floats = [index for index in code.find(COMPUTES) if index not in set(reductions)]
+        self._made_by = {value: index for index in self._carried for value in values.results[index]}
+        """Node → the integer compute whose result it is."""
+        taken = {index: list(values.reads[index].values()) for index in self._carried}
+        taken.update((index, graph.taken[index]) for index in reductions)
+        self._anchors = Nearest(
+            graph, code.flow, taken, passes, loaded, is_bound=True, cut=frozenset(self._made_by)
+        )
+        for index in code.of_kind.get(EventKind.INTEGER, ()):
+            if code.has(index, Trait.COMPARISON):
+                self._made_by.update(dict.fromkeys(values.results[index], index))
+        self._computed_on: dict[int | None, set[int]] = {}
+
+    def is_of_floats(self, load: int) -> bool:
+        """True where a float or matrix operation of a load's own loop takes its data."""
+        loop = self._code.flow.loop_at(load)
+        if loop not in self._computed_on:
+            self._computed_on[loop] = self._reaching_floats(loop)
+        return not self._computed_on[loop].isdisjoint(self._graph.given[load])
+
+    def _reaching_floats(self, loop: int | None) -> set[int]:
+        flow = self._code.flow
+        pending = [
+            node
+            for index in self._floats
+            if flow.encloses(loop, flow.loop_at(index))
+            for node in self._graph.taken[index]
+        ]
+        found = set(pending)
+        while pending:
+            node = pending.pop()
+            before = [n for n, _ in self._graph.before[node]]
+            compute = self._graph.made_by.get(node)
+            if compute is not None and self._passes(compute):
+                before += self._graph.taken[compute]
+            for other in before:
+                if other not in found:
+                    found.add(other)
+                    pending.append(other)
+        return found
+
+    def reached(self, load: int) -> list[tuple[int, int]]:
+        """(iterations, anchor) for the integer anchors, else the stores of compares, that a load reaches."""
+        loop, nodes = self._code.flow.loop_at(load), self._graph.given[load]
+        found = self._anchors.of(nodes, loop)
+        return found or (self._sinks.of(nodes, loop) if self._takers(nodes) else [])
+
+    def computes_of(self, anchor: int, loads: Iterable[int]) -> list[int]:
+        """The integer computes that take some loads' data first, on the way to their anchor."""
+        taking = self._takers(node for load in loads for node in self._graph.given[load])
+        return sorted(
+            (index for index in taking if self._serves(index, anchor)),
+            key=self._code.flow.position.__getitem__,
+        )
+
+    def _serves(self, compute: int, anchor: int) -> bool:
+        if compute == anchor:
+            return True
+        given = self._code.values.results[compute]
+        ends = self._anchors.of(given, None) or self._sinks.of(given, None)
+        return any(end == anchor for _, end in ends)
+
+    def _takers(self, nodes: Iterable[int]) -> set[int]:
+        """The integer computes that take the data of some nodes as it is."""
+        pending = list(nodes)
+        seen, taking = set(pending), set[int]()
+        while pending:
+            node = pending.pop()
+            taking.update(index for index in self._graph.takers.get(node, ()) if not self._passes(index))
+            for after, kind in self._graph.after[node]:
+                if kind == BOUND or after in seen:
+                    continue
+                seen.add(after)
+                if after in self._made_by:
+                    taking.add(self._made_by[after])
+                else:
+                    pending.append(after)
+        return taking
