@@ -17,6 +17,7 @@ __all__ = [
     "CacheDirectory",
     "Json",
     "KernelName",
+    "NoIndex",
     "Nvdisasm",
     "Out",
     "Sass",
@@ -68,6 +69,10 @@ Sass = Annotated[
         metavar="",
         help="Disassemble binaries too: SASS with nvdisasm, an hsaco without its text with llvm-objdump.",
     ),
+]
+NoIndex = Annotated[
+    bool,
+    typer.Option("--no-index", metavar="", help="Neither look up nor keep what was found before."),
 ]
 Nvdisasm = Annotated[
     Path | None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +14,19 @@ from artifact_inspector.cli._exit import UNREADABLE
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.inspection import View
+    from artifact_inspector.facts.asked import View
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Cache
 
-__all__ = ["disassembler", "inspect_kernels", "open_or_advise", "refuse_unreadable"]
+__all__ = [
+    "disassembler",
+    "inspect_kernels",
+    "is_known",
+    "open_or_advise",
+    "refuse_unknown",
+    "refuse_unreadable",
+]
 
 
 def open_or_advise(path: Path | None) -> Cache:
@@ -58,28 +67,49 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
 
 
 def inspect_kernels(
-    cache: Cache,
-    chosen: tuple[Artifact, ...],
+    chosen: Sequence[Artifact],
     disassemble: Disassemble | None,
     view: View | None = None,
-) -> list[KernelFacts]:
-    """The facts of the chosen kernels: those that a view asks for, all by default."""
-    from artifact_inspector.facts.inspection import inspect_cache
+    *,
+    index: bool = True,
+) -> Iterator[KernelFacts]:
+    """The facts of the chosen kernels, one after the other: those that a view asks for, all by default.
+
+    Args:
+        index: look them up where they were found before, and keep those that were not.
+    """
+    from artifact_inspector.facts.recall import Recalling, recall_kernels
+    from artifact_inspector.files.index import SWITCH, Index, default_place
     from artifact_inspector.report.progress import progress_bar
 
+    said: set[str] = set()
+
+    def notice(sentence: str) -> None:
+        if sentence not in said:
+            said.add(sentence)
+            print(sentence, file=sys.stderr)
+
+    index = index and os.environ.get(SWITCH, "").lower() != "off"
     with progress_bar(len(chosen), "reading") as advance:
-        return list(
-            inspect_cache(
-                cache,
-                chosen,
-                progress=lambda artifact: advance(artifact.display_name),
-                disassemble=disassemble,
-                view=view,
-            )
+        how = Recalling(
+            disassemble,
+            (lambda: Index(default_place(), notice)) if index else None,
+            progress=lambda artifact: advance(artifact.display_name),
         )
+        yield from recall_kernels(chosen, view, how)
 
 
-def refuse_unreadable(kernels: list[KernelFacts]) -> None:
+def is_known(kernel: KernelFacts) -> bool:
+    """Whether anything is known of a kernel."""
+    return bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
+
+
+def refuse_unreadable(kernels: Iterable[KernelFacts]) -> None:
     """End with the exit code of unreadable input where nothing is known of any kernel."""
-    if not any(k.stages or k.artifact.metadata or k.resources.registers.value for k in kernels):
+    refuse_unknown(map(is_known, kernels))
+
+
+def refuse_unknown(known: Iterable[bool]) -> None:
+    """The same, of kernels of which it is told whether anything is known."""
+    if not any(known):
         raise typer.Exit(UNREADABLE)

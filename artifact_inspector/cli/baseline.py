@@ -42,7 +42,7 @@ def baseline(
         if not chosen:
             raise UsageError(f"There is no kernel in {found.root}.", "Name a Triton cache that has some.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels = inspect_kernels(found, chosen, disassemble)
+        kernels = list(inspect_kernels(chosen, disassemble))
         refuse_unreadable(kernels)
         records = [record(kernel, lambda file: find_source(file, Path.cwd())) for kernel in kernels]
         text = baseline_text(baseline_document(records))

@@ -15,7 +15,6 @@ from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Targets
 from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
-from artifact_inspector.model.text import split_words
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling import CompileResult, KernelRequest
@@ -209,6 +208,7 @@ def _compile(
 ) -> Sequence[CompileResult]:
     from artifact_inspector.compiling import compile_kernels
     from artifact_inspector.facts.selection import parse_targets
+    from artifact_inspector.model.text import split_words
     from artifact_inspector.report.console import write
     from artifact_inspector.report.progress import progress_bar
 

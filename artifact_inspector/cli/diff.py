@@ -14,7 +14,6 @@ from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets, require_format
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.model.text import split_words
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Corpus
@@ -126,6 +125,7 @@ def _sides(
     """The kernels of both sides, what is wrong with their caches, and whether single kernels are meant."""
     from artifact_inspector.comparison.sides import narrow_side, parse_place
     from artifact_inspector.facts.selection import choose, parse_targets
+    from artifact_inspector.model.text import split_words
 
     a, b, left, right = sides
     if b is None and not (left and right):

@@ -72,7 +72,7 @@ def _list_findings(
     cache = open_or_advise(path)
     chosen = choose(cache, name, parse_targets(targets))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    kernels = inspect_kernels(cache, chosen, disassemble, find_findings)
+    kernels = list(inspect_kernels(chosen, disassemble, find_findings))
     if format == "text":
         show(FindingsReport(kernels), sys.stdout)
     else:

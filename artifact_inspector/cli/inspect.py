@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -10,13 +11,22 @@ import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
-from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, NoIndex, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._reading import (
+    disassembler,
+    inspect_kernels,
+    is_known,
+    open_or_advise,
+    refuse_unknown,
+    refuse_unreadable,
+)
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.files.cache import Cache
+    from artifact_inspector.hardware.targets import Target
 
 __all__ = ["report"]
 
@@ -76,6 +86,7 @@ def inspect(
     ] = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
+    no_index: NoIndex = False,
 ) -> None:
     """Say in which order each kernel of a cache loads and computes."""
     with exit_codes(json=json):
@@ -92,6 +103,7 @@ def inspect(
             json=json,
             ir=ir,
             sass=sass,
+            index=not no_index,
         )
 
 
@@ -118,10 +130,11 @@ def report(
     ir: bool,
     sass: bool,
     rows: Rows | None = None,
+    index: bool = True,
 ) -> None:
     """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
     from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets
-    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.console import show
     from artifact_inspector.report.text import CacheReport
 
     rows = rows or Rows()
@@ -131,17 +144,18 @@ def report(
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     is_story = len(chosen) == 1 and (name is not None or region is not None)
     is_list = not (ir or json or is_story)
-    kernels = inspect_kernels(cache, chosen, disassemble, CacheReport.view if is_list else None)
-    if region is not None and len(kernels) != 1:
-        raise UsageError(f"--region is for one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
-    kernels = _chosen([narrow(kernel, only, region) for kernel in kernels], rows)
+    if region is not None and len(chosen) != 1:
+        raise UsageError(f"--region is for one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")
+    found = inspect_kernels(chosen, disassemble, CacheReport.view if is_list else None, index=index)
+    narrowed_ones = (narrow(kernel, only, region) for kernel in found)
+    if json and not ir:
+        known = _write_document(cache, _chosen(narrowed_ones, rows), others)
+        if known or cache.problems:
+            refuse_unknown(known)
+        return
+    kernels = list(_chosen(narrowed_ones, rows))
     if ir:
         _list_region(kernels, disassemble, json=json)
-    elif json:
-        from artifact_inspector.report.json import as_text
-        from artifact_inspector.report.json.cache import cache_document
-
-        write(as_text(cache_document(cache, kernels, others=others), sys.stdout.encoding), sys.stdout)
     elif is_story:
         from artifact_inspector.report.story import KernelReport
 
@@ -153,17 +167,34 @@ def report(
         refuse_unreadable(kernels)
 
 
-def _chosen(kernels: list[KernelFacts], rows: Rows) -> list[KernelFacts]:
+def _write_document(cache: Cache, kernels: Iterable[KernelFacts], others: tuple[Target, ...]) -> list[bool]:
+    """Write the JSON of some kernels; says of each whether anything is known of it."""
+    from artifact_inspector.report.console import write
+    from artifact_inspector.report.json.streamed import write_cache
+
+    known: list[bool] = []
+
+    def told(kernel: KernelFacts) -> KernelFacts:
+        known.append(is_known(kernel))
+        return kernel
+
+    encoding = sys.stdout.encoding
+    write_cache(cache, map(told, kernels), others, encoding, lambda text: write(text, sys.stdout))
+    return known
+
+
+def _chosen(found: Iterable[KernelFacts], rows: Rows) -> Iterable[KernelFacts]:
     """The kernels that were asked for, in the order that was asked for."""
     if rows == Rows(limit=rows.limit):
-        return kernels
+        return found
+    kernels = list(found)
     from artifact_inspector.vocabulary.choice import order, parse_choice
 
     is_meant = parse_choice(rows.findings, rows.verdicts, rows.severity)
-    found = [kernel for kernel in kernels if is_meant(kernel)]
-    if kernels and not found:
+    meant = [kernel for kernel in kernels if is_meant(kernel)]
+    if kernels and not meant:
         raise UsageError(f"None of {len(kernels)} kernels is such a one.", "Ask for fewer things at a time.")
-    return found if rows.sort is None else order(found, rows.sort)
+    return meant if rows.sort is None else order(meant, rows.sort)
 
 
 def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:

@@ -11,7 +11,6 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
-from artifact_inspector.model.text import split_words
 
 
 @app.command()
@@ -35,6 +34,7 @@ def matrix(
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
         from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.model.text import split_words
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.comparison import matrix_document
@@ -44,7 +44,7 @@ def matrix(
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels = inspect_kernels(found, chosen, disassemble, summarise)
+        kernels = list(inspect_kernels(chosen, disassemble, summarise))
         forms = find_matrix(kernels, split_words(sort or []))
         if json:
             write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)

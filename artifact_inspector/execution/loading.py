@@ -10,7 +10,8 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.machine import Program
 from artifact_inspector.execution.sass import default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
-from artifact_inspector.files.binaries import Interface, read_interface
+from artifact_inspector.files.binaries import read_interface
+from artifact_inspector.files.binary import Interface
 from artifact_inspector.files.cache import Artifact, Problem, read_binary
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage

@@ -7,34 +7,20 @@ anew. A stage that cannot be read costs a named problem and leaves the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
-from artifact_inspector.analysis.access.accesses import count_accesses
-from artifact_inspector.analysis.overlap.inflight import InFlight
-from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
+from artifact_inspector.facts.asked import View, ask_all, kernel_of
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.kernel_passes import KERNEL_PASSES
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.records import on_demand
 from artifact_inspector.facts.stage_passes import STAGE_PASSES
 from artifact_inspector.facts.table import Table
 from artifact_inspector.files.cache import Artifact, Cache
-from artifact_inspector.model import Module, Stage
 
-__all__ = [
-    "View",
-    "ask_all",
-    "inspect_artifact",
-    "inspect_cache",
-]
-
-View = Callable[[KernelFacts], object]
-"""Asks a kernel for what it is going to show."""
+__all__ = ["inspect_artifact", "inspect_cache", "table_of"]
 
 PASSES = {row.name: row for row in (*STAGE_PASSES, *KERNEL_PASSES)}
-READ = ("module", "order", "census")
+READ = ("module", "outline")
 """Passes without which a stage is not there."""
 
 
@@ -68,80 +54,13 @@ def inspect_artifact(
     Args:
         view: as of `inspect_cache`.
     """
-    table = Table(artifact, PASSES, READ, {"disassemble": disassemble})
-    kernel = on_demand(KernelFacts, partial(_of_kernel, table), artifact=artifact)
+    table = table_of(artifact, disassemble)
+    kernel = kernel_of(artifact, table)
     (ask_all if view is None else view)(kernel)
     table.let_go()
     return kernel
 
 
-def ask_all(kernel: KernelFacts) -> None:
-    """Every fact of a kernel."""
-    for facts in kernel.stages.values():
-        for work in facts.work.values():
-            _ask(work)
-        _ask(facts)
-    _ask(kernel)
-
-
-def _ask(record: Any) -> None:
-    for field in fields(record):
-        getattr(record, field.name)
-
-
-def _of_kernel(table: Table, name: str) -> Any:
-    if name == "problems":
-        return table.problems
-    if name == "stages":
-        return {stage: _stage(table, stage) for stage in table.stages}
-    return table.ask(name)
-
-
-def _stage(table: Table, stage: Stage) -> StageFacts:
-    """A stage with what the table of kernels shows of every one; the rest is asked for."""
-    module: Module = table.ask("module", stage)
-    census = table.ask("census", stage)
-    return on_demand(
-        StageFacts,
-        partial(_of_stage, table, stage),
-        stage=stage,
-        file=module.name,
-        instructions=census.instructions,
-        unknown=census.unknown,
-        counts=census.counts,
-        regions=table.ask("order", stage).facts,
-        attributes=module.attributes,
-    )
-
-
-def _of_stage(table: Table, stage: Stage, name: str) -> Any:
-    if name != "work":
-        return table.ask(name, stage)
-    ordered = table.ask("order", stage)
-    return (
-        {}
-        if ordered is None
-        else {
-            region.id: on_demand(RegionWork, partial(_of_region, table, stage, region.id))
-            for region in ordered.facts
-        }
-    )
-
-
-def _of_region(table: Table, stage: Stage, region: str, name: str) -> Any:
-    row = "region_accesses" if name == "accesses" else name
-    found: Mapping[str, Any] = table.ask(row, stage)
-    return found[region] if region in found else _MISSING[name]()
-
-
-_MISSING: Mapping[str, Callable[[], object]] = {
-    "in_flight": lambda: InFlight(None, None, None, None, (), (), ("it could not be found",)),
-    "matrix": tuple,
-    "packed_dots": int,
-    "accesses": lambda: count_accesses(()),
-    "checks": dict,
-    "conversions": tuple,
-    "slots": tuple,
-    "issue": lambda: None,
-}
-"""What stands where a fact of a region cannot be found, or is not asked for at its stage."""
+def table_of(artifact: Artifact, disassemble: Disassemble | None = None) -> Table:
+    """The passes over a kernel's files, none of which has run."""
+    return Table(artifact, PASSES, READ, {"disassemble": disassemble})

@@ -29,7 +29,7 @@ from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import EventKind, Stage
 
-__all__ = ["COUNTED", "KernelFacts", "RegionWork", "StageFacts", "WaitFacts"]
+__all__ = ["COUNTED", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
 
 COUNTED = tuple(
     kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
@@ -54,6 +54,18 @@ class RegionWork(Record):
     """Between the schedule hints of a loop; empty where it has none."""
     issue: Issue | None
     """SASS with its encoding only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is said of every stage that can be read."""
+
+    file: str
+    instructions: int
+    unknown: Mapping[str, int]
+    counts: Mapping[str, int]
+    regions: tuple[RegionFacts, ...]
+    attributes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.stage_passes import Matrix, Measure, Ordered
 from artifact_inspector.facts.table import Need, Pass, at, every, lowered
-from artifact_inspector.files.binaries import Binary, read_cubin, read_hsaco
+from artifact_inspector.files.binaries import read_cubin, read_hsaco
+from artifact_inspector.files.binary import Binary
 from artifact_inspector.files.cache import REMARKS, Artifact, Problem, read_binary, read_remarks
 from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_remarks
 from artifact_inspector.formats import format_of

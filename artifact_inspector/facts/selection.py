@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.facts.records import with_fields
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 
 __all__ = ["choose", "narrow", "parse_stages", "parse_targets", "pick_stage"]
 
@@ -130,6 +132,8 @@ def _names(artifact: Artifact) -> tuple[str, ...]:
 
 
 def _near(sought: str, artifacts: Iterable[Artifact]) -> str:
+    from difflib import get_close_matches
+
     names = sorted({x.display_name for x in artifacts})
     lowered = {name.lower(): name for name in names}
     near = [lowered[word] for word in get_close_matches(sought, lowered, n=5, cutoff=0.4)] or names[:5]

@@ -30,14 +30,14 @@ from artifact_inspector.analysis.overlap.issue import Issue, find_issue
 from artifact_inspector.analysis.overlap.partitions import Slot, find_slots
 from artifact_inspector.analysis.overlap.waits import find_waits
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
-from artifact_inspector.facts.kernel import COUNTED, WaitFacts
+from artifact_inspector.facts.kernel import COUNTED, Outline, WaitFacts
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.facts.table import Pass, at, earlier
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
 
-__all__ = ["STAGE_PASSES", "Census", "Measure", "Ordered", "OrderedFunction"]
+__all__ = ["STAGE_PASSES", "Measure", "Ordered", "OrderedFunction"]
 
 _PLAIN = re.compile(r"[^\w$]")
 _TENSOR = (Stage.TTIR, Stage.TTGIR)
@@ -77,15 +77,6 @@ class Ordered:
     """What this stage and those before say of each region, for the one after."""
     left_over: frozenset[str]
     """Loops of the program that the stage has no loop for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Census:
-    """How much of what a stage holds."""
-
-    instructions: int
-    unknown: Mapping[str, int]
-    counts: Mapping[str, int]
 
 
 # -- the stage as a whole --------------------------------------------------------------
@@ -165,17 +156,20 @@ def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
     return replace(facts, id=prefix + facts.id, parent=parent)
 
 
-def _census(codes: Sequence[Code]) -> Census:
+def _outline(module: Module, codes: Sequence[Code], ordered: Ordered) -> Outline:
     counts: Counter[EventKind] = Counter()
     unknown: Counter[str] = Counter()
     for code in codes:
         counts.update({kind: len(found) for kind, found in code.of_kind.items()})
         instructions = code.function.instructions
         unknown.update(instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ()))
-    return Census(
+    return Outline(
+        module.name,
         counts.total(),
         dict(unknown.most_common()),
         {kind.count_name: counts[kind] for kind in COUNTED},
+        ordered.facts,
+        module.attributes,
     )
 
 
@@ -355,7 +349,7 @@ STAGE_PASSES = (
     Pass("measure", ("module", "codes", earlier("measure")), _measure, _none),
     Pass("signature", ("artifact", "module", "measure"), _program, _none),
     Pass("order", ("module", "codes", "measure", earlier("order")), _order, _none),
-    Pass("census", ("codes",), _census, _none),
+    Pass("outline", ("module", "codes", "order"), _outline, _none),
     Pass("waits", ("module", "order"), _waits, tuple),
     Pass("accessed", ("module", "order"), _accessed, dict),
     Pass("accesses", ("accessed",), _accesses, lambda: count_accesses(())),

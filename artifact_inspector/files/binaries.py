@@ -11,9 +11,8 @@ import math
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
@@ -21,79 +20,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section, SymbolTableSection
 
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files.binary import Cubin, Hsaco, Interface, StackAccess
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-__all__ = [
-    "Binary",
-    "Cubin",
-    "Hsaco",
-    "Interface",
-    "StackAccess",
-    "read_cubin",
-    "read_hsaco",
-    "read_interface",
-    "read_loaded",
-]
+__all__ = ["read_cubin", "read_hsaco", "read_interface", "read_loaded"]
 
-
-class StackAccess(NamedTuple):
-    """The loads or stores of local memory (spills, local arrays) at one offset, as they stand in the code."""
-
-    is_store: bool
-    offset: int | None
-    """Bytes above the stack pointer; None for an address that another register holds."""
-    bytes: int
-    """Bytes per thread that the instructions move when each is run once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cubin:
-    """What a cubin says of one kernel."""
-
-    kernel: str
-    target: Target | None
-    registers: int | None
-    """Per thread."""
-    frame_bytes: int | None
-    """Local memory per thread of the kernel itself: spill slots and local arrays."""
-    static_shared: int
-    """Bytes per block that the file itself asks for, without the system's; Triton's is dynamic, hence 0."""
-    threads: int | None
-    """Threads per block that a launch must have (`.reqntid`), or may have at most (`.maxntid`)."""
-    barriers: int | None
-    calls: tuple[str, ...]
-    """Functions outside the file that it calls (`vprintf`, `__assertfail`)."""
-    stack: tuple[StackAccess, ...] | None
-    """None where the instructions are not those of sm_70 and later."""
-
-    def said_by(self, *, is_store: bool) -> str:
-        """What stores to, or loads from, the stack are found by."""
-        return f"cubin, {'STL' if is_store else 'LDL'} instructions"
-
-
-@dataclass(frozen=True, slots=True)
-class Hsaco:
-    """What the metadata note of an hsaco says of one kernel; a figure it lacks is None.
-
-    Source: LLVM, AMDGPUUsage, Code Object Metadata.
-    """
-
-    kernel: str
-    target: Target | None
-    figures: Mapping[str, int]
-    """By the names that the AMDGCN text has: `vgpr_count`, `private_segment_fixed_size` …"""
-
-
-class Interface(NamedTuple):
-    """What a launch puts into a cubin's kernel, and what the file brings of constants."""
-
-    parameters: tuple[tuple[int, int], ...]
-    """Offset in constant bank 0 and bytes of each parameter, in the order of the kernel's own."""
-    constants: Mapping[int, bytes]
-    """Banks of constants other than the one that a launch fills."""
-
-
-Binary = Cubin | Hsaco
 
 # What pyelftools lets through on damaged files, beside its own errors.
 _FAULTS = (

@@ -9,7 +9,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from artifact_inspector.errors import CacheError, InspectorError
-from artifact_inspector.files.binaries import StackAccess, read_cubin, read_hsaco
+from artifact_inspector.files.binaries import read_cubin, read_hsaco
+from artifact_inspector.files.binary import StackAccess
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from artifact_inspector.analysis.resources.taken import find_resources
-from artifact_inspector.files.binaries import Cubin, Hsaco, StackAccess
+from artifact_inspector.files.binary import Cubin, Hsaco, StackAccess
 from artifact_inspector.formats._figures import amdgcn_figures, ptx_figures
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Module, Stage

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.files.binaries import Binary, Cubin, Hsaco
+from artifact_inspector.files.binary import Binary, Cubin, Hsaco
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model.figure import Figure, FigureKey

@@ -21,7 +21,14 @@ from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.json.resources import ResourcesDocument, resources_document
 from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_document
 
-__all__ = ["CacheDocument", "FindingsDocument", "KernelDocument", "cache_document", "findings_document"]
+__all__ = [
+    "CacheDocument",
+    "FindingsDocument",
+    "KernelDocument",
+    "cache_document",
+    "findings_document",
+    "kernel_document",
+]
 
 shape(PartitionFacts, "name warps registers", without="events")
 shape(
@@ -108,21 +115,24 @@ def cache_document(
     kernels: Sequence[KernelFacts],
     problems: Iterable[Problem] = (),
     others: Sequence[Target] = (),
+    of_kernels: Iterable[Problem] = (),
 ) -> CacheDocument:
     """Kernels as they were chosen, with every problem of the cache and of theirs.
 
     Args:
         others: further targets to give the occupancy for.
+        of_kernels: problems of kernels that are written apart.
     """
     of_cache = () if cache is None else cache.problems
     return CacheDocument(
-        kernels=tuple(_kernel(kernel, others) for kernel in kernels),
+        kernels=tuple(kernel_document(kernel, others) for kernel in kernels),
         others=() if cache is None else cache.others,
-        problems=each_once([*problems, *of_cache, *(p for k in kernels for p in k.problems)]),
+        problems=each_once([*problems, *of_cache, *of_kernels, *(p for k in kernels for p in k.problems)]),
     )
 
 
-def _kernel(kernel: KernelFacts, others: Sequence[Target]) -> KernelDocument:
+def kernel_document(kernel: KernelFacts, others: Sequence[Target] = ()) -> KernelDocument:
+    """What is known of one kernel."""
     principal = kernel.principal_region
     return KernelDocument(
         artifact=kernel.artifact,

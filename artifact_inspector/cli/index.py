@@ -1,0 +1,30 @@
+"""`inspect-kernel index`: what is kept of what was found before."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import exit_codes
+
+
+@app.command()
+def index(
+    clear: Annotated[bool, typer.Option("--clear", metavar="", help="Forget everything.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", metavar="", help="Say what it holds.")] = False,
+) -> None:
+    """Say what the index of facts holds, or forget it."""
+    with exit_codes(json=False):
+        from artifact_inspector.files.index import Index, default_place
+
+        def notice(sentence: str) -> None:
+            typer.echo(sentence, err=True)
+
+        with Index(default_place(), notice) as kept:
+            if clear:
+                kept.clear()
+            found = kept.stats() if stats or not clear else None
+        if found is not None:
+            typer.echo(f"{found.entries} kernels, {found.bytes / 1e6:.1f} MB, in {found.place}")

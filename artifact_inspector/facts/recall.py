@@ -1,0 +1,115 @@
+"""Kernels whose facts were found before, or are found now on all cores.
+
+The facts of a kernel are kept in the index under a digest of this package and of every file of the kernel, so
+what is found there is what the files would tell. They are kept apart, one by one, and each is read when it is
+asked for; one that is not there is found from the files, and kept with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from artifact_inspector.facts.asked import View, ask_all, kernel_of
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.recalled import Recalled
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.digests import digest_of_files, digest_of_package
+from artifact_inspector.files.index import Index
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.modules import Disassemble
+
+__all__ = ["Recalling", "recall_kernels"]
+
+MOST_AT_ONCE = 64
+"""Kernels whose facts are written to the index together."""
+
+
+# -- many kernels ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recalling:
+    """How kernels are recalled."""
+
+    disassemble: Disassemble | None = None
+    """What is disassembled stands in no file, so such facts are not kept."""
+    index: Callable[[], Index] | None = None
+    """Opens the index; None to do without one."""
+    cores: int | None = None
+    """Processes at most; by default as many as this one may run on."""
+    progress: Callable[[Artifact], None] | None = None
+    """Is told of each kernel beforehand."""
+
+
+def recall_kernels(
+    artifacts: Sequence[Artifact], view: View | None, how: Recalling | None = None
+) -> Iterator[KernelFacts]:
+    """The facts of some kernels, in their order, each as soon as it is there.
+
+    Args:
+        view: asks for what is to be found; everything by default.
+    """
+    how = how or Recalling()
+    view = view or ask_all
+    keeps = how.index is not None and how.disassemble is None
+    keys = [_key(artifact) for artifact in artifacts] if keeps else [None] * len(artifacts)
+    stored: dict[bytes, bytes] = {}
+    if how.index is not None and keeps:
+        with how.index() as index:
+            stored = index.read(key for key in keys if key is not None)
+    here = {
+        place: stored.get(key, b"") for place, key in enumerate(keys) if key in stored and key is not None
+    }
+    missing = [place for place in range(len(artifacts)) if place not in here]
+    fresh: dict[bytes, bytes] = {}
+    for place, text in _in_order(artifacts, here, missing, view, how):
+        source = Recalled(artifacts[place], text, how.disassemble)
+        kernel = kernel_of(artifacts[place], source)
+        if place not in missing or not text:
+            view(kernel)
+            source.let_go()
+        key = keys[place]
+        # Whoever wrote to the cache meanwhile may have changed what was read.
+        if key is not None and (source.is_changed or key not in stored) and _key(artifacts[place]) == key:
+            fresh[key] = source.text()
+            if len(fresh) >= MOST_AT_ONCE:
+                _keep(fresh, how)
+        yield kernel
+    _keep(fresh, how)
+
+
+def _in_order(
+    artifacts: Sequence[Artifact], here: dict[int, bytes], missing: Sequence[int], view: View, how: Recalling
+) -> Iterator[tuple[int, bytes]]:
+    """The stored facts of each kernel, empty where they are to be found in this process."""
+    found: Iterator[tuple[int, bytes]] = iter(())
+    if missing:
+        from artifact_inspector.facts.workers import find_facts  # which imports every parser
+
+        found = find_facts(artifacts, missing, view, how.disassemble, how.cores)
+    for place, artifact in enumerate(artifacts):
+        if how.progress is not None:
+            how.progress(artifact)
+        while place not in here:
+            at, text = next(found)
+            here[at] = text
+        yield place, here.pop(place)
+
+
+def _keep(fresh: dict[bytes, bytes], how: Recalling) -> None:
+    if fresh and how.index is not None:
+        with how.index() as index:
+            index.write(fresh)
+        fresh.clear()
+
+
+def _key(artifact: Artifact) -> bytes | None:
+    """A digest of all that the facts depend on; None where a file cannot be read."""
+    of_files = digest_of_files(artifact)
+    if of_files is None:
+        return None
+    return blake2b(digest_of_package() + of_files, digest_size=32).digest()

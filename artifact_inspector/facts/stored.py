@@ -1,0 +1,164 @@
+"""Facts as plain text, and back: what the index keeps and what processes send each other.
+
+A dataclass or named tuple becomes the list of its values in the order of its fields, an enumeration its
+value, a tuple a list, a mapping a list of pairs; numbers, texts and None stay. What a text says is read by
+the types of the fields that it is for: nothing in it names a type, and nothing in it is ever run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, Union
+
+from artifact_inspector.model.location import SourceLine
+
+__all__ = ["decode", "encode", "join", "read_section", "split", "write_section"]
+
+FORMAT = "artifact-inspector facts 1"
+"""First line of a text of sections; another form has another number."""
+_PLAIN = (bool, int, float, str, type(None))
+
+
+# -- values ----------------------------------------------------------------------------
+
+
+def encode(value: object) -> Any:
+    """A fact, as `json` can write it."""
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, SourceLine):
+        return list(value.chain)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return [[encode(key), encode(one)] for key, one in value.items()]
+    if dataclasses.is_dataclass(value):
+        return [encode(getattr(value, name)) for name, _ in _fields(kind)]
+    if isinstance(value, tuple | list | frozenset):
+        return [encode(one) for one in value]
+    raise TypeError(f"a fact of type {kind.__name__} has no plain form")
+
+
+def decode(kind: Any, plain: Any) -> Any:
+    """The fact of a type that a plain value stands for.
+
+    Raises:
+        TypeError, ValueError: it stands for none.
+    """
+    return _decoder(kind)(plain)
+
+
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _of_union(arguments)
+    if origin is tuple:
+        return _of_tuple(arguments)
+    if origin is not None and issubclass(origin, Mapping):
+        key, value = map(_decoder, arguments)
+        return lambda plain: {key(name): value(one) for name, one in plain}
+    if kind in _PLAIN:
+        return _of_plain((kind,))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        members = {member.value: member for member in kind}
+        return members.__getitem__
+    if kind is SourceLine:
+        return lambda plain: SourceLine(_of_tuple((str, ...))(plain))
+    if isinstance(kind, type) and issubclass(kind, str):
+        return kind
+    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
+        return _of_record(kind)
+    raise TypeError(f"{kind} has no plain form")
+
+
+def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    structured = [one for one in arguments if one not in _PLAIN]
+    if not structured:
+        return _of_plain(arguments)
+    if len(structured) > 1:
+        raise TypeError(f"which of {structured} is meant cannot be told")
+    only, plainly = _decoder(structured[0]), _of_plain(arguments)
+    if (
+        isinstance(structured[0], type)
+        and issubclass(structured[0], Enum | str)
+        and structured[0] is not SourceLine
+    ):
+        return lambda plain: None if plain is None else only(plain)
+    return lambda plain: only(plain) if isinstance(plain, list) else plainly(plain)
+
+
+def _of_plain(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    kinds = {one for one in arguments if one in _PLAIN} | ({int} if float in arguments else set())
+
+    def read(plain: Any) -> Any:
+        if type(plain) not in kinds:
+            raise TypeError(f"{plain!r:.40} is none of {kinds}")
+        return plain
+
+    return read
+
+
+def _of_tuple(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        each = _decoder(arguments[0])
+        return lambda plain: tuple(map(each, plain))
+    every = [_decoder(one) for one in arguments]
+    return lambda plain: tuple(read(one) for read, one in zip(every, plain, strict=True))
+
+
+def _of_record(kind: type) -> Callable[[Any], Any]:
+    readers = [_decoder(of) for _, of in _fields(kind)]
+    make: Any = kind
+    return lambda plain: make(*(read(one) for read, one in zip(readers, plain, strict=True)))
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Names and types of what a record is made of."""
+    hints = typing.get_type_hints(kind)
+    names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
+    return tuple((name, hints[name]) for name in names)
+
+
+# -- sections --------------------------------------------------------------------------
+
+
+def join(sections: Mapping[str, str]) -> bytes:
+    """Some named texts of one line each as one."""
+    lines = [FORMAT]
+    for name, text in sections.items():
+        lines += [name, text]
+    return "\n".join(lines).encode(errors="surrogatepass")
+
+
+def split(text: bytes) -> dict[str, str]:
+    """The sections of a text; none where it is of another form."""
+    try:
+        head, *lines = text.decode(errors="surrogatepass").split("\n")
+    except UnicodeDecodeError:
+        return {}
+    return dict(zip(lines[::2], lines[1::2], strict=False)) if head == FORMAT else {}
+
+
+def write_section(value: object) -> str:
+    """A fact as a text of one line."""
+    return json.dumps(encode(value), separators=(",", ":"))
+
+
+def read_section(kind: Any, text: str) -> Any:
+    """The fact of a type that such a text stands for.
+
+    Raises:
+        TypeError, ValueError: it stands for none.
+    """
+    return decode(kind, json.loads(text))

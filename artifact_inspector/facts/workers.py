@@ -1,0 +1,130 @@
+"""Kernels read on all cores: the largest first, so that no core waits long for the last one."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Any
+
+from artifact_inspector.facts import inspection
+from artifact_inspector.facts.asked import View, kernel_of
+from artifact_inspector.facts.recalled import Recalled
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.digests import size_of_files
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.modules import Disassemble
+
+__all__ = ["available_cores", "find_facts"]
+
+WORTHWHILE = 1_500_000
+"""Bytes of files below which starting further processes costs more than they save."""
+WINDOW = 64
+"""Kernels of which the largest are asked first."""
+AHEAD = 3
+"""Kernels that are given out to each process beforehand."""
+_work: tuple[Sequence[Artifact], Any, Any] | None = None
+"""What the processes of a pool are made of: they inherit it."""
+
+
+def available_cores() -> int:
+    """Processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def find_facts(
+    artifacts: Sequence[Artifact],
+    places: Sequence[int],
+    view: View,
+    disassemble: Disassemble | None,
+    cores: int | None = None,
+) -> Iterator[tuple[int, bytes]]:
+    """What a view asks of the kernels at some places, as text, each with its place; in any order.
+
+    A text is empty where the kernel is to be read by this process.
+
+    Args:
+        cores: processes at most; one means none but this.
+    """
+    sizes = {place: size_of_files(artifacts[place]) for place in places}
+    processes = min(available_cores() if cores is None else cores, len(places))
+    # A process that inherits nothing would take the time to import everything.
+    pays = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE
+    if not pays:
+        yield from ((place, b"") for place in places)
+        return
+    done: set[int] = set()
+    for place, answer in _on_all(artifacts, _in_turn(places, sizes), view, disassemble, processes):
+        done.add(place)
+        yield place, answer
+    for place in places:
+        if place not in done:  # a process was killed
+            yield place, b""
+
+
+def _on_all(
+    artifacts: Sequence[Artifact],
+    places: Sequence[int],
+    view: View,
+    disassemble: Disassemble | None,
+    processes: int,
+) -> Iterator[tuple[int, bytes]]:
+    """Texts of a pool, as they come; it ends early where a process of it is killed."""
+    global _work
+    _work = (artifacts, view, disassemble)
+    gc.freeze()  # pages that no process writes to stay shared
+    try:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+            yield from _as_they_come(pool, places, AHEAD * processes)
+    except BrokenProcessPool:
+        return
+    finally:
+        _work = None
+        gc.unfreeze()
+
+
+def _as_they_come(
+    pool: ProcessPoolExecutor, places: Sequence[int], ahead: int
+) -> Iterator[tuple[int, bytes]]:
+    waiting: dict[Future[bytes], int] = {}
+    left = deque(places)
+    try:
+        while left or waiting:
+            while left and len(waiting) < ahead:
+                place = left.popleft()
+                waiting[pool.submit(_find, place)] = place
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield waiting.pop(future), future.result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _in_turn(places: Sequence[int], sizes: Mapping[int, int]) -> list[int]:
+    """Places in the order in which they are asked: of each window the largest first.
+
+    What comes before its turn has to be held, so the largest of all do not come first.
+    """
+    windows = (places[start : start + WINDOW] for start in range(0, len(places), WINDOW))
+    return [place for window in windows for place in sorted(window, key=lambda at: -sizes[at])]
+
+
+def _find(place: int) -> bytes:
+    """The facts that a view asks of a kernel, as text."""
+    assert _work is not None
+    artifacts, view, disassemble = _work
+    source = Recalled(artifacts[place], b"", disassemble)
+    view(kernel_of(artifacts[place], source))
+    return source.text()
+
+
+_ = inspection  # imported for the processes that inherit it

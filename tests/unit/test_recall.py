@@ -1,0 +1,292 @@
+"""Facts are the same whether they are looked up, found here or found on all cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from saved import FIXTURES, Saved, saved_kernels
+from typer.testing import CliRunner
+
+from artifact_inspector.cli import app
+from artifact_inspector.facts import inspection, workers
+from artifact_inspector.facts import recall as recalling
+from artifact_inspector.facts.asked import View, ask_all, kernel_of
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.recall import Recalling, recall_kernels
+from artifact_inspector.facts.recalled import Recalled
+from artifact_inspector.facts.table import Table
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.index import SWITCH, Index
+from artifact_inspector.report.json import as_text
+from artifact_inspector.report.json.cache import cache_document
+from artifact_inspector.report.json.streamed import write_cache
+
+SOME = FIXTURES / "3.6.0" / "sm_75"
+
+
+def verdict(kernel: KernelFacts) -> object:
+    return kernel.verdict
+
+
+def die_elsewhere(kernel: KernelFacts) -> None:
+    if os.getpid() != MAIN and kernel.artifact.display_name.startswith("s"):
+        os._exit(9)
+
+
+MAIN = os.getpid()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """Some kernels that a test may change."""
+    return Path(shutil.copytree(SOME, tmp_path / "cache"))
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return tmp_path / "facts.sqlite3"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each kernel is read."""
+    counts: Counter[str] = Counter()
+    real = inspection.table_of
+
+    def counted(artifact: Artifact, *rest: Any) -> Table:
+        counts[artifact.directory] += 1
+        return real(artifact, *rest)
+
+    monkeypatch.setattr(inspection, "table_of", counted)
+    return counts
+
+
+def recall(cache: Path, index: Path | None, view: View | None = verdict, **options: Any) -> list[KernelFacts]:
+    opened = None if index is None else lambda: Index(index, print)
+    how = Recalling(index=opened, **{"cores": 1, **options})
+    return list(recall_kernels(open_cache(cache).entries, view, how))
+
+
+def entries(index: Path) -> int:
+    with Index(index, print) as kept:
+        stats = kept.stats()
+    assert stats is not None
+    return stats.entries
+
+
+def test_what_was_found_once_is_not_found_again(cache: Path, index: Path, read: Counter[str]) -> None:
+    first = [kernel.verdict for kernel in recall(cache, index)]
+    assert set(read.values()) == {1}
+    assert [kernel.verdict for kernel in recall(cache, index)] == first
+    assert set(read.values()) == {1}
+    assert [kernel.verdict for kernel in recall(cache, None)] == first
+
+
+def test_a_kernel_is_the_same_looked_up_as_found(cache: Path, index: Path, read: Counter[str]) -> None:
+    recall(cache, index, None)
+    read.clear()
+    found = recall(cache, index, None)
+    assert read == {}
+    assert found == [inspection.inspect_artifact(entry) for entry in open_cache(cache).entries]
+
+
+@pytest.mark.parametrize("kernel", saved_kernels()[::9], ids=lambda kernel: kernel.path)
+def test_facts_survive_being_stored(kernel: Saved) -> None:
+    source = Recalled(kernel.artifact, b"")
+    ask_all(kernel_of(kernel.artifact, source))
+    again = Recalled(kernel.artifact, source.text())
+    assert kernel_of(kernel.artifact, again) == kernel.facts
+    assert not again.is_changed
+
+
+def test_a_fact_that_was_not_asked_for_before_is_found_and_kept_with_the_others(
+    cache: Path, index: Path, read: Counter[str]
+) -> None:
+    recall(cache, index)
+    read.clear()
+    kernels = recall(cache, index, lambda kernel: kernel.pipelines)
+    assert set(read.values()) == {1}
+    read.clear()
+    again = recall(cache, index, lambda kernel: (kernel.pipelines, kernel.verdict))
+    assert read == {}
+    assert [kernel.pipelines for kernel in again] == [kernel.pipelines for kernel in kernels]
+
+
+def test_a_stored_fact_that_cannot_be_read_is_found_anew(cache: Path) -> None:
+    artifact = open_cache(cache).entries[0]
+    source = Recalled(artifact, b"")
+    kernel = kernel_of(artifact, source)
+    first = (kernel.verdict, kernel.pipelines)
+    for other in (b"", b"[", b'["x"]', b"12", b'{"a": 1}', b"[[1, 2, 3]]", b"[" * 9999):
+        damaged = b"\n".join(
+            line if at == 0 or at % 2 else other for at, line in enumerate(source.text().split(b"\n"))
+        )
+        again = kernel_of(artifact, Recalled(artifact, damaged))
+        assert (again.verdict, again.pipelines) == first
+
+
+def test_facts_of_another_form_are_found_anew(cache: Path) -> None:
+    artifact = open_cache(cache).entries[0]
+    for text in (b"", b"\xff\xfe", b'artifact-inspector facts 99\nprincipal\n"x"', b"no facts"):
+        assert kernel_of(artifact, Recalled(artifact, text)).principal != "x"
+
+
+def test_a_changed_file_is_read_again_and_no_other(cache: Path, index: Path, read: Counter[str]) -> None:
+    recall(cache, index)
+    read.clear()
+    changed = next(entry for entry in open_cache(cache).entries if "ptx" in entry.files)
+    path = changed.files["ptx"]
+    assert isinstance(path, Path)
+    stat = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"add", b"mul", 1))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    recall(cache, index)
+    assert read == {changed.directory: 1}
+
+
+def test_a_file_that_goes_is_seen(cache: Path, index: Path, read: Counter[str]) -> None:
+    recall(cache, index)
+    read.clear()
+    gone = next(entry for entry in open_cache(cache).entries if "ttir" in entry.files)
+    gone.files["ttir"].unlink()  # type: ignore[union-attr]
+    recall(cache, index)
+    assert read == {gone.directory: 1}
+
+
+def test_another_version_of_this_package_finds_for_itself(
+    cache: Path, index: Path, read: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recall(cache, index)
+    monkeypatch.setattr(recalling, "digest_of_package", lambda: b"another")
+    recall(cache, index)
+    assert set(read.values()) == {2}
+
+
+def test_what_is_disassembled_is_not_kept(cache: Path, index: Path) -> None:
+    recall(cache, index, disassemble=lambda *_: "")
+    assert not index.exists()
+
+
+def test_what_was_written_while_it_was_read_is_not_kept(cache: Path, index: Path) -> None:
+    def write(kernel: KernelFacts) -> None:
+        path = kernel.artifact.files["ttir"]
+        assert isinstance(path, Path)
+        assert kernel.stages
+        path.write_bytes(path.read_bytes() + b"\n")
+
+    recall(cache, index, write)
+    assert entries(index) == 0
+
+
+def test_problems_are_looked_up_with_the_facts(cache: Path, index: Path, read: Counter[str]) -> None:
+    broken = next(entry for entry in open_cache(cache).entries if "ptx" in entry.files)
+    broken.files["ptx"].write_text("no PTX at all {")  # type: ignore[union-attr]
+    first = [kernel.problems for kernel in recall(cache, index)]
+    assert any(first)
+    read.clear()
+    assert [kernel.problems for kernel in recall(cache, index)] == first
+    assert read == {}
+
+
+def test_kernels_on_all_cores_are_those_of_one_in_the_same_order(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "WORTHWHILE", 0)
+    assert recall(cache, None, None, cores=3) == recall(cache, None, None)
+
+
+def test_a_process_that_is_killed_costs_no_kernel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "WORTHWHILE", 0)
+    names = [entry.display_name for entry in open_cache(cache).entries]
+    assert any(name.startswith("s") for name in names)
+    assert [one.artifact.display_name for one in recall(cache, None, die_elsewhere, cores=2)] == names
+
+
+def test_the_largest_of_a_window_comes_first() -> None:
+    sizes = {place: place % 7 for place in range(200)}
+    turn = workers._in_turn(list(range(200)), sizes)
+    assert sorted(turn) == list(range(200))
+    assert [sizes[place] for place in turn[:12]] == [6] * 9 + [5] * 3
+    assert max(turn[:64]) < 64
+
+
+def test_small_caches_start_no_processes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "WORTHWHILE", 10**12)
+    processes: set[int] = set()
+    recall(cache, None, lambda _: processes.add(os.getpid()), cores=4)
+    assert processes == {os.getpid()}
+
+
+# -- the commands ----------------------------------------------------------------------
+
+
+def run(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: "", "COLUMNS": "140"}
+    command = [sys.executable, "-m", "artifact_inspector", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--on", "sm_90"), ("--on", "sm_90")])
+def test_a_second_run_prints_the_same(tmp_path: Path, options: tuple[str, ...]) -> None:
+    plain = CliRunner(env={"COLUMNS": "140"}).invoke(app, [str(SOME), *options]).stdout
+    first, second = run(SOME, *options, home=tmp_path), run(SOME, *options, home=tmp_path)
+    assert first.stdout == second.stdout == plain
+    assert first.stderr == second.stderr == ""
+    assert (tmp_path / "artifact-inspector" / "facts.sqlite3").exists()
+
+
+def test_a_second_run_imports_no_parser(tmp_path: Path) -> None:
+    run(SOME, home=tmp_path)
+    code = (
+        "import sys\nfrom artifact_inspector.cli import app\n"
+        "try:\n    app([sys.argv[1]], prog_name='inspect-kernel')\nexcept SystemExit:\n    pass\n"
+        "names = [n for n in sys.modules if n.startswith(('artifact_inspector.formats', 'elftools', 'networkx'))]\n"
+        "print(names, file=sys.stderr)"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), SWITCH: ""}
+    answer = subprocess.run(
+        [sys.executable, "-c", code, str(SOME)], capture_output=True, text=True, env=environment, check=True
+    )
+    assert answer.stderr == "[]\n"
+    assert "kernels in" in answer.stdout
+
+
+def test_without_the_index_nothing_is_left_behind(tmp_path: Path) -> None:
+    assert run(SOME, "--no-index", home=tmp_path).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_that_cannot_be_written_costs_one_line(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("")
+    answer = run(SOME, home=home)
+    assert answer.returncode == 0
+    assert answer.stdout == CliRunner(env={"COLUMNS": "140"}).invoke(app, [str(SOME)]).stdout
+    assert answer.stderr.startswith("The index of facts is passed over: ")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_the_index_can_be_asked_and_cleared(tmp_path: Path) -> None:
+    run(SOME, home=tmp_path)
+    kernels = len(open_cache(SOME).entries)
+    assert run("index", "--stats", home=tmp_path).stdout.startswith(f"{kernels} kernels, ")
+    assert run("index", "--clear", home=tmp_path).stdout == ""
+    assert run("index", home=tmp_path).stdout.startswith("0 kernels, 0.0 MB, in ")
+
+
+def test_a_streamed_document_is_the_whole_one(tmp_path: Path) -> None:
+    for name in (SOME, FIXTURES / "3.2.0" / "gfx942", tmp_path):
+        found = open_cache(name)
+        kernels = [inspection.inspect_artifact(entry) for entry in found.entries]
+        pieces: list[str] = []
+        write_cache(found, iter(kernels), (), "utf-8", pieces.append)
+        assert "".join(pieces) == as_text(cache_document(found, kernels), "utf-8")
+        json.loads("".join(pieces))
