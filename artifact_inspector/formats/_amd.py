@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import Traits, integer
+from artifact_inspector.formats._scan import Traits
 from artifact_inspector.model import Arch, MatrixOp, Queue, Trait, Transfer, Wait
+from artifact_inspector.model.text import integer
 
 __all__ = [
     "TRAITS",
@@ -31,18 +32,18 @@ TRAITS = Traits(
 
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
-_WIDTH = re.compile(r"_(?:dword(?:x(\d))?|[us]?(byte|short)|(pk_\w+_)?(?:[biu]|b?f)(\d+))(?=_|$)")
+_WIDTH = re.compile(r"_(?:dword(?:x(\d))?|[us]?(byte|short)|(pk_\w+_)?(?:[biu]|b?f)(\d{1,4}))(?=_|$)")
 _FORMATTED = re.compile(r"_format_(d16_)?([xyzw]+)$")
 _CACHE = re.compile(r"(?<=[\s,])(glc|slc|dlc|scc|sc[01]|nt|th:\w+|scope:\w+)\b")
 _RETURNS = re.compile(r"\b(?:glc|sc0)\b|ATOMIC_RETURN")
 _MATRIX = re.compile(
-    r"(s?mfmac?|swmmac|wmma)((?:_scale(?:16)?)?)_([a-z]+\d+(?:[a-z]+\d+)*)_(\d+)x(\d+)x(\d+)(_?)(?:(\d+)b_)?"
+    r"(s?mfmac?|swmmac|wmma)((?:_scale(?:16)?)?)_([a-z]+\d{1,4}(?:[a-z]+\d+)*)_(\d{1,4})x(\d{1,4})x(\d{1,4})(_?)(?:(\d{1,4})b_)?"
     r"((?:(?:f8f6f4|xf32|b?fp?\d+|iu?\d+|u\d+)(?:_|$))+)"
 )
 _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
 _FORMAT_OF_A = re.compile(r"\bcbsz:(\d)|matrix_a_fmt:MATRIX_FMT_(\w+)")
 _FORMAT_OF_B = re.compile(r"\bblgp:(\d)|matrix_b_fmt:MATRIX_FMT_(\w+)")
-_RESULT = re.compile(r"\s[av](?:\d+\b|\[(\d+):(\d+)\])")
+_RESULT = re.compile(r"\s[av](?:\d+\b|\[(\d{1,4}):(\d{1,4})\])")
 _QUEUES = {"s_wait_asynccnt": Queue.COPIES, "s_wait_tensorcnt": Queue.TENSORS}
 
 
@@ -53,9 +54,8 @@ def wait_of(opcode: str, text: str, target: str) -> Wait | None:
         named = _VMCNT.search(operands)
         if named is not None:
             return Wait("s_waitcnt vmcnt", integer(named[1]), Queue.LOADS)
-        depth = (
-            loads_in_flight(integer(operands), target) if _NUMBER.fullmatch(operands) is not None else None
-        )
+        immediate = integer(operands)
+        depth = None if immediate is None else loads_in_flight(immediate, target)
         return None if depth is None else Wait("s_waitcnt vmcnt", depth, Queue.LOADS)
     numbers = _NUMBER.findall(operands)
     count = integer(numbers[-1]) if numbers else None

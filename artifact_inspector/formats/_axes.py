@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from artifact_inspector.model import Instruction
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
+from artifact_inspector.model.text import integer
 
 __all__ = ["axis_operation"]
 
@@ -95,7 +96,7 @@ def _constant(text: str) -> int | None:
     found = _CONSTANT.search(text)
     if found is None:
         return None
-    return int(found[1] == "true") if found[1].isalpha() else int(found[1])
+    return int(found[1] == "true") if found[1].isalpha() else integer(found[1])
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.text import integer
 
 __all__ = [
     "TRAITS",
@@ -150,7 +151,7 @@ def wait(instruction: Instruction, _module: Module) -> Wait | None:
         reads = instruction.operands.reads
         return Wait(instruction.opcode, None, queue, reads[0] if reads else None)
     found = _NUMBER.search(instruction.text)
-    return Wait(instruction.opcode, int(found[1]) if found is not None else None, queue)
+    return Wait(instruction.opcode, integer(found[1]) if found is not None else None, queue)
 
 
 def transfer(instruction: Instruction, module: Module) -> Transfer | None:
@@ -185,8 +186,9 @@ def _cache_words(text: str) -> tuple[str, ...]:
     words = [word for word in _CACHE.findall(text) if word not in ("none", "evict_normal")]
     for name, number in _NUMBERED_CACHE.findall(text):
         names = _CACHE_MODIFIERS if name == "cache" else _EVICTION_POLICIES
-        if 1 < int(number) < len(names):
-            words.append(names[int(number)])
+        place = integer(number) or 0
+        if 1 < place < len(names):
+            words.append(names[place])
     if "isVolatile = true" in text:
         words.append("volatile")
     return tuple(words)

@@ -20,8 +20,8 @@ _LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
 _VECTOR = re.compile(r"\[([\d, ]*)\]")
 _PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
 _STEP = re.compile(r"(\d+):\+(\d+)")
-_TOO_LONG = re.compile(r"\d{10}")
-"""No extent has so many digits: the text is damaged."""
+_DAMAGED = re.compile(r"\d{10}|\d +\d")
+"""No extent has so many digits, and commas part them."""
 _DEEPEST = 16
 """Layouts made of layouts; a tensor has no more axes to slice away."""
 
@@ -54,7 +54,7 @@ def parse_encoding(text: str) -> Encoding | None:
         >>> found.dim, found.parent.register
         (1, ((0, 1),))
     """
-    if _TOO_LONG.search(text) is not None:
+    if _DAMAGED.search(text) is not None:
         return None
     parts: list[tuple[str, str]] = []  # (name, own text), from the outside in
     while True:

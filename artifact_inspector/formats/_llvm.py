@@ -22,7 +22,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
-from artifact_inspector.model.text import split_list
+from artifact_inspector.model.text import integer, split_list
 
 __all__ = ["TRAITS", "commit", "matrix", "transfer", "vector_loads_in_flight", "wait"]
 
@@ -53,7 +53,6 @@ _HINTS = ("", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
 _SCOPES = ("CU", "SE", "DEV", "SYS")
 _SIZED_BY_OPERAND = re.compile(r"load(?:\.async)?(?:\.to)?\.lds(?:\.p\d+)?$")
 _IMMEDIATE = re.compile(r"\(i\d+ (-?\d+)\)")
-_INTEGER = re.compile(r"-?\d+")
 _RETURNED = re.compile(r"\bcall (?:\w+ )*(<[^>]*>|\w+) @")
 _WAIT_NAMES = {
     "llvm.nvvm.cp.async.wait.group": ("cp.async.wait_group", Queue.GROUP),
@@ -93,7 +92,7 @@ def wait(instruction: Instruction, module: Module) -> Wait | None:
     if op == "cp.async.wait_all":
         return Wait(op, 0, queue, closes=True)
     depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
-    return Wait(op, None if depth is None else int(depth[1]), queue)
+    return Wait(op, None if depth is None else integer(depth[1]), queue)
 
 
 def transfer(instruction: Instruction, module: Module) -> Transfer | None:
@@ -148,13 +147,13 @@ def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
         operands = text[text.find(opcode) + len(opcode) :].partition(";")[0].split(",")
         place = _nvidia.descriptor_operand(opcode)
         written = _asm_operand(operands[place].strip(), text) if place < len(operands) else ""
-        descriptor = int(written) if _INTEGER.fullmatch(written) is not None else None
+        descriptor = integer(written)
     return _nvidia.matrix_of(opcode, descriptor)
 
 
 def _number_at(arguments: list[str], place: int) -> int | None:
     written = _value_of(arguments[place]) if place < len(arguments) else ""
-    return int(written) if written.isdecimal() else None
+    return integer(written)
 
 
 def _arguments_of(text: str, callee: str) -> list[str]:
@@ -180,7 +179,7 @@ def _asm_operand(reference: str, text: str) -> str:
     if len(parts) < 5:
         return reference
     outputs = sum(constraint.startswith("=") for constraint in parts[3].split(","))
-    place = int(reference[1:]) - outputs
+    place = (integer(reference[1:]) or 0) - outputs
     arguments = split_list('"'.join(parts[4:]).partition("(")[2])
     return _value_of(arguments[place]) if 0 <= place < len(arguments) else reference
 
@@ -191,12 +190,13 @@ def _type_bits(written: str) -> int | None:
     vector = _VECTOR.fullmatch(written)
     if vector is not None:
         bits = _type_bits(vector[2])
-        return None if bits is None else int(vector[1]) * bits
+        count = integer(vector[1])
+        return None if bits is None or count is None else count * bits
     if written.endswith("*") or written.startswith("ptr"):
         # Pointers to shared and private memory differ in size from target to target.
         return 64 if re.search(r"addrspace\([35]\)\*?$", written) is None else None
     if written[:1] == "i" and written[1:].isdecimal():
-        return int(written[1:])
+        return integer(written[1:])
     return _FLOATS.get(written)
 
 
@@ -235,7 +235,7 @@ def _intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
         arguments = _arguments_of(text, name)
         size = _value_of(arguments[2]) if len(arguments) > 2 else ""
         queue = Queue.GROUP if ".async" in name else Queue.LOADS
-        return Transfer(int(size) if size.isdecimal() else None, queue, cache)
+        return Transfer(integer(size), queue, cache)
     if ".async." in name:
         return Transfer(_width(name), Queue.COPIES, cache)
     return Transfer(_width(name), None if ".store" in name else Queue.USE, cache)
@@ -245,13 +245,13 @@ def _bulk(name: str, text: str) -> Transfer:
     """NVIDIA's copies: the barrier of a bulk load is its second operand."""
     copied = _COPIED.search(name)
     if copied is not None:
-        return Transfer(int(copied[1]), Queue.GROUP, (name[len("llvm.nvvm.cp.async.") :][:2],))
+        return Transfer(integer(copied[1]), Queue.GROUP, (name[len("llvm.nvvm.cp.async.") :][:2],))
     if ".g2s." not in name and ".global.to." not in name:
         return Transfer(None, Queue.STORES, of_block=True)
     arguments = _arguments_of(text, name)
     size = _value_of(arguments[3]) if ".global.to." in name and len(arguments) > 3 else ""
     barrier = _value_of(arguments[1]) if len(arguments) > 1 else None
-    return Transfer(int(size) if size.isdecimal() else None, Queue.PHASE, of_block=True, barrier=barrier)
+    return Transfer(integer(size), Queue.PHASE, of_block=True, barrier=barrier)
 
 
 @lru_cache(maxsize=1024)
@@ -259,9 +259,9 @@ def _width(name: str) -> int | None:
     """Bytes of the type that an intrinsic's name ends in (`….v4i32`), else of its width (`….b128`)."""
     typed = _MANGLED.search(name)
     if typed is not None:
-        return _bytes(int(typed[1] or 1) * int(typed[2]))
+        return _bytes((integer(typed[1] or "1") or 0) * (integer(typed[2]) or 0) or None)
     sized = _BITS.search(name)
-    return None if sized is None else _bytes(int(sized[1]))
+    return None if sized is None else _bytes(integer(sized[1]))
 
 
 def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
@@ -272,9 +272,13 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
     arguments = _arguments_of(text, name)
     written = arguments[-1].removeprefix("i32 ") if arguments else ""
     # These two have no such operand.
-    if not written.isdecimal() or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic")):
+    policy = integer(written)
+    if (
+        policy is None
+        or policy < 0
+        or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic"))
+    ):
         return ()
-    policy = int(written)
     if not target:
         return (f"cachepolicy={policy}",) if policy else ()
     if _amd.generation(target) >= 12:
@@ -300,4 +304,5 @@ def _temporal_words(name: str, hint: int, scope: str) -> tuple[str, ...]:
 def vector_loads_in_flight(text: str, target: str) -> int | None:
     """The vector loads that `s.waitcnt` lets fly on; None when it waits for none."""
     immediate = _IMMEDIATE.search(text)
-    return None if immediate is None else _amd.loads_in_flight(int(immediate[1]), target)
+    code = None if immediate is None else integer(immediate[1])
+    return None if code is None else _amd.loads_in_flight(code, target)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import Traits, integer
+from artifact_inspector.formats._scan import Traits
 from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
+from artifact_inspector.model.text import integer
 
 __all__ = ["TRAITS", "commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
 
@@ -35,12 +36,12 @@ _COMMITS = {
 }
 _ADDRESS = re.compile(r"\[\s*([%$\w.]+)")
 _CACHE = re.compile(r"\.(c[agsv]|lu|w[bt]|nc|volatile|L[12]::[\w:]+)(?=\.|$)")
-_ELEMENT = re.compile(r"\.(?:(?:[bsuf]|bf)(\d+)|e\dm\d)(?:x(\d))?(?=\.|$)")
+_ELEMENT = re.compile(r"\.(?:(?:[bsuf]|bf)(\d{1,4})|e\dm\d)(?:x(\d))?(?=\.|$)")
 _VECTOR = re.compile(r"\.v(\d)(?=\.|$)")
 _SIZE = re.compile(r"\]\s*,\s*(0x[\da-fA-F]+|\d+)")
 _LOADS = ("ld", "tex", "tld4", "suld", "atom", "wmma.load", "multimem.ld")
 
-_SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)(?=\.|$)")
+_SHAPE = re.compile(r"\.m(\d{1,4})n(\d{1,4})k(\d{1,4})(?=\.|$)")
 _TYPE = re.compile(r"\.(b?f16|f32|f64|tf32|[bsu]\d+|e\dm\d)(?=\.|$)")
 _MATRIX = re.compile(r"(mma|wgmma\.mma_async|wmma\.mma|tcgen05\.mma)(\.sp(?:::\w+)?|\.ws(?:\.sp)?)?(?:\.|$)")
 _KIND = re.compile(r"\.kind::(\w+)")

@@ -7,14 +7,13 @@ from functools import lru_cache
 
 from artifact_inspector.formats._scan import DECODED
 from artifact_inspector.model import Module, Operands
-from artifact_inspector.model.text import split_list
+from artifact_inspector.model.text import integer, split_list
 
 __all__ = ["IMMEDIATES", "NAME", "STATEMENT", "decode"]
 
 STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*", re.ASCII)
 NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*", re.ASCII)
 _MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
-_DECIMAL = re.compile(r"-?\d+")
 _MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")
 _NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
 
@@ -55,8 +54,8 @@ class _Immediates:
 
     def value(self, operand: str, module: Module) -> int | None:
         """The number that an operand stands for, None where it is computed or differs from place to place."""
-        if _DECIMAL.fullmatch(operand) is not None:
-            return int(operand)
+        if (number := integer(operand)) is not None:
+            return number
         if self._known[0] is not module:
             self._known = (module, self._read(module))
         return self._known[1].get(operand)
@@ -69,7 +68,7 @@ class _Immediates:
             for instruction in function.instructions:
                 moved = _MOVED.match(instruction.text) if instruction.opcode in _MOVES else None
                 if moved is not None:
-                    number = int(moved[2]) if _DECIMAL.fullmatch(moved[2]) is not None else None
+                    number = integer(moved[2])
                     found[moved[1]] = number if found.get(moved[1], number) == number else None
         return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import Traits, integer
+from artifact_inspector.formats._scan import Traits
 from artifact_inspector.model import (
     Control,
     EventKind,
@@ -20,6 +20,7 @@ from artifact_inspector.model import (
     Transfer,
     Wait,
 )
+from artifact_inspector.model.text import integer
 
 __all__ = [
     "TRAITS",

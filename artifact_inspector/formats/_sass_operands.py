@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.formats._sass import bytes_of, matrix_of
-from artifact_inspector.formats._scan import DECODED, integer
+from artifact_inspector.formats._scan import DECODED
 from artifact_inspector.model import Operands
+from artifact_inspector.model.text import integer
 
 __all__ = ["decode"]
 
@@ -27,7 +28,6 @@ _BRACKET = re.compile(r"(\w*)\[([^\]]*)\]")
 _COUNT = re.compile(r"\.(?:16dp(\d+)bit\w*\.)?x(\d{1,3})(?=\.|$)")
 _MATRICES = re.compile(r"88\.(\d)(?=\.|$)")
 _TYPES = re.compile(r"\.([FUS])(8|16|32|64)(?=\.|$)")
-_NUMBER = re.compile(r"0x[\da-f]+$|\d{1,3}$")
 _DIMENSIONS = re.compile(r"\.(\d)D")
 
 
@@ -95,7 +95,8 @@ def decode(text: str) -> Operands:
 
 def _masked(operands: list[str]) -> list[str]:
     """The predicates that the mask of P2R and R2P chooses; all of them where it is no number."""
-    mask = integer(operands[-1]) if _NUMBER.match(operands[-1]) is not None else 127
+    mask = integer(operands[-1])
+    mask = 127 if mask is None else mask
     return [f"P{number}" for number in range(7) if mask >> number & 1]
 
 

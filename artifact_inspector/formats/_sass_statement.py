@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.formats._sass import bytes_of as bytes_moved
-from artifact_inspector.formats._scan import DECODED, integer
+from artifact_inspector.formats._scan import DECODED
+from artifact_inspector.model.text import integer
 
 __all__ = ["Operand", "OperandKind", "Statement", "bytes_moved", "parse_statement"]
 
@@ -151,6 +152,8 @@ def _operand(text: str) -> Operand:
     found = _INTEGER.match(text)
     if found is not None:
         number = integer(found[2])
+        if number is None:
+            return Operand(OperandKind.TEXT, text)
         return Operand(OperandKind.NUMBER, value=-number if found[1] else number)
     if _FLOAT.match(text) is not None:
         return Operand(OperandKind.FLOAT, text, real=_real(text))
@@ -203,5 +206,5 @@ def _parts(text: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], int]:
         if name[0] in "RU":
             parts.append((name, _suffixes(suffix)))
         else:
-            offset += -integer(name) if sign == "-" else integer(name)
+            offset += (integer(name) or 0) * (-1 if sign == "-" else 1)
     return tuple(parts), offset

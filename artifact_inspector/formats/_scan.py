@@ -37,7 +37,6 @@ __all__ = [
     "Format",
     "OpcodeTable",
     "Traits",
-    "integer",
     "no_types",
 ]
 
@@ -203,11 +202,6 @@ class Format:
     """The values that an instruction names, results first where they stand first."""
     listing: Callable[[str], str] = str
     """The text as lines of code, where it may be saved in another form; lines are counted in these."""
-
-
-def integer(written: str) -> int:
-    """The number that an assembler's literal stands for: `0x10` or `16`, also with leading zeros."""
-    return int(written, 16 if written[1:2] in ("x", "X") else 10)
 
 
 def no_types(_instruction: Instruction, _module: Module) -> tuple[TensorType, ...]:

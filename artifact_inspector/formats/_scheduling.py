@@ -15,7 +15,7 @@ __all__ = ["loop_header", "warp_request"]
 
 _ASKED = re.compile(r"\btt\.num_stages = (-?\d{1,9})\b")
 _BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
-_REQUESTED = re.compile(r"requestedRegisters = array<i32: ([\d, ]+)>")
+_REQUESTED = re.compile(r"requestedRegisters = array<i32: (\d{1,4}(?:, \d{1,4})*)>")
 _WARPS = re.compile(r"\bpartition(\d+) num_warps\((\d{1,4})\)")
 _PRIORITY = re.compile(r"setprio\W+(?:i16 )?(\d)")
 _LIMIT = re.compile(r"(\d{1,4})\s*;?$")

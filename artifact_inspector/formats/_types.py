@@ -12,22 +12,23 @@ from functools import lru_cache
 
 from artifact_inspector.formats._encodings import parse_encoding
 from artifact_inspector.model import TensorType
-from artifact_inspector.model.text import split_closed
+from artifact_inspector.model.text import integer, split_closed
 
 __all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
 
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
-_ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*?)\s*$", re.M)
+_ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
 # The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.
 _START = re.compile(
     r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
 )
 _USED = re.compile(r"#\w+(?![\w.])")
-_BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d+)|(index|!tt\.ptr)")
+_BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d{1,4})(?!\d)|(index|!tt\.ptr)")
 _POINTER = re.compile(r"!tt\.ptr<([^,]+)(?:, \d+)?>")
 _DIVISOR = re.compile(r"\btt\.divisibility = (\d+)")
 _FLOAT = re.compile(r"\bf(?=\d+\b)")
 # Triton, python/src/ir.cc: get_fp8e4nv_ty and its like.
+_MOST_ELEMENTS = 1 << 62
 _FLOAT8 = {
     "f8E4M3FN": "fp8e4nv",
     "f8E4M3FNUZ": "fp8e4b8",
@@ -76,7 +77,9 @@ def _written_types(text: str) -> tuple[TensorType, ...]:
         if parts:
             # A tensor's encoding is its only parameter; of memory's, the first is the layout.
             layout = parts[1] if len(parts) > 1 else ""
-            shape = tuple(int(extent) for extent in (found[2] or found[3]).rstrip("x").split("x"))
+            shape = _shape(found[2] or found[3])
+            if shape is None:
+                continue
             types.append(TensorType(shape, parts[0], element_bits(parts[0]), layout, found[1] != "tensor"))
     return tuple(types)
 
@@ -109,6 +112,19 @@ def read_signature(text: str) -> tuple[str, ...]:
 def _scalar(kind: str) -> str:
     """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton names the other types as MLIR does."""
     return _FLOAT8.get(kind) or _FLOAT.sub("fp", kind)
+
+
+def _shape(text: str) -> tuple[int, ...] | None:
+    """The extents of `64x32x`; None for more elements than there can be."""
+    shape = []
+    elements = 1
+    for written in text[:-1].split("x"):
+        extent = integer(written)
+        elements *= extent or 0
+        if extent is None or elements > _MOST_ELEMENTS:
+            return None
+        shape.append(extent)
+    return tuple(shape)
 
 
 @lru_cache(maxsize=1024)

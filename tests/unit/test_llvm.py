@@ -350,7 +350,11 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
             "",
             Wait("cp.async.wait_group", 2, Queue.GROUP),
         ),
-        ("  call void @llvm.nvvm.cp.async.wait.all()", "", Wait("cp.async.wait_all", 0, Queue.GROUP)),
+        (
+            "  call void @llvm.nvvm.cp.async.wait.all()",
+            "",
+            Wait("cp.async.wait_all", 0, Queue.GROUP, closes=True),
+        ),
         (
             "  call void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 0)",
             "",
@@ -366,11 +370,11 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
             "",
             Wait("wgmma.wait_group", 1, Queue.MATRIX),
         ),
-        ("  call void @llvm.nvvm.tcgen05.wait.ld() #2", "", Wait("tcgen05.wait", None, Queue.MATRIX)),
+        ("  call void @llvm.nvvm.tcgen05.wait.ld() #2", "", Wait("tcgen05.wait", None, Queue.TENSOR_MEMORY)),
         (
             '  call void asm sideeffect "tcgen05.wait::st.sync.aligned;", ""() #4',
             "",
-            Wait("tcgen05.wait", None, Queue.MATRIX),
+            Wait("tcgen05.wait", None, Queue.TENSOR_MEMORY),
         ),
         ("  call void @llvm.amdgcn.wait.asyncmark(i16 1)", "gfx950", Wait("wait.asyncmark", 1, Queue.GROUP)),
         (

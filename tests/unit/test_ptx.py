@@ -131,7 +131,7 @@ def test_operands_name_what_is_written_and_what_is_read(statement: str, results:
         ("cp.async.wait_group 4", Wait("cp.async.wait_group", 4, Queue.GROUP)),
         ("cp.async.wait_group 04", Wait("cp.async.wait_group", 4, Queue.GROUP)),
         ("cp.async.wait_group \t0x2", Wait("cp.async.wait_group", 2, Queue.GROUP)),
-        ("cp.async.wait_all", Wait("cp.async.wait_all", 0, Queue.GROUP)),
+        ("cp.async.wait_all", Wait("cp.async.wait_all", 0, Queue.GROUP, closes=True)),
         ("@%p3 cp.async.bulk.wait_group 1", Wait("cp.async.bulk.wait_group", 1, Queue.STORES)),
         ("cp.async.bulk.wait_group.read 0", Wait("cp.async.bulk.wait_group.read", 0, Queue.STORES)),
         ("wgmma.wait_group.sync.aligned 3", Wait("wgmma.wait_group", 3, Queue.MATRIX)),
@@ -139,7 +139,7 @@ def test_operands_name_what_is_written_and_what_is_read(statement: str, results:
             "mbarrier.try_wait.parity.shared.b64 complete, [%r1], 1",
             Wait("mbarrier.try_wait", None, Queue.PHASE, "%r1"),
         ),
-        ("tcgen05.wait::ld.sync.aligned", Wait("tcgen05.wait", None, Queue.MATRIX)),
+        ("tcgen05.wait::ld.sync.aligned", Wait("tcgen05.wait", None, Queue.TENSOR_MEMORY)),
         ("cp.async.commit_group", None),
     ],
 )

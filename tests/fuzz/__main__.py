@@ -1,0 +1,39 @@
+"""`python -m tests.fuzz`: go on with the campaign of mutants until it has as many as are asked for."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from pathlib import Path
+
+from tests.fuzz.campaign import Campaign
+
+BYTES = 1 << 30
+"""Address space that everything together may take."""
+
+
+def main() -> int:
+    """Run the campaign; 1 where anything was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--state", type=Path, default=Path(".fuzz.json"), help="where the campaign is kept")
+    parser.add_argument("--files", type=int, default=1_000_000, help="damaged files in all")
+    parser.add_argument("--kernels", type=int, default=100_000, help="damaged kernels in all")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    asked = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    campaign = Campaign.read(asked.state)
+    try:
+        campaign.run(asked.files, asked.kernels, asked.seconds, asked.state)
+    except KeyboardInterrupt:
+        campaign.write(asked.state)
+    print(
+        f"{campaign.files} damaged files ({campaign.refused} refused), {campaign.kernels} damaged kernels "
+        f"({campaign.cut_off} cut off, {campaign.changed} of them with other verdicts and the reason), "
+        f"{len(campaign.found)} finds, {campaign.seconds:.0f} s"
+    )
+    return 1 if campaign.found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

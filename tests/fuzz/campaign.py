@@ -1,0 +1,167 @@
+"""A campaign of mutants that can be stopped and resumed: every number of it makes one mutant.
+
+The state is a small JSON file: how many were tried of each kind, and what was found, with the number that
+makes it again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from artifact_inspector.model import Stage
+from tests.fuzz.checks import SECONDS, EscapeError, check_kernel, check_text, describe, within
+from tests.fuzz.corpus import kernels, texts
+from tests.fuzz.mutants import damage, truncate
+
+__all__ = ["Campaign", "file_mutant", "kernel_mutant"]
+
+_SHOWN_EVERY = 10
+"""Of so many damaged kernels one is printed for people too; all are written as JSON."""
+_SAVED_EVERY = 15.0
+"""Seconds between two states on the disk."""
+
+
+@dataclass
+class Campaign:
+    """What was tried and what was found."""
+
+    files: int = 0
+    """Damaged files that were read, each with all that analyses ask."""
+    refused: int = 0
+    """Of these, the ones that no function was found in."""
+    kernels: int = 0
+    """Kernels with damaged files that were inspected and told of."""
+    cut_off: int = 0
+    """Of these, the ones with one file cut off and nothing else."""
+    changed: int = 0
+    """Of these, the ones whose verdicts changed; each told why."""
+    seconds: float = 0.0
+    """Of processor time."""
+    found: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> Campaign:
+        """The campaign that a file keeps; a new one where there is none."""
+        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else cls()
+
+    def write(self, path: Path) -> None:
+        """Keep the campaign in a file."""
+        beside = path.with_suffix(".new")
+        beside.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        beside.replace(path)
+
+    def run(
+        self,
+        files: int,
+        whole: int,
+        seconds: float,
+        path: Path | None = None,
+        tell: Callable[[str], None] = print,
+    ) -> None:
+        """Go on until so many files and kernels were tried in all, or the time is over."""
+        end = time.monotonic() + seconds
+        saved = time.monotonic()
+        for step in self._steps(files, whole):
+            started = time.process_time()
+            try:
+                with within(SECONDS):
+                    step()
+            except Exception as error:  # noqa: BLE001 - whatever escapes is what is looked for
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                where = f"{Path(place.filename).name}:{place.lineno}"
+                self.found.append(f"{self._number}: {type(error).__name__} at {where}: {error}"[:400])
+                tell(self.found[-1])
+            self.seconds += time.process_time() - started
+            now = time.monotonic()
+            if path is not None and now - saved > _SAVED_EVERY:
+                self.write(path)
+                saved = now
+            if now > end:
+                break
+        if path is not None:
+            self.write(path)
+
+    def _steps(self, files: int, whole: int) -> Iterator[Callable[[], None]]:
+        while self.files < files or self.kernels < whole:
+            share = 1.0 if files == 0 else self.files / files
+            if self.files < files and (whole == 0 or share <= self.kernels / whole):
+                self._number = f"file {self.files}"
+                yield self._file
+            else:
+                self._number = f"kernel {self.kernels}"
+                yield self._kernel
+
+    def _file(self) -> None:
+        text, stage = file_mutant(self.files)
+        self.files += 1
+        self.refused += not check_text(text, stage)
+
+    def _kernel(self) -> None:
+        number, self.kernels = self.kernels, self.kernels + 1
+        with tempfile.TemporaryDirectory(prefix="mutant-", dir=_memory()) as place:
+            whole, cut = kernel_mutant(number, Path(place))
+            found = check_kernel(Path(place), shown=number % _SHOWN_EVERY == 0)
+            if not cut:
+                return
+            self.cut_off += 1
+            before = _whole(whole)
+            after = [describe(kernel) for kernel in found]
+            if after != [before]:
+                self.changed += 1
+                if not any(kernel.problems for kernel in found):
+                    raise EscapeError(f"a verdict changed in silence: {cut} of {whole.name}")
+
+
+def _memory() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def file_mutant(number: int) -> tuple[str, Stage]:
+    """The damaged file of a number, and what it is."""
+    chance = random.Random(f"file {number}")
+    stages = tuple(texts())
+    stage = stages[number % len(stages)]
+    some = texts()[stage]
+    return damage(chance.choice(some), some, chance), stage
+
+
+def kernel_mutant(number: int, place: Path) -> tuple[Path, str | None]:
+    """Make the damaged kernel of a number; the kernel it is made of, and the file that was but cut off."""
+    chance = random.Random(f"kernel {number}")
+    whole = chance.choice(kernels())
+    target = place / whole.name
+    shutil.copytree(whole, target)
+    named = [file for file in sorted(target.iterdir()) if file.suffix[1:] in {stage.value for stage in Stage}]
+    if number % 2 == 0:
+        file = chance.choice(named)
+        file.write_text(truncate(file.read_text(encoding="utf-8"), chance), encoding="utf-8")
+        return whole, file.name
+    for file in chance.sample(named, chance.choice((1, 1, 2, len(named)))):
+        some = texts().get(Stage(file.suffix[1:])) or ("",)
+        broken = damage(file.read_text(encoding="utf-8"), some, chance)
+        file.write_bytes(broken.encode("utf-8", "surrogatepass"))
+    if chance.random() < 0.2:
+        for file in target.glob("*.json"):
+            file.write_text(damage(file.read_text(encoding="utf-8"), ("{}",), chance), "utf-8", "replace")
+    return whole, None
+
+
+_KNOWN: dict[Path, object] = {}
+
+
+def _whole(path: Path) -> object:
+    """The verdicts of a kernel as it is."""
+    if path not in _KNOWN:
+        with tempfile.TemporaryDirectory(prefix="whole-", dir=_memory()) as place:
+            shutil.copytree(path, Path(place) / path.name)
+            (kernel,) = check_kernel(Path(place), shown=False)
+            _KNOWN[path] = describe(kernel)
+    return _KNOWN[path]

@@ -1,0 +1,127 @@
+"""What no file may bring about, whatever it holds: each check raises `EscapeError` with the reason."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Module, Stage
+from artifact_inspector.model.text import SourceText
+from artifact_inspector.report.console import to_text
+from artifact_inspector.report.json import as_text
+from artifact_inspector.report.json.cache import cache_document
+from artifact_inspector.report.story import KernelReport
+from artifact_inspector.report.text import CacheReport
+
+__all__ = ["SECONDS", "EscapeError", "check_kernel", "check_text", "describe", "within"]
+
+SECONDS = 20
+"""That one mutant may take, on a machine that does other things too."""
+
+
+class EscapeError(Exception):
+    """Something that no file may bring about."""
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """End what takes longer, where the system has signals."""
+
+    def late(_signal: int, _frame: object) -> None:
+        raise EscapeError(f"it took more than {seconds} s")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def check_text(text: str, stage: Stage) -> bool:
+    """Read a text and ask all that analyses ask of its instructions; False where it is refused."""
+    language = format_of(stage)
+    language.sniff(text)
+    try:
+        module = language.parse(SourceText("k", language.listing(text)), stage)
+    except ParseError as error:
+        str(error).index("^")
+        return False
+    _check_module(module)
+    language.figures(module)
+    language.launch(module)
+    for function in module.functions:
+        for instruction in function.instructions:
+            _ = instruction.operands
+            for read in (language.transfer, language.wait, language.matrix, language.types):
+                read(instruction, module)
+            for ask in (language.commit, language.shared, language.source_name, language.axes):
+                ask(instruction)
+            for ask_more in (language.in_shared, language.pointing, language.precision, language.access):
+                if ask_more is not None:
+                    ask_more(instruction)
+            language.traits(instruction.opcode)
+            if language.conditions.takes_part(instruction.opcode):
+                language.conditions.role(instruction)
+                language.conditions.operands(instruction)
+            language.conditions.masking(instruction)
+    return True
+
+
+def _check_module(module: Module) -> None:
+    for function in module.functions:
+        blocks, instructions = function.blocks, function.instructions
+        if [block.index for block in blocks] != list(range(len(blocks))):
+            raise EscapeError("blocks have other numbers than their places")
+        if any(not 0 <= to < len(blocks) for block in blocks for to in block.successors):
+            raise EscapeError("a block is followed by one that is not there")
+        bounds = [block.start for block in blocks] + [len(instructions)]
+        if bounds[0] != 0 or bounds[1:] != [block.stop for block in blocks]:
+            raise EscapeError("blocks do not share out the instructions")
+        if function.controls and len(function.controls) != len(instructions):
+            raise EscapeError("control codes are not one for each instruction")
+
+
+def check_kernel(directory: Path, *, shown: bool) -> list[KernelFacts]:
+    """Inspect a cache and write its document; `shown` prints it for people too."""
+    cache = open_cache(directory)
+    kernels = [inspect_artifact(artifact) for artifact in cache.entries]
+    for kernel in kernels:
+        for problem in kernel.problems:
+            if "inspector itself failed" in problem.problem:
+                raise EscapeError(f"a hidden fault in {problem.path}: {problem.problem}")
+    json.loads(as_text(cache_document(cache, kernels), "utf-8"))
+    if shown:
+        to_text(CacheReport(cache, kernels, narrowed=False), 100)
+        for kernel in kernels:
+            to_text(KernelReport(cache, kernel, []), 100)
+    return kernels
+
+
+def describe(kernel: KernelFacts) -> Mapping[str, Any]:
+    """The verdicts of a kernel: of each stage by region, with what its waits leave in flight."""
+    return {
+        "kernel": kernel.verdict,
+        "stages": {
+            stage.value: {
+                region.id: (region.verdict, region.distance, region.signature) for region in facts.regions
+            }
+            for stage, facts in kernel.stages.items()
+        },
+        "drains": {
+            region.id: kernel.drains(region.id) for f in kernel.stages.values() for region in f.regions
+        },
+    }
