@@ -47,7 +47,7 @@ COMMANDS = {
     "demo": ("cache", ["demo", "-t", "T4"]),
     "predict": (
         "prediction",
-        [str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
+        ["predict", str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
         + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),

@@ -22,12 +22,10 @@ BITS: Mapping[str, int] = {
 }  # fmt: skip
 """Bits of one element, by torch's names and Triton's."""
 
-ALIGNMENT = 512
-"""Bytes that divide every address that torch's CUDA allocator gives out.
-
-**Source** PyTorch, c10/cuda/CUDACachingAllocator.cpp, `kMinBlockSize`."""
-FIRST = 0x7F00_0000_0000
-"""Where the first tensor without an address is put: as the driver does, above 2³²."""
+FIRST = 0x7000_0000_0000
+"""Where the first tensor without an address is put: above 2³², as the driver does."""
+APART = 1 << 34
+"""Bytes between tensors that have no address, so that a lane that leaves one does not land in another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +91,12 @@ class Launch:
 def place(launch: Launch) -> Launch:
     """The launch with an address for every tensor, apart from one another as an allocator puts them."""
     taken = [given.pointer + given.bytes for given in launch.tensors.values() if given.pointer is not None]
-    at = max([FIRST, *(-(-end // (2 << 20)) * (2 << 20) for end in taken)])
+    at = max([FIRST, *(-(-end // APART) * APART for end in taken)])
     arguments: dict[str, Any] = {}
     for name, given in launch.arguments.items():
         if isinstance(given, Tensor) and given.pointer is None:
             given = Tensor(given.shape, given.dtype, given.strides, at, given.values)
-            at += -(-max(given.bytes, 1) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+            at += -(-max(given.bytes, 1) // APART) * APART
         arguments[name] = given
     return Launch(launch.grid, arguments, launch.hash, launch.notes)
 

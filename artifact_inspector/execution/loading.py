@@ -6,15 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.errors import CacheError
+from artifact_inspector.errors import CacheError, ParseError
 from artifact_inspector.execution.machine import Program
 from artifact_inspector.execution.sass import default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
+from artifact_inspector.files.assembly import assemble
 from artifact_inspector.files.binaries import read_interface
 from artifact_inspector.files.binary import Interface
-from artifact_inspector.files.cache import Artifact, Problem, read_binary
+from artifact_inspector.files.cache import Artifact, Problem, read_binary, read_stage
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
+from artifact_inspector.model.text import SourceText
 
 __all__ = ["Loaded", "Parameter", "load_kernel"]
 
@@ -57,6 +59,14 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     """
     problems: list[Problem] = []
     module = read_module(artifact, Stage.SASS, problems, disassemble)
+    made: bytes | None = None
+    if module is None and "ptx" in artifact.files and disassemble is not None:
+        try:
+            made = assemble(read_stage(artifact, "ptx").source.text)
+            text = SourceText(f"{artifact.display_name}.cubin", disassemble("cubin", made))
+            module = format_of(Stage.SASS).parse(text, Stage.SASS)
+        except (CacheError, ParseError) as error:
+            problems.append(Problem(artifact.relative("ptx"), error.message))
     if module is None:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
@@ -68,7 +78,7 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
     tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
-    interface = _interface(artifact, problems)
+    interface = _interface(artifact, made, problems)
     names = [function.name for function in module.functions]
     name = artifact.name if artifact.name in names else names[0]
     program = read_program(module, name)
@@ -80,8 +90,10 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles)
 
 
-def _interface(artifact: Artifact, problems: list[Problem]) -> Interface:
+def _interface(artifact: Artifact, made: bytes | None, problems: list[Problem]) -> Interface:
     try:
+        if made is not None:
+            return read_interface(made, artifact.name)
         read = read_binary(artifact)
         if read is not None and read[0] == "cubin":
             return read_interface(read[1], artifact.name)

@@ -20,6 +20,8 @@ __all__ = ["PredictionReport"]
 MOST_LINES = 12
 """Source lines of a table; the costliest stand in it."""
 MOST_UNKNOWN = 6
+MOST_OUTSIDE = 6
+"""Accesses out of bounds that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +233,13 @@ def _blank(value: int | None) -> str:
 def _sentences(found: Prediction) -> Iterator[str]:
     for finding in find_launch_findings(found):
         yield f"{finding.code} {finding.name}: {finding.remark.message}"
-    for outside in found.outside:
+    for outside in found.outside[:MOST_OUTSIDE]:
         source = f" ({outside.source})" if outside.source else ""
         yield (
             f"out of bounds: {outside.opcode} at line {outside.line}{source}, CTA {outside.cta}, thread "
             f"{outside.lane}: {outside.kind} at {outside.address:#x}, {outside.near}"
         )
-    if found.outside_count > len(found.outside):
+    if found.outside_count > len(found.outside[:MOST_OUTSIDE]):
         yield f"out of bounds: {found.outside_count:,} lanes in all"
     grouped = _grouped(found.unknown.items())
     for names, reason in grouped[:MOST_UNKNOWN]:

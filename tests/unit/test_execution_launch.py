@@ -1,0 +1,117 @@
+"""Launches as people write them, and what is wrong with some."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import APART, Launch, Tensor, evaluate_extent, place
+from artifact_inspector.execution.requests import parse_argument, parse_document, parse_grid, resolve
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("M=2048", 2048),
+        ("scale=0.125", 0.125),
+        ("flag=True", True),
+        ("bias=None", None),
+        ("a=fp16[4,8]", Tensor((4, 8), "fp16")),
+        ("a=torch.float16[4,8](1,4)", Tensor((4, 8), "float16", (1, 4))),
+    ],
+)
+def test_an_argument_is_read(text: str, expected: object) -> None:
+    assert parse_argument(text)[1] == expected
+
+
+@pytest.mark.parametrize("text", ["M", "=3", "a=fp16[", "a=fp17[4]", "a=fp16[4,8](1)", "a=hello"])
+def test_an_argument_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_argument(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1024", (1024,)),
+        ("32,16", (32, 16)),
+        ("cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)", ("cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)",)),
+        ("(cdiv(M, 32), 2)", ("cdiv(M, 32)", 2)),
+        ("32x16", (32, 16)),
+    ],
+)
+def test_a_grid_is_read(text: str, expected: tuple[str | int, ...]) -> None:
+    assert parse_grid(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os')", "M.real", "[M][0]", "lambda: 1", "M**M", "f(M)", "M if M else 1"]
+)
+def test_an_expression_that_is_no_arithmetic_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        evaluate_extent(text, {"M": 8})
+
+
+def test_an_expression_names_what_it_lacks() -> None:
+    with pytest.raises(UsageError, match="needs BLOCK_M"):
+        evaluate_extent("cdiv(M, BLOCK_M)", {"M": 8})
+
+
+def test_a_document_holds_one_launch_or_several() -> None:
+    one = {
+        "grid": [4],
+        "args": {"x": {"shape": [8], "dtype": "torch.int32", "values": [1] * 8}, "M": 8, "b": None},
+    }
+    (request,) = parse_document(json.dumps(one), "launch.json")
+    assert request.arguments["x"] == Tensor((8,), "int32", values=(1,) * 8)
+    two = parse_document(json.dumps({"launches": [one, {**one, "hash": "abc"}]}), "launch.json")
+    assert [request.hash for request in two] == [None, "abc"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "3", '{"args": {}}', '{"grid": [1], "args": 3}', '{"grid": [1], "args": {"x": {"shape": 3}}}'],
+)
+def test_a_document_that_holds_no_launch_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_document(text, "launch.json")
+
+
+def test_values_fill_the_tensor() -> None:
+    document = {"grid": [1], "args": {"x": {"shape": [8], "dtype": "int32", "values": [1, 2]}}}
+    with pytest.raises(UsageError, match="2 values"):
+        parse_document(json.dumps(document), "launch.json")
+
+
+def test_what_the_compiled_kernel_does_not_take_is_noted_and_options_are_not() -> None:
+    request = parse_document('{"grid": ["cdiv(M,B)"], "args": {"M": 10, "B": 4, "num_warps": 4}}', "x")[0]
+    launch = resolve(request, ["M"], {})
+    assert launch.grid == (3, 1, 1)
+    assert len(launch.notes) == 1
+    assert launch.notes[0].endswith(": B")
+
+
+def test_constants_that_were_compiled_in_need_not_be_given() -> None:
+    request = parse_document('{"grid": "cdiv(M,B)", "args": {"M": 10}}', "x")[0]
+    assert resolve(request, ["M"], {"B": 5}).grid == (2, 1, 1)
+
+
+def test_tensors_without_an_address_stand_apart() -> None:
+    launch = place(Launch((1, 1, 1), {"a": Tensor((4,), "fp16"), "b": Tensor((4,), "fp32", pointer=4096)}))
+    assert launch.tensors["b"].pointer == 4096
+    assert launch.tensors["a"].pointer % APART == 0
+
+
+@pytest.mark.parametrize(
+    ("tensor", "size"),
+    [
+        (Tensor((4, 8), "fp16"), 64),
+        (Tensor((4, 8), "fp16", (16, 1)), 112),
+        (Tensor((0, 8), "fp16"), 0),
+        (Tensor((), "fp32"), 4),
+    ],
+)
+def test_a_tensor_reaches_as_far_as_its_strides(tensor: Tensor, size: int) -> None:
+    assert tensor.bytes == size
