@@ -137,6 +137,8 @@ class Machine:
         self.saved: dict[str, Mask] = {}
         self.waiting: list[tuple[str, Group]] = []
         self.exited: Mask = False
+        self.arrivals: dict[str, Any] = {}
+        """Barrier of the CTA → threads that told that they came, by CTA."""
         self.local = Scratch()
         self.shared = Scratch()
         self.on: Mask = True
@@ -183,7 +185,8 @@ class Machine:
         if found is None:
             if name in ALWAYS_TRUE:
                 return True
-            return self.names.unknown(f"{name}, which nothing wrote")
+            nothing = self.names.unknown(f"{name}, which nothing wrote")
+            return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
         return found
 
     def write(self, name: str, value: Value) -> None:
@@ -276,6 +279,7 @@ class Machine:
         other.__dict__.update(self.__dict__)
         other.registers = dict(self.registers)
         other.barriers, other.saved = dict(self.barriers), dict(self.saved)
+        other.arrivals = dict(self.arrivals)
         other.local, other.shared = self.local.copy(), self.shared.copy()
         at = self.groups.index(self.group)
         other.groups = [Group(group.pc, group.mask, self) for group in self.groups]
@@ -294,6 +298,9 @@ class Machine:
         self.barriers = {name: _mask_rows(mask, rows) for name, mask in self.barriers.items()}
         self.saved = {name: _mask_rows(mask, rows) for name, mask in self.saved.items()}
         self.exited = _mask_rows(self.exited, rows)
+        self.arrivals = {
+            name: told[rows] if isinstance(told, np.ndarray) else told for name, told in self.arrivals.items()
+        }
         self.local.keep(rows)
         self.shared.keep(rows)
         at = self.groups.index(self.group)
@@ -326,6 +333,40 @@ class Machine:
         self.groups.remove(group)
         self.waiting.append((barrier, group))
         self._release(barrier)
+        return True
+
+    def meet(self, barrier: str, count: int | None, *, waits: bool = True) -> bool:
+        """Hold the group at a barrier of its CTA until enough threads have come.
+
+        Args:
+            barrier: its name.
+            count: threads that it takes; None is all that have not ended.
+            waits: False for a group that only tells that it came.
+        """
+        group = self.group
+        if group.mask is True:
+            return False
+        if waits:
+            self.groups.remove(group)
+            self.waiting.append((barrier, group))
+        here = [held for name, held in self.waiting if name == barrier]
+        came = sum(np.broadcast_to(held.mask, self.shape).sum(axis=1) for held in here)
+        told = self.arrivals.get(barrier, 0)
+        if not waits:
+            self.arrivals[barrier] = told + np.broadcast_to(group.mask, self.shape).sum(axis=1)
+            told = self.arrivals[barrier]
+        ended = np.broadcast_to(self.exited, self.shape).sum(axis=1)
+        ready = (came + told >= (self.threads - ended if count is None else count)) & (np.asarray(came) > 0)
+        if np.any(ready):
+            self.arrivals[barrier] = np.where(ready, 0, told)
+            self.waiting = [(name, held) for name, held in self.waiting if name != barrier]
+            for held in here:
+                if np.all(ready):
+                    self.groups.append(held)
+                    continue
+                goes, stays = held.mask & ready[:, None], held.mask & ~ready[:, None]
+                self.groups += [Group(held.pc, goes, self)] if goes.any() else []
+                self.waiting += [(barrier, Group(held.pc, stays, self))] if stays.any() else []
         return True
 
     def _release(self, barrier: str) -> None:

@@ -17,6 +17,7 @@ from artifact_inspector.execution.loading import Loaded, Parameter
 from artifact_inspector.execution.machine import Machine, Step, Undecided
 from artifact_inspector.execution.memory import Memory
 from artifact_inspector.execution.sass import Environment
+from artifact_inspector.execution.tensor_maps import Descriptor, parse_block
 
 __all__ = ["Ended", "Run", "arguments_of", "run_launch"]
 
@@ -150,7 +151,15 @@ def run_launch(
     names = Names()
     memory = Memory(launch)
     counts = Counts(len(loaded.program.steps), limit)
-    environment = Environment(loaded.program, launch, arguments_of(loaded, launch), loaded.threads, names)
+    arguments = arguments_of(loaded, launch)
+    descriptors = {
+        place[0]: Descriptor(parameter.name, given, parse_block(parameter.type))
+        for place, parameter, (_, given) in zip(
+            loaded.program.parameters, loaded.parameters, arguments, strict=False
+        )
+        if parameter.type.startswith("!tt") and isinstance(given, Tensor)
+    }
+    environment = Environment(loaded.program, launch, arguments, loaded.threads, names, descriptors)
     wanted = np.arange(launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)

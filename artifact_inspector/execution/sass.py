@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value
+from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, spread
 from artifact_inspector.execution.launch import Launch, Tensor
 from artifact_inspector.execution.machine import Program, Step
 from artifact_inspector.execution.sass_control import CONTROL, NOTHING, branch_to
@@ -23,7 +23,8 @@ from artifact_inspector.execution.sass_float import FLOAT
 from artifact_inspector.execution.sass_integer import INTEGER
 from artifact_inspector.execution.sass_logic import LOGIC
 from artifact_inspector.execution.sass_memory import MEMORY
-from artifact_inspector.execution.sass_operands import Build, Run, is_nothing, words
+from artifact_inspector.execution.sass_operands import Build, Run, as_wide, following, is_nothing, words
+from artifact_inspector.execution.tensor_maps import WINDOW, Descriptor, copy_box
 from artifact_inspector.formats import sass as language
 from artifact_inspector.formats._sass_statement import OperandKind, Statement, parse_statement
 from artifact_inspector.model import Function, Instruction, MatrixOp, Module
@@ -240,8 +241,8 @@ class _Layout:
         self.threads = 0x360 if newest else 0x0
         self.grid = 0x370 if newest else 0xC
         self.stack = 0x37C if newest else 0x28
-        self.window = 0x18
-        """Upper bits of shared memory's window, which no address here has."""
+        self.window = 0x348 if newest else 0x198
+        """The address of the bank itself, for tensor maps among the parameters."""
 
 
 def default_parameters(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
@@ -275,6 +276,7 @@ class Environment:
         parameters: what stands in each parameter, in order; None where it was not given, with its name.
         threads: of a CTA.
         names: of what was not given.
+        descriptors: offset in constant bank 0 → the descriptor that stands there.
     """
 
     def __init__(
@@ -284,7 +286,9 @@ class Environment:
         parameters: Sequence[tuple[str, Tensor | int | float | bool | None]],
         threads: int,
         names: Names,
+        descriptors: Mapping[int, Descriptor] | None = None,
     ) -> None:
+        self.descriptors = descriptors or {}
         self.launch = launch
         self.threads = threads
         self.names = names
@@ -298,7 +302,7 @@ class Environment:
         for step, extent in enumerate(launch.grid):
             self._put(layout.grid + 4 * step, extent, 4)
         self._put(layout.stack, _STACK, 4)
-        self.kept: dict[int, str] = {}
+        self._put(layout.window, WINDOW, 8)
         for (offset, size), (name, given) in zip(program.parameters, parameters, strict=False):
             self._parameter(offset, size, name, given)
 
@@ -368,6 +372,30 @@ class Environment:
         return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
     def copy_tensor(self, machine: Machine, statement: Statement) -> None:
-        """A copy by the tensor unit: what it moves is not known without its tensor map."""
-        del statement
-        machine.counts.mark(machine.step.index, self.names.bit("a tensor map"))
+        """A copy by the tensor unit, by the map at the address that its last operand names."""
+        places = [operand for operand in statement.operands if operand.kind is OperandKind.ADDRESS]
+        dimensions = next((int(m[0]) for m in statement.modifiers if m[:1].isdigit() and m[1:] == "D"), 0)
+        reads = statement.base == "UTMALDG"
+        held, why = self._descriptor(machine, places[-1].parts[0][0])
+        if held is None or dimensions != len(held.tensor.shape):
+            machine.counts.mark(machine.step.index, why or self.names.bit("a tensor map of another rank"))
+            return
+        first = places[0].parts[0][0]
+        skip = 2 if reads else 1  # where in shared memory, and a load's barrier
+        coordinates = [machine.read(following(first, skip + axis)) for axis in range(dimensions)]
+        copy_box(machine, held, coordinates, reads=reads)
+
+    def _descriptor(self, machine: Machine, register: str) -> tuple[Descriptor | None, int]:
+        address = as_wide(machine.read(register), machine.read(following(register)))
+        if isinstance(address, Unknown):
+            bad = spread(address.bad, machine.shape)[spread(machine.on, machine.shape)]
+            if bad.any():
+                return None, address.why
+            address = address.data
+        values = np.unique(spread(address, machine.shape)[spread(machine.on, machine.shape)])
+        if len(values) == 1:
+            base = int(values[0]) - WINDOW
+            for offset in (base, base + _Layout(self.program.arch).parameters):
+                if offset in self.descriptors:
+                    return self.descriptors[offset], 0
+        return None, self.names.bit("a tensor map that the kernel makes itself")

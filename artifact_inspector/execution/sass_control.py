@@ -112,6 +112,18 @@ def _break(statement: Statement) -> Run:
     return lambda machine: machine.leave_convergence(barrier)
 
 
+def _meet(statement: Statement) -> Run:
+    """BAR: a barrier of the CTA; who waits for all its threads does so with those that have not ended."""
+    numbers = [o for o in statement.operands if o.kind is OperandKind.NUMBER]
+    registers = [o for o in statement.operands if o.kind is OperandKind.REGISTER]
+    count = numbers[1].value if len(numbers) > 1 else None
+    waits = not statement.has("ARV")
+    if registers or not numbers or statement.has("RED"):
+        return lambda _machine: None
+    name = f"BAR {numbers[0].value}"
+    return lambda machine: machine.meet(name, count, waits=waits)
+
+
 def _move_barrier(statement: Statement) -> Run:
     """BMOV: a convergence barrier is kept in a register for a while, or cleared."""
     target, origin = statement.operands[0], statement.operands[1]
@@ -352,6 +364,7 @@ CONTROL: Mapping[str, Build] = {
     "BSYNC": _converge,
     "BREAK": _break,
     "BMOV": _move_barrier,
+    "BAR": _meet,
     "S2R": _special,
     "S2UR": _special,
     "CS2R": _special,
@@ -369,7 +382,7 @@ CONTROL: Mapping[str, Build] = {
 }
 
 NOTHING = words("""
-    NOP BAR DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP WARPSYNC LDGDEPBAR
+    NOP DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP WARPSYNC LDGDEPBAR
     ARRIVES WARPGROUP WARPGROUPSET UTMACMDFLUSH UTMACCTL UTMAPF UBLKPF UTCBAR UTCCP UTCSHIFT UCGABAR_ARV
     UCGABAR_WAIT PREEXIT ACQBULK PMTRIG UVIRTCOUNT ENDCOLLECTIVE SETMAXREG STTM UTCHMMA UTCQMMA UTCIMMA
     UTCOMMA

@@ -1,0 +1,108 @@
+"""What copies by the tensor memory accelerator move: boxes of tensors, as their maps describe them.
+
+The map of a descriptor that the host made stands among the kernel's parameters; its box is the block of the
+kernel's own type, cut where the swizzle allows no more. A map that the kernel makes itself is not followed.
+
+**Source** CUDA driver API, `cuTensorMapEncodeTiled` (the inner extent of a box is at most that of the
+swizzle, no extent is over 256); Triton, `TMAUtilities.cpp`, `getTMABlockShape`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from artifact_inspector.execution.lanes import Unknown, data_of, is_true, spread
+from artifact_inspector.execution.launch import Tensor
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.machine import Machine
+
+__all__ = ["WINDOW", "Descriptor", "copy_box", "parse_block"]
+
+WINDOW = 0x6000_0000_0000
+"""Where parameters seem to lie for an address of all memory, by our choice."""
+SWIZZLE = 128
+"""Bytes of the widest swizzle."""
+MOST_EXTENT = 256
+PIECE = 16
+"""Bytes that every row of a box is a multiple of."""
+
+_BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d+x)+)")
+
+
+class Descriptor(NamedTuple):
+    """A tensor and the block that the kernel reads or writes of it at a time."""
+
+    name: str
+    tensor: Tensor
+    block: tuple[int, ...]
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """What one copy moves, in elements, outermost first."""
+        *outer, inner = self.block
+        inner = min(inner, SWIZZLE * 8 // self.tensor.bits)
+        return (*(min(extent, MOST_EXTENT) for extent in outer), inner)
+
+
+def parse_block(kind: str) -> tuple[int, ...]:
+    """The block in the type of a descriptor.
+
+    Example:
+        >>> parse_block("!tt.tensordesc<tensor<128x64xf16>>")
+        (128, 64)
+    """
+    found = _BLOCK.search(kind)
+    return () if found is None else tuple(int(part) for part in found[1].rstrip("x").split("x"))
+
+
+def copy_box(machine: Machine, held: Descriptor, coordinates: Sequence[Any], *, reads: bool) -> None:
+    """Note what the warps that are on copy.
+
+    Args:
+        machine: whose lanes are on.
+        held: the descriptor.
+        coordinates: innermost first, of each lane.
+        reads: from memory to the multiprocessor; else the other way.
+    """
+    counts, index = machine.counts, machine.step.index
+    if machine.maybe is not None:
+        counts.mark(index, machine.maybe.why)
+    if not is_true(machine.on):
+        return
+    first = spread(machine.on, machine.shape)[:, :: machine.program.warp]
+    rows, warps = np.nonzero(first)
+    lanes = warps * machine.program.warp
+    for value in coordinates:
+        if isinstance(value, Unknown) and spread(value.bad, machine.shape)[rows, lanes].any():
+            counts.mark(index, value.why)
+            return
+    at = np.stack([spread(data_of(value), machine.shape)[rows, lanes] for value in coordinates])
+    for column, row in enumerate(rows.tolist()):
+        start = [(int(c) ^ 0x80000000) - 0x80000000 for c in at[::-1, column]]
+        addresses = _addresses(held, start)
+        if not addresses.size:
+            continue
+        counts.bytes[index] += addresses.size * PIECE
+        footprints = machine.memory.footprints
+        if footprints is not None:
+            footprints.add(machine.ctas[row : row + 1], addresses.reshape(1, -1), None, reads=reads)
+        machine.memory.touch(addresses, PIECE, reads=reads, writes=not reads)
+
+
+def _addresses(held: Descriptor, start: Sequence[int]) -> Any:
+    """Of the 16-byte pieces of a box that lie in the tensor."""
+    tensor, box = held.tensor, held.box
+    rank = len(tensor.shape)
+    each = PIECE * 8 // tensor.bits
+    offsets: Any = np.zeros(1, np.int64)
+    for axis in range(rank):
+        step = each if axis == rank - 1 else 1
+        low, extent = start[axis], box[axis] if axis < len(box) else 1
+        places = np.arange(max(low, 0), min(low + extent, tensor.shape[axis]), step, dtype=np.int64)
+        offsets = (offsets[:, None] + places[None, :] * tensor.strides[axis]).reshape(-1)
+    return (tensor.pointer or 0) + offsets * tensor.bits // 8
