@@ -18,7 +18,7 @@ How it is built, from below; each layer knows only those before it:
   what the counts of a step lack.
 - `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds), `Scratch` (shared or local memory),
   `count_sectors`, `count_wavefronts`: what an access costs, for arrays of addresses (warps, lanes).
-- `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers by name,
+- `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers,
   groups of lanes that have converged, reconvergence). A step's `run(machine)` reads
   `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
   `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that part ways become machines of

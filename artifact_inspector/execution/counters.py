@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from artifact_inspector.execution.machine import Step
+    from artifact_inspector.execution.program import Step
 
 __all__ = ["Bounds", "Counts", "Spent"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.errors import CacheError, ParseError
-from artifact_inspector.execution.machine import Program
+from artifact_inspector.execution.program import Program
 from artifact_inspector.execution.sass import default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.assembly import assemble

@@ -8,8 +8,6 @@ what is the same for all lanes stays one number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,73 +27,13 @@ from artifact_inspector.execution.lanes import (
     widen,
 )
 from artifact_inspector.execution.memory import Memory, Scratch
+from artifact_inspector.execution.program import Program, Step, Undecided
 
 __all__ = ["Group", "Machine", "Program", "Step", "Undecided"]
 
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that hold without being written."""
-
-
-class Undecided(Exception):  # noqa: N818 - it is no error: the program's way is not known from here on
-    """Where a program goes depends on what was not given, or it does not end."""
-
-    def __init__(self, step: Step, reasons: tuple[str, ...]) -> None:
-        super().__init__(", ".join(reasons))
-        self.step = step
-        self.reasons = reasons
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One instruction, ready to run."""
-
-    index: int
-    address: int
-    opcode: str
-    text: str
-    line: int
-    """Of the text that it was read from."""
-    source: tuple[str, int] | None
-    """File and line of the kernel's source."""
-    run: Callable[[Machine], bool | None]
-    """Does it for the lanes in `machine.on`; True where `machine` has to choose anew what runs next."""
-    guard: str | None = None
-    unless: bool = False
-    is_uniform: bool = False
-    """Writes registers that a warp shares: seen by all of its lanes."""
-    always: bool = False
-    """Runs where no lane's guard holds, too: a branch."""
-    work: tuple[tuple[str, int], ...] = ()
-    """Floating-point operations of one lane by type."""
-    kind: str = ""
-    """What counters it counts in: `tensor`, `global_load` …"""
-    is_understood: bool = True
-    """False where the language has no semantics for it: its results are unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A kernel's code, decoded once; it may run many launches."""
-
-    name: str
-    steps: tuple[Step, ...]
-    places: Mapping[int, int]
-    """Address → index in `steps`."""
-    warp: int = 32
-    """Lanes of a warp, or of an AMD wavefront."""
-    constants: Mapping[int, bytes] = field(default_factory=dict)
-    """Banks of constants that the binary brings."""
-    parameters: tuple[tuple[int, int], ...] = ()
-    """Offset in the constant bank, or in the kernel's arguments, and bytes of each parameter in order."""
-    arch: int = 90
-    shared: int = 0
-    """Bytes of shared memory that a CTA may use; 0 where the binary does not say."""
-
-    @property
-    def not_understood(self) -> tuple[str, ...]:
-        """Opcodes without semantics, in the order of the program."""
-        return tuple(dict.fromkeys(step.opcode for step in self.steps if not step.is_understood))
 
 
 class Group:

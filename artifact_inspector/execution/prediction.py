@@ -23,9 +23,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from artifact_inspector.execution.counters import Bounds
-from artifact_inspector.execution.machine import Step
 from artifact_inspector.execution.memory import SECTOR
 from artifact_inspector.execution.order import CtaOrder, find_order
+from artifact_inspector.execution.program import Step
 from artifact_inspector.execution.running import Run
 
 __all__ = ["Counters", "Line", "Outside", "Prediction", "Range", "predict"]

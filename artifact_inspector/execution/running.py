@@ -14,8 +14,9 @@ from artifact_inspector.execution.footprints import Footprints
 from artifact_inspector.execution.lanes import Names
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.loading import Loaded, Parameter
-from artifact_inspector.execution.machine import Machine, Step, Undecided
+from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
+from artifact_inspector.execution.program import Step, Undecided
 from artifact_inspector.execution.sass import Environment
 from artifact_inspector.execution.tensor_maps import Descriptor, parse_block
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, spread
 from artifact_inspector.execution.launch import Launch, Tensor
-from artifact_inspector.execution.machine import Program, Step
+from artifact_inspector.execution.program import Program, Step
 from artifact_inspector.execution.sass_control import CONTROL, NOTHING, branch_to
 from artifact_inspector.execution.sass_float import FLOAT
 from artifact_inspector.execution.sass_integer import INTEGER

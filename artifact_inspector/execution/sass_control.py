@@ -17,7 +17,7 @@ from artifact_inspector.execution.lanes import (
     spread,
     widen,
 )
-from artifact_inspector.execution.machine import Undecided
+from artifact_inspector.execution.program import Undecided
 from artifact_inspector.execution.sass_operands import (
     Build,
     Run,
