@@ -117,6 +117,8 @@ class KernelFacts(Record):
     """By region with matrix work: which matrix unit does it, and which the target has."""
     widths: tuple[LoadWidth, ...]
     """The program's load statements, with how wide each became and what keeps it narrow."""
+    store_widths: tuple[LoadWidth, ...]
+    """The same of its store statements."""
     policies: tuple[Policy, ...]
     """Accesses that ask for a cache modifier or an eviction policy, and what became of it."""
     bill: Bill | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -29,7 +29,7 @@ from artifact_inspector.files.binary import Binary
 from artifact_inspector.files.cache import REMARKS, Artifact, Problem, read_binary, read_remarks
 from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_remarks
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import Module, Stage
+from artifact_inspector.model import LOADS, EventKind, Module, Stage
 
 __all__ = ["KERNEL_PASSES"]
 
@@ -133,15 +133,24 @@ def _generations(
     }
 
 
-def _widths(
-    ttir: Functions | None, ttgir: Functions | None, final: Functions | None
-) -> tuple[LoadWidth, ...]:
-    layouts = ttgir or {}
-    return tuple(
-        width
-        for name, first, read in _first_and_last(ttir, ttgir, final)
-        for width in explain_widths(first, read, layouts.get(name), first.code.function.divisibility)
-    )
+def _widths_of(
+    kinds: frozenset[EventKind],
+) -> Callable[[Functions | None, Functions | None, Functions | None], tuple[LoadWidth, ...]]:
+    """The pass that tells how wide the statements of these kinds became."""
+
+    def widths(
+        ttir: Functions | None, ttgir: Functions | None, final: Functions | None
+    ) -> tuple[LoadWidth, ...]:
+        layouts = ttgir or {}
+        return tuple(
+            width
+            for name, first, read in _first_and_last(ttir, ttgir, final)
+            for width in explain_widths(
+                first, read, layouts.get(name), first.code.function.divisibility, kinds
+            )
+        )
+
+    return widths
 
 
 def _policies(ttir: Functions | None, ttgir: Functions | None, final: Functions | None) -> tuple[Policy, ...]:
@@ -297,7 +306,8 @@ KERNEL_PASSES = (
         _generations,
         dict,
     ),
-    _row("widths", _ACCESSED, _widths, tuple),
+    _row("widths", _ACCESSED, _widths_of(LOADS), tuple),
+    _row("store_widths", _ACCESSED, _widths_of(frozenset({EventKind.GLOBAL_STORE})), tuple),
     _row("policies", _ACCESSED, _policies, tuple),
     _row("bill", ("artifact", at(_TTGIR, "module"), at(_TTGIR, "codes")), _bill, _none),
     _row(

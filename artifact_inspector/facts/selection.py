@@ -92,7 +92,15 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
         whole = kernel.last
         kernel = with_fields(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
         if kernel.last is not whole:  # what is said of the last stage is said of no other
-            kernel = with_fields(kernel, pipelines={}, identities={}, generations={}, widths=(), policies=())
+            kernel = with_fields(
+                kernel,
+                pipelines={},
+                identities={},
+                generations={},
+                widths=(),
+                store_widths=(),
+                policies=(),
+            )
     if region is None:
         return kernel
     ids = dict.fromkeys(found.id for facts in kernel.stages.values() for found in facts.regions)

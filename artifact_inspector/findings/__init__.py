@@ -20,6 +20,7 @@ from artifact_inspector.findings import (
     layout_conversion_in_loop,
     lost_cache_modifier,
     narrow_loads,
+    narrow_stores,
     not_pipelined,
     occupancy_limited,
     older_mma_than_target,
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     too_many_threads.RULE,
     scalar_spill.RULE,
     waits_in_turn.RULE,
+    narrow_stores.RULE,
 )
 """Every rule, by code; a code is never given to another rule."""
 

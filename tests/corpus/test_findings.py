@@ -40,6 +40,8 @@ CASES = {
     "AI011": ("3.6.0/gfx942/cache_policy", r"asks for evict_first", "3.6.0/sm_80/cache_policy"),
     # 4 warps of 32×32 on a tile of 32×32
     "AI014": ("3.6.0/gfx942/matmul_square", r"×4 the work", "3.6.0/gfx942/matmul_grouped"),
+    # f32 in a tile of 1024 for 128 threads, 32 bytes each; n is known to be a multiple of nothing
+    "AI022": ("3.6.0/sm_80/masked_add", r"a store moves 4 B .*4 instructions.*masked apart \(n\)", "3.6.0/sm_80/matmul_grouped"),
     # the outer loop loads a bias and two tiles of a residual, one after the other
     "AI023": ("3.6.0/gfx942/nested_loops", r"3 waits in one iteration", "3.6.0/gfx942/matmul_grouped"),
 }  # fmt: skip

@@ -1,10 +1,10 @@
 """Why loads are narrow, on kernels of one load; expectations follow from what each kernel leaves unsaid."""
 
 import pytest
-from handwritten import OFFSETS, address, ptx_load, stage, tensors
+from handwritten import OFFSETS, address, ptx, ptx_load, stage, tensors
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason, explain_widths
-from artifact_inspector.model import Stage
+from artifact_inspector.model import EventKind, Stage
 
 DIVISIBILITY = {"%p": 16, "%n": 16}
 """%q and %odd are what nothing is known of."""
@@ -184,3 +184,19 @@ def test_a_scale_that_is_read_once_for_several_columns_is_no_wider_than_its_layo
         layout=sliced,
     )
     assert reasons(found) == [(Reason.LAYOUT, 4, "nvidia_mma")]
+
+
+def test_a_store_is_explained_as_a_load_is_and_neither_counts_for_the_other() -> None:
+    body = (
+        OFFSETS
+        + address("%q")
+        + """
+    %x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)
+    tt.store %a, %x : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)
+    """
+    )
+    last = ptx(".loc 1 5 1", "ld.global.b32 { %r1 }, [ %rd1 + 0 ];", "st.global.b16 [ %rd1 + 0 ], { %rs1 };")
+    stores = frozenset({EventKind.GLOBAL_STORE})
+    (found,) = explain_widths(tensors(Stage.TTIR, body), last, None, DIVISIBILITY, stores)
+    assert reasons(found) == [(Reason.UNALIGNED, 2, "q")]
+    assert (found.source, found.name, found.widths) == ("k.py:5", "", {2: 1})

@@ -1,8 +1,8 @@
-"""Why a load moves fewer bytes at once than a thread can: what the tensor-level IR proves too little of.
+"""Why a load or store moves fewer bytes at once than a thread can: what the IR proves too little of.
 
-A thread loads 16 bytes at once where it owns that many neighbouring elements, their address is proven to
+A thread moves 16 bytes at once where it owns that many neighbouring elements, their address is proven to
 be a multiple of 16, and one bit of the mask stands for all of them. Each of the three may fail, for
-reasons that stand in the IR. A cause is named only where it limits the load to what was measured at the
+reasons that stand in the IR. A cause is named only where it limits the access to what was measured at the
 last stage: a back end may join narrow loads to a wider one, and what it overcame is no cause.
 """
 
@@ -29,7 +29,7 @@ _OF_OPERANDS = frozenset(
 
 
 class Reason(Word):
-    """What keeps a load narrow."""
+    """What keeps a load or store narrow."""
 
     UNALIGNED = "nothing says that the argument is a multiple of 16"
     STRIDE = "neighbours are a stride apart that is not known to be 1"
@@ -44,7 +44,7 @@ class Reason(Word):
 
 
 class Cause(NamedTuple):
-    """One thing that keeps a load narrow."""
+    """One thing that keeps a load or store narrow."""
 
     reason: Reason
     limit: int
@@ -56,14 +56,14 @@ class Cause(NamedTuple):
 
 
 class LoadWidth(NamedTuple):
-    """A load statement of the program, and how wide it became."""
+    """A load or store statement of the program, and how wide it became."""
 
     line: int
     """In the first stage."""
     source: SourceLine | None
     """`file.py:line` of the user's code."""
     name: str
-    """What the IR calls the value, when that is a name."""
+    """What the IR calls the value that it loads, when that is a name."""
     masked: bool
     width: int | None
     """Bytes per thread of its narrowest instruction at the last stage; None where it was not found, or
@@ -71,7 +71,7 @@ class LoadWidth(NamedTuple):
     widths: Mapping[int, int]
     """Bytes per thread → instructions at the last stage, as far as their place tells that they are its."""
     causes: tuple[Cause, ...]
-    """Empty for a load of full width, in a function that others call, and where nothing explains it."""
+    """Empty for an access of full width, in a function that others call, and where nothing explains it."""
 
 
 def explain_widths(
@@ -79,13 +79,15 @@ def explain_widths(
     last: StageAccesses,
     layouts: StageAccesses | None,
     divisibility: Mapping[str, int],
+    kinds: frozenset[EventKind] = LOADS,
 ) -> tuple[LoadWidth, ...]:
-    """The load statements of a function with their width at the last stage, and why it is no more.
+    """The load or store statements of a function with their width at the last stage, and why it is no more.
 
     Args:
         first: the first tensor-level stage, from which the causes are read.
         layouts: the stage with layouts (TTGIR), which tells how many threads share a tile.
         divisibility: `tt.divisibility` of the arguments in the first stage.
+        kinds: of the statements, and of what they became.
     """
     code = first.code
     flow = Dataflow(code.function, first.module, first.language, divisibility, code.values)
@@ -93,18 +95,18 @@ def explain_widths(
     found: list[LoadWidth] = []
     seen = set()
     for access in first.accesses:
-        if access.kind not in LOADS or (access.chain is not None and access.chain in seen):
+        if access.kind not in kinds or (access.chain is not None and access.chain in seen):
             continue  # in a pipelined first stage, a copy in front of the loop
         seen.add(access.chain)
         instruction = first.code.function.instructions[access.index]
-        there = [other for other in last.at(access) if other.kind in LOADS]
+        there = [other for other in last.at(access) if other.kind in kinds]
         widths: dict[int, int] = {}
         for other in there:
             if other.width is not None:
                 widths[other.width] = widths.get(other.width, 0) + 1
         width = min(widths, default=None)
         if width is None:
-            width = _common_width(last, unplaced=access.chain is not None)
+            width = _common_width(last, kinds, unplaced=access.chain is not None)
         causes: tuple[Cause, ...] = ()
         if width is not None and width < WIDEST and not is_called:
             causes = _causes(access, instruction, width, first, layouts, flow)
@@ -122,15 +124,15 @@ def explain_widths(
     return tuple(found)
 
 
-def _common_width(stage: StageAccesses, *, unplaced: bool) -> int | None:
-    """The width of all loads, or of those without a place of their own (`s_clause`), if they have one.
+def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced: bool) -> int | None:
+    """The width of all of them, or of those without a place of their own (`s_clause`), if they have one.
 
     Whichever of them are the statement's, they are as wide.
     """
     widths = {
         access.width
         for access in stage.accesses
-        if access.kind in LOADS and (access.chain is None or not unplaced)
+        if access.kind in kinds and (access.chain is None or not unplaced)
     }
     return widths.pop() if len(widths) == 1 else None
 
@@ -154,7 +156,7 @@ def _causes(
     layouts: StageAccesses | None,
     flow: Dataflow,
 ) -> tuple[Cause, ...]:
-    """What limits a load to the width that it has."""
+    """What limits an access to the width that it has."""
     roles = None if first.language.access is None else first.language.access(instruction)
     types = first.language.types(instruction, first.module)
     if roles is None or len(roles.address) != 1:
