@@ -3,8 +3,9 @@
 All of it, or a part of it, though the compile asked for stages.
 
 **When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
-and a reason stands in the IR or none could be found. A loop that was compiled with `num_stages` 1 is left
-alone, and so is one whose warps are specialised.
+and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop that a compiler made
+from another one (the remainder of an unrolled loop): the other one is told. A loop that was compiled with
+`num_stages` 1 is left alone, and so is one whose warps are specialised.
 
 **What it is likely to cost.** Inside a warp every iteration waits for the memory's latency; only other
 warps can fill the time.
@@ -28,7 +29,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
-        why = pipeline.why_not or "no cause was found in the IR"
+        if pipeline.why_not is None:
+            continue
         how = (
             "not all of its loads are pipelined" if region.verdict == "partly pipelined" else "not pipelined"
         )
@@ -38,7 +40,9 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         lines = tuple(e.line for e in pipeline.evidence if e.stage is stage) or region.lines[:1]
         sources = tuple(dict.fromkeys(s for found in region.rounds for s in found.sources))
         has_dots = bool(dots_of(kernel, name)[1])
-        yield Remark(f"{name}: {how}{asked}: {why}", stage, lines, sources, is_minor=not has_dots)
+        yield Remark(
+            f"{name}: {how}{asked}: {pipeline.why_not}", stage, lines, sources, is_minor=not has_dots
+        )
 
 
 RULE = Rule("AI003", "not-pipelined", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

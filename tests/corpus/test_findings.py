@@ -134,6 +134,12 @@ def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:
     assert not of_rule(saved("3.6.0/gfx942/matmul_grouped"), "AI013")
 
 
+def test_the_remainder_of_an_unrolled_loop_is_no_second_loop_that_is_not_pipelined() -> None:
+    # LLVM unrolls the loop by four, and leaves a loop over what remains
+    told = of_rule(saved("3.9.0/gfx942/index_load"), "AI003")
+    assert [finding.remark.message.partition(":")[0] for finding in told] == ["loop@13"]
+
+
 def of_rule_where(code: str, path: str, **figures: Figure) -> list[Finding]:
     """What a rule says of a saved kernel that takes something else."""
     facts = saved(path).facts
