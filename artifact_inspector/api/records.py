@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.vocabulary.fact import Of, Subject
+from artifact_inspector.vocabulary.rows import recorded
 
 __all__ = ["records_of"]
 
@@ -23,9 +25,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,
         "shared_bytes": taken.shared.value,
-        "registers": taken.registers.value,
-        "spill_bytes": taken.spill_bytes.value,
-        "blocks_per_sm": None if held is None else held.blocks,
+        **recorded(Subject(kernel), Of.KERNEL),
         "warps_per_sm": None if held is None else held.warps,
     }
     rows = []
@@ -64,6 +64,8 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "max_bytes_in_flight": None if flight is None else flight.max_bytes_per_thread,
                 "compute_covered": None if flight is None else flight.compute_covered,
                 "signature": region.signature,
+                **recorded(Subject(kernel, facts), Of.FILE, Of.STAGE),
+                **recorded(Subject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
             }
             # enumerations, versions and architectures are texts, and here nothing but texts
             rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})

@@ -19,7 +19,7 @@ from artifact_inspector.vocabulary.options import read_options
 from artifact_inspector.vocabulary.regions import OF_REGION, OF_REGION_AT_STAGE
 from artifact_inspector.vocabulary.whole import OF_FILE, OF_FINDINGS, OF_KERNEL, OF_STAGE
 
-__all__ = ["CATEGORIES", "FACTS", "Summary", "columns", "figure_of", "summarise", "verdict_words"]
+__all__ = ["CATEGORIES", "FACTS", "Summary", "columns", "figure_of", "recorded", "summarise", "verdict_words"]
 
 CATEGORIES = tuple(Category)
 """What rows are about, most telling first."""
@@ -110,6 +110,22 @@ def figure_of(fact: Fact, kernel: KernelFacts) -> Value | Absent:
     value = fact.find(subject)
     assert not isinstance(value, Mapping)
     return value
+
+
+def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:
+    """The facts that stand in flat records, by the name that they have there; None where one does not apply.
+
+    Args:
+        of: what the facts are said of.
+    """
+    found: dict[str, bool | int | float | str | None] = {}
+    for fact in FACTS:
+        if fact.record and fact.of in of:
+            value = fact.find(subject)
+            assert not isinstance(value, Mapping)
+            value = None if value is Absent.ABSENT else value
+            found[fact.record] = ", ".join(value) if isinstance(value, tuple) else value
+    return found
 
 
 def verdict_words(region: RegionFacts) -> str | None:

@@ -157,7 +157,7 @@ OF_KERNEL = (
     Fact(
         "registers", _C.REGISTERS, "registers", "per thread", _K,
         lambda of: of.kernel.resources.registers.value,
-        column=Column("registers", "regs", "per thread", 1),
+        column=Column("registers", "regs", "per thread", 1), record="registers",
     ),
     Fact(
         "registers.accumulation", _C.REGISTERS, "  AccVGPRs of them", "per thread", _K, _accumulation,
@@ -167,11 +167,11 @@ OF_KERNEL = (
         "spills", _C.SPILLS, "spilled", "B per thread", _K,
         lambda of: of.kernel.resources.spill_bytes.value,
         "what did not fit into registers and lives in memory",
-        column=Column("spills", "spills", "B per thread", 2),
+        column=Column("spills", "spills", "B per thread", 2), record="spill_bytes",
     ),
     Fact(
         "occupancy", _C.OCCUPANCY, "blocks that fit", "per SM or CU", _K, _blocks,
-        column=Column("occupancy", "blocks", "that fit on an SM or CU", 7),
+        column=Column("occupancy", "blocks", "that fit on an SM or CU", 7), record="blocks_per_sm",
     ),
     Fact("occupancy.threads", _C.OCCUPANCY, "threads that fit", "per SM or CU", _K, _threads),
     Fact("occupancy.limit", _C.OCCUPANCY, "limited by", "", _K, _limits),
