@@ -73,7 +73,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
         members = {member.value: member for member in kind}
         return members.__getitem__
     if kind is SourceLine:
-        return lambda plain: SourceLine(_of_tuple((str, ...))(plain))
+        return _source_line
     if isinstance(kind, type) and issubclass(kind, str):
         return kind
     if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
@@ -97,10 +97,19 @@ def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
     return lambda plain: only(plain) if isinstance(plain, list) else plainly(plain)
 
 
+def _source_line(plain: list[Any]) -> SourceLine:
+    """A text that is a line of the user's code; only such a text is a list."""
+    if {type(one) for one in plain} != {str}:
+        raise TypeError(f"{plain!r:.40} is no line of the program")
+    return SourceLine(tuple(plain))
+
+
 def _of_plain(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
     kinds = {one for one in arguments if one in _PLAIN} | ({int} if float in arguments else set())
 
     def read(plain: Any) -> Any:
+        if type(plain) is list and str in kinds:
+            return _source_line(plain)
         if type(plain) not in kinds:
             raise TypeError(f"{plain!r:.40} is none of {kinds}")
         return plain
