@@ -99,7 +99,7 @@ def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
 
 def _source_line(plain: list[Any]) -> SourceLine:
     """A text that is a line of the user's code; only such a text is a list."""
-    if {type(one) for one in plain} != {str}:
+    if {type(one) for one in plain} != {str} or not all(one.rpartition(":")[2].isdecimal() for one in plain):
         raise TypeError(f"{plain!r:.40} is no line of the program")
     return SourceLine(tuple(plain))
 
