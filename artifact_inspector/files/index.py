@@ -162,11 +162,15 @@ class Index:
 
     def _connect(self, place: Path) -> None:
         self._connection = connection = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None)
+        # both of one moment: another process may make the table between two reads
+        connection.execute("BEGIN")
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        connection.execute("COMMIT")
         if layout > LAYOUT:
             self._pass_over("a newer version wrote it")
             return
-        if layout != LAYOUT and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if layout != LAYOUT and tables:
             self._rebuild(place, "an older version wrote it")
             return
         if layout == 0:
