@@ -1,4 +1,4 @@
-"""Matrix work of a region, the identity between dots and instructions, and generations."""
+"""The identity between the dots of a program and the matrix instructions that do them."""
 
 from __future__ import annotations
 
@@ -6,63 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.identity import Identity, Reason, check_identity
-from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling, find_matrix_work, warps_of
-from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.formats import format_of
-from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import MatrixOp, Module, Stage
-from artifact_inspector.model.text import SourceText
-
-MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, {%r1,%r2,%r3,%r4};"
-PTX = """
-.version 8.7
-.target sm_80
-.address_size 64
-.visible .entry k()
-.reqntid 128
-{
-$L__BB0_0:
-@%p1 bra $L__BB0_2;
-bra.uni $L__BB0_1;
-$L__BB0_1:
-MMA
-MMA
-bra.uni $L__BB0_3;
-$L__BB0_2:
-MMA
-MMA
-$L__BB0_3:
-wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {%r1}, %rd1, %rd2, 1, 1, 1, 0, 0;
-tcgen05.mma.cta_group::1.kind::f16 [ %r2 + 0 ], %rd6, %rd7, %r99, %p14;
-ret;
-}
-"""
-TTGIR = """
-#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
-#wmma = #ttg.amd_wmma<{version = 3, isTranspose = true, ctaLayout = {warp = [[1, 0], [0, 0], [0, 1]]}, instrShape = [16, 16, 32]}>
-module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:80"} {
-  tt.func public @k() {
-    %d = tt.dot %a, %b, %c, inputPrecision = tf32x3 : tensor<64x32xf32, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>> * tensor<32x16xf32, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 1}>> -> tensor<64x16xf32, #mma>
-    %e = tt.dot %a, %b, %c : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #wmma}>> * tensor<32x16xf16, #ttg.dot_op<{opIdx = 1, parent = #wmma}>> -> tensor<64x16xf32, #wmma>
-    tt.return
-  }
-}
-"""
-
-
-def read(text: str, stage: Stage) -> tuple[Code, Module]:
-    module = format_of(stage).parse(SourceText("k", text), stage)
-    (function,) = module.functions
-    return Code(function, format_of(stage)), module
-
-
-def works_of(text: str, stage: Stage, warps: int | None) -> tuple[MatrixWork, ...]:
-    code, module = read(text, stage)
-    (region,) = find_regions(code, (), exact=False)
-    return find_matrix_work(code, region, module, format_of(stage), warps)
+from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling
+from artifact_inspector.model import MatrixOp
 
 
 def dot(m: int, n: int, k: int, count: int = 1, **more: object) -> MatrixWork:
@@ -81,70 +27,12 @@ def tiled(*warps: int, ctas: int = 1) -> Tiling:
     return Tiling("nvidia_mma", warps, (16, 8), ctas, True)
 
 
+def replace_op(op: MatrixOp, **more: object) -> MatrixOp:
+    return op._replace(**more)  # type: ignore[arg-type]
+
+
 def judge(asked: MatrixWork, found: MatrixWork, **more: object) -> Identity:
     return check_identity({"r": (asked,)}, {"r": (found,)}, **more)["r"]  # type: ignore[arg-type]
-
-
-# -- counting ------------------------------------------------------------------------------
-
-
-def test_instructions_are_counted_by_opcode_shape_and_types() -> None:
-    mmas, wgmma, unread = works_of(PTX.replace("MMA", MMA), Stage.PTX, 4)
-    assert (mmas.op, mmas.count, mmas.issuers) == ("mma.sync", 4, 4)
-    assert mmas.matrix is not None
-    assert (mmas.matrix.shape, mmas.matrix.flop) == ("m16n8k16", 2 * 16 * 8 * 16)
-    assert mmas.lines == (12, 17)  # lines of the text above, which begins with an empty one
-    assert (wgmma.count, wgmma.issuers) == (1, 1)  # one warpgroup of four warps
-    assert unread.count == 1
-
-
-def test_instructions_on_alternative_paths_are_told_from_those_in_a_row() -> None:
-    mmas = works_of(PTX.replace("MMA", MMA), Stage.PTX, 4)[0]
-    assert (mmas.count, mmas.along_path) == (4, 2)
-
-
-def test_an_instruction_whose_shape_is_made_at_run_time_is_counted_without_work() -> None:
-    # No instruction sets %r99, the descriptor with M and N.
-    unread = works_of(PTX.replace("MMA", MMA), Stage.PTX, 4)[2]
-    assert (unread.op, unread.matrix, unread.flop) == ("tcgen05.mma.cta_group::1.kind::f16", None, None)
-
-
-def test_work_of_warps_is_unknown_where_their_number_is() -> None:
-    found = {work.op: work for work in works_of(PTX.replace("MMA", MMA), Stage.PTX, None)}
-    assert found["mma.sync"].flop is None
-    assert found["wgmma.mma_async"].flop is None
-
-
-def test_a_dot_bears_its_layout_and_precision() -> None:
-    first, second = works_of(TTGIR, Stage.TTGIR, None)
-    assert (first.tiling, first.precision) == (Tiling("nvidia_mma", (2, 2), (16, 8), 2, True), "tf32x3")
-    assert first.flop == second.flop == 2 * 64 * 16 * 32
-
-
-def test_warps_of_a_linear_layout_are_counted_along_what_their_bases_move() -> None:
-    # [1, 0] doubles the rows, [0, 1] the columns, and [0, 0] copies: counted with the rows.
-    second = works_of(TTGIR, Stage.TTGIR, None)[1]
-    assert second.tiling == Tiling("amd_wmma", (4, 2), (16, 16, 32), 2, True)
-    assert second.precision is None
-
-
-def test_the_module_says_how_many_warps_run_it_and_the_metadata_only_where_it_does_not() -> None:
-    code, module = read(TTGIR, Stage.TTGIR)
-    assert warps_of(code, (), module, 12) == 4
-    assert warps_of(code, (), replace(module, attributes={}), 12) == 12
-
-
-def test_warps_of_a_partition_are_those_of_its_layouts_and_never_those_of_the_block() -> None:
-    code, module = read(TTGIR, Stage.TTGIR)
-    function = replace(code.function, partitions=(object(),))  # type: ignore[arg-type]
-    specialised = Code(function, code.language)
-    assert warps_of(specialised, (dot(64, 32, 16, tiling=tiled(8, 1)),), module, 12) == 8
-    assert warps_of(specialised, (), module, 12) is None
-    differing = (dot(64, 32, 16, tiling=tiled(8, 1)), dot(64, 32, 16, tiling=tiled(4, 1)))
-    assert warps_of(specialised, differing, module, 12) is None
-
-
-# -- the identity --------------------------------------------------------------------------
 
 
 def test_the_identity_is_written_out_where_it_holds() -> None:
@@ -273,10 +161,6 @@ def test_blocks_of_a_cluster_share_the_tile_and_a_pair_of_them_an_instruction() 
     assert warps.words == "16 × 4096 × 8 warps of 2 CTAs = 2·256·32·32"
 
 
-def replace_op(op: MatrixOp, **more: object) -> MatrixOp:
-    return op._replace(**more)  # type: ignore[arg-type]
-
-
 def test_a_dot_without_instructions_is_scalar_only_where_its_layout_says_so() -> None:
     scalar = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1, False))
     found = check_identity({"r": (scalar,)}, {"r": ()})["r"]
@@ -288,28 +172,6 @@ def test_a_dot_without_instructions_is_scalar_only_where_its_layout_says_so() ->
 def test_copies_on_alternative_paths_are_one_copy_for_each_warp() -> None:
     found = judge(dot(128, 32, 32), mma(32, along_path=16))
     assert found.reason is Reason.ALTERNATIVES
-
-
-ARMS = """
-module {
-  tt.func public @k(%p: i1) {
-    %r = scf.if %p -> (tensor<64x16xf32>) {
-      %d = tt.dot %a, %b, %c : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32> loc("k.py":7:1)
-      scf.yield %d : tensor<64x16xf32>
-    } else {
-      %e = tt.dot %a, %f, %c : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32> loc("k.py":8:1)
-      scf.yield %e : tensor<64x16xf32>
-    }
-    %g = tt.dot %a, %b, %r : tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32> loc("k.py":9:1)
-    tt.return
-  }
-}
-"""
-
-
-def test_dots_in_the_arms_of_an_if_are_told_from_those_on_every_path() -> None:
-    dots = {work.sources: work.instead_of for work in works_of(ARMS, Stage.TTGIR, 4)}
-    assert dots == {("k.py:7",): ("k.py:8",), ("k.py:8",): ("k.py:7",), ("k.py:9",): ()}
 
 
 def test_arms_that_were_merged_into_one_run_of_instructions_are_alternatives() -> None:
@@ -432,139 +294,14 @@ def test_what_another_region_lacks_explains_an_excess_before_peeled_iterations_d
     assert found["dispatch"].words == "here too: all of partition"
 
 
-# -- generations ---------------------------------------------------------------------------
-
-
-def generation(target: str, works: list[MatrixWork], **more: object) -> Generation:
-    return describe_generation(parse_target(target), works, 0, **more)  # type: ignore[arg-type]
-
-
-def with_types(work: MatrixWork, types: str, **more: object) -> MatrixWork:
-    assert work.matrix is not None
-    return replace(work, matrix=replace_op(work.matrix, types=types), **more)
-
-
-def test_an_older_generation_is_named_beside_the_newest() -> None:
-    found = generation("sm_90", [mma(4)])
-    assert (found.words, found.reason, found.is_newest) == ("mma.sync, where sm_90 has wgmma", "", False)
-    assert found.lines == (10, 20)
-
-
-def test_mma_is_the_newest_of_sm_120_which_has_no_tcgen05() -> None:
-    assert generation("sm_120", [mma(4)]).is_newest is True
-
-
-@pytest.mark.parametrize(
-    ("target", "asked", "reason"),
-    [
-        ("sm_90", dot(32, 64, 16), "wgmma takes 64 rows or more, the tile has 32"),
-        ("sm_100", dot(128, 64, 16, tiling=tiled(2, 1)), "tcgen05.mma takes 4 warps, the dot runs on 2"),
-        ("sm_90", with_types(dot(64, 64, 16), "f64×f64→f64"), "wgmma does not multiply f64"),
-        ("sm_90", dot(64, 64, 16, tiling=tiled(4, 1)), ""),
-    ],
-)
-def test_why_the_newest_is_not_used_is_said_where_its_shape_or_types_rule_it_out(
-    target: str, asked: MatrixWork, reason: str
-) -> None:
-    assert generation(target, [mma(4)], dots=[asked]).reason == reason
-
-
-BLOCKED = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1, False))
-LAID_OUT = dot(64, 64, 16, tiling=tiled(4, 1))
-
-
-@pytest.mark.parametrize(
-    ("target", "types", "precision", "reason"),
-    [
-        ("gfx906", "f16×f16→f32", None, "gfx906 has no matrix instructions"),
-        ("gfx1030", "f16×f16→f32", None, "gfx1030 has no matrix instructions"),
-        ("sm_75", "f16×f16→f32", None, "this version of Triton leaves the dots of sm_75 to FMA"),
-        ("sm_75", "bf16×bf16→f32", None, "mma.sync of sm_75 does not multiply bf16"),
-        (
-            "sm_80",
-            "f32×f32→f32",
-            "ieee",
-            "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision",
-        ),
-        ("sm_80", "f32×f32→f32", "tf32", ""),
-        ("sm_80", "i32×i32→i32", None, "mma.sync of sm_80 does not multiply i32"),
-        ("sm_80", "f8E5M2×f8E5M2→f32", None, "mma.sync of sm_80 does not multiply f8E5M2"),
-        ("sm_89", "f8E5M2×f8E5M2→f32", None, ""),
-        ("gfx1100", "f32×f32→f32", None, "WMMA of gfx1100 does not multiply f32"),
-        ("gfx1250", "f32×f32→f32", None, ""),
-        ("gfx908", "f64×f64→f64", None, "MFMA of gfx908 does not multiply f64"),
-        ("gfx90a", "f64×f64→f64", None, ""),
-        ("gfx942", "made_up×made_up→f32", None, ""),
-        ("sm_61", "f16×f16→f32", None, ""),
-    ],
-)
-def test_why_a_dot_is_scalar_is_said_where_a_source_says_so(
-    target: str, types: str, precision: str | None, reason: str
-) -> None:
-    found = generation(target, [], dots=[with_types(BLOCKED, types, precision=precision)])
-    assert (found.words, found.reason) == ("MMA 0, FMA 0", reason)
-
-
-def test_dots_laid_out_for_a_matrix_unit_are_not_scalar_where_they_have_moved_away() -> None:
-    assert generation("sm_80", [], dots=[LAID_OUT]).words == ""
-
-
-def test_one_scalar_dot_beside_others_is_not_hidden_by_them() -> None:
-    exact = with_types(BLOCKED, "f32×f32→f32", sources=("k.py:2",))
-    asked = [
-        with_types(dot(64, 64, 16), "f16×f16→f32", precision="tf32"),
-        with_types(dot(64, 64, 16), "f32×f32→f32", sources=("k.py:2",)),
-    ]
-    found = describe_generation(parse_target("sm_80"), [mma(8)], 512, dots=[LAID_OUT, exact], asked=asked)
-    assert found.words == "mma.sync; 1 of 2 dots by FMA 512"
-    assert found.reason == "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
-    identity = check_identity({"r": (LAID_OUT, exact)}, {"r": (mma(8),)})["r"]
-    assert (identity.reason, identity.holds) == (Reason.SCALAR, None)
-    assert identity.words == "the dot of k.py:2 became multiply-adds"
-
-
-def test_the_types_that_the_program_asked_for_count_and_not_those_they_were_widened_to() -> None:
-    widened = with_types(BLOCKED, "f32×f32→f32")
-    asked = with_types(dot(64, 64, 16), "f16×f16→f32")
-    found = generation("sm_75", [], dots=[widened], asked=[asked])
-    assert found.reason == "this version of Triton leaves the dots of sm_75 to FMA"
-
-
-def test_a_region_without_dots_has_no_generation_to_speak_of() -> None:
-    found = generation("sm_90", [])
-    assert (found.words, found.is_newest) == ("", None)
-
-
-def test_a_target_without_a_row_has_no_newest() -> None:
-    found = generation("sm_61", [mma(4)])
-    assert (found.newest, found.words, found.is_newest) == (None, "mma.sync", None)
-
-
-def test_instructions_of_unknown_work_are_no_scalar_dot() -> None:
-    found = generation("sm_100", [replace(mma(1), op="tcgen05.mma.kind::f16", matrix=None)], dots=[LAID_OUT])
-    assert (found.words, found.reason) == ("tcgen05.mma.kind::f16", "")
-
-
-def test_dot_products_of_lanes_are_counted_apart() -> None:
-    text = """
-\t.amdgcn_target "amdgcn-amd-amdhsa--gfx906"
-k:
-\tv_dot2_f32_f16 v0, v1, v2, v0
-\tv_dot4_i32_i8 v0, v1, v2, v0
-\tv_fma_f32 v3, v1, v2, v3
-\ts_endpgm
-"""
-    code, _ = read(text, Stage.AMDGCN)
-    (region,) = find_regions(code, (), exact=False)
-    assert count_packed_dots(code, region) == 2
-    found = describe_generation(parse_target("gfx906"), (), 3, dots=[BLOCKED], packed=2)
-    assert found.words == "MMA 0, FMA 3, 2 of them dot products"
-
-
-def test_a_layout_with_extents_of_nothing_is_passed_over() -> None:
-    text = TTGIR.replace(
-        "warpsPerCTA = [2, 2], instrShape = [16, 8]", "warpsPerCTA = [0, 2], instrShape = [, ]"
-    )
-    asked = works_of(text, Stage.TTGIR, None)[0]
-    assert asked.tiling == Tiling("nvidia_mma", (), (), 2, True)
+def test_a_layout_without_extents_explains_nothing() -> None:
+    asked = dot(64, 16, 32, tiling=Tiling("nvidia_mma", (), (), 2, True))
     assert judge(asked, mma(3)).reason is Reason.UNEXPLAINED
+
+
+def test_one_scalar_dot_beside_others_is_named_by_its_line() -> None:
+    laid_out = dot(64, 64, 16, tiling=tiled(4, 1))
+    scalar = dot(64, 64, 16, tiling=Tiling("blocked", (4, 1), (), 1, False), sources=("k.py:2",))
+    found = check_identity({"r": (laid_out, scalar)}, {"r": (mma(8),)})["r"]
+    assert (found.reason, found.holds) == (Reason.SCALAR, None)
+    assert found.words == "the dot of k.py:2 became multiply-adds"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.allocator import Request, place
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
@@ -357,23 +356,11 @@ module attributes {"triton_gpu.num-warps" = 4 : i32, "triton_gpu.threads-per-war
     assert [(entry.bytes, entry.buffers) for entry in found.entries] == [(16384, 2), (8192, 1)]
 
 
-def test_small_buffers_fill_the_gap_beside_a_big_one() -> None:
-    # a lives 0–4 and takes 100 bytes at 0; b and c live one after the other and share what follows.
-    placed = place([Request(100, 1, 0, 4), Request(50, 1, 0, 2), Request(50, 1, 2, 4)])
-    assert (placed.offsets, placed.size) == ((0, 100, 100), 150)
-
-
 @pytest.mark.parametrize(("triton", "expected"), [("3.2.0", [0, 4096]), ("3.3.1", [8192, 0])])
 def test_the_largest_buffer_is_placed_first_from_triton_3_3_on(triton: str, expected: list[int]) -> None:
     # Triton 3.2.0 and 3.3.1: their `allocation.offset` of these two.
     body = [alloc("a", "64x32"), alloc("b", "128x32"), dealloc("a", "64x32"), dealloc("b", "128x32")]
     assert [entry.offset for entry in bill("\n".join(body), triton=triton).entries] == expected
-
-
-def test_partitions_never_share_although_their_lines_do_not_meet() -> None:
-    apart = [Request(64, 16, 0, 2, group=1, partition=0), Request(64, 16, 4, 6, group=1, partition=1)]
-    assert place(apart).size == 128
-    assert place([request._replace(group=None) for request in apart]).size == 64
 
 
 def test_the_share_of_a_cta_in_a_cluster_is_not_known() -> None:
