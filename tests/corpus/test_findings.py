@@ -134,6 +134,22 @@ def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:
     assert not of_rule(saved("3.6.0/gfx942/matmul_grouped"), "AI013")
 
 
+def test_loads_that_stand_together_as_written_are_no_news() -> None:
+    facts = saved("3.2.0/gfx942/gemv_splitk").facts
+    clustered = facts.stages[Stage.AMDGCN]
+    told = [
+        {found.code for found in find_findings(dataclasses.replace(facts, stages=stages))}
+        for stages in ({Stage.AMDGCN: clustered}, {Stage.TTIR: clustered, Stage.AMDGCN: clustered})
+    ]
+    assert ["AI001" in codes for codes in told] == [True, False]
+
+
+def test_an_order_that_changed_twice_is_put_down_to_the_stage_that_made_the_last_one() -> None:
+    # llir 25–41 load, 49–70 multiply, 140–168 load for two rounds; amdgcn 63–102 loads for all three
+    (found,) = of_rule(saved("3.6.0/gfx942/unrolled_rounds_one_warp"), "AI001")
+    assert found.remark.message.endswith("back end made it so at amdgcn, it was grouped {1}{2 3} before")
+
+
 def test_the_remainder_of_an_unrolled_loop_is_no_second_loop_that_is_not_pipelined() -> None:
     # LLVM unrolls the loop by four, and leaves a loop over what remains
     told = of_rule(saved("3.9.0/gfx942/index_load"), "AI003")
