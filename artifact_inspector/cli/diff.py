@@ -18,6 +18,7 @@ from artifact_inspector.errors import CacheError, UsageError
 if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
+    from artifact_inspector.comparison.pair import Pair
     from artifact_inspector.files.cache import Artifact, Problem
 
 FORMATS = ("text", "json", "markdown", "junit")
@@ -58,6 +59,14 @@ def diff(
     format: Annotated[
         str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, markdown or junit.")
     ] = "text",
+    passes: Annotated[
+        bool,
+        typer.Option(
+            "--passes",
+            metavar="",
+            help="Of two kernels, compile both again and name the pass of the compiler.",
+        ),
+    ] = False,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
@@ -69,9 +78,13 @@ def diff(
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         require_format(format, FORMATS)
+        if passes and format != "text":
+            raise UsageError(
+                "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
+            )
         differ = _compare(
             (a, b, left or [], right or []), across or [], target or [], fail_on or [], format, nvdisasm,
-            changes=changes, sass=sass,
+            changes=changes, sass=sass, passes=passes,
         )  # fmt: skip
         if differ:
             raise typer.Exit(FOUND)
@@ -87,6 +100,7 @@ def _compare(
     *,
     changes: bool,
     sass: bool,
+    passes: bool,
 ) -> bool:
     """Write the comparison; True where it is to end with exit code 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
@@ -109,14 +123,42 @@ def _compare(
         )
     corpus = replace(corpus, problems=(*problems, *corpus.problems))
     _refuse(corpus, axes, len(ours), len(theirs), named=named)
-    _write(
-        corpus,
-        format,
-        alone=len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1,
-        changes=changes,
-        gates=wanted,
-    )
+    alone = len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1
+    if passes and not alone:
+        raise UsageError("--passes is of two kernels.", "Name one on either side: CACHE:NAME.")
+    _write(corpus, format, alone=alone, changes=changes, gates=wanted)
+    pair = corpus.changes[0].pair if passes else None
+    if pair is not None:
+        _write_passes(pair)
     return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
+
+
+def _write_passes(pair: Pair) -> None:
+    """End with the pass that made each fact what it is, on either side."""
+    from artifact_inspector.passes.attribution import attribute, earliest
+    from artifact_inspector.report.console import write
+    from artifact_inspector.report.diff import side_labels
+    from artifact_inspector.report.passes import describe_attribution
+
+    apart = [fact for fact in pair.facts if fact.differs]
+    asked = earliest((one.key, one.category, f"{one.region} {one.title}".strip()) for one in apart)
+    if not asked:
+        write("\nNo fact differs that a pass could have made.\n", sys.stdout)
+        return
+    values = ({one.key: one.left for one in apart}, {one.key: one.right for one in apart})
+    sides = [
+        (
+            label,
+            attribute(
+                kernel.artifact,
+                asked,
+                own,
+                notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+            ),
+        )
+        for label, kernel, own in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
+    ]
+    write("\n" + "\n".join(describe_attribution(asked, sides)) + "\n", sys.stdout)
 
 
 def _sides(

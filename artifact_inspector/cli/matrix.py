@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.comparison.matrix import Matrix
 
 
 @app.command()
@@ -26,6 +30,12 @@ def matrix(
         ),
     ] = None,
     target: Targets = None,
+    passes: Annotated[
+        bool,
+        typer.Option(
+            "--passes", metavar="", help="Compile each form again and name the pass that made its verdict."
+        ),
+    ] = False,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
@@ -41,6 +51,10 @@ def matrix(
         from artifact_inspector.report.matrix import MatrixReport
         from artifact_inspector.vocabulary.rows import summarise
 
+        if passes and json:
+            raise UsageError(
+                "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
+            )
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
@@ -50,4 +64,35 @@ def matrix(
             write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)
         else:
             show(MatrixReport(forms), sys.stdout)
+        if passes:
+            _write_passes(forms)
         refuse_unreadable(kernels)
+
+
+def _write_passes(forms: Matrix) -> None:
+    """The pass that made the verdict of each form, in one line."""
+    from artifact_inspector.passes.attribution import attribute, earliest
+    from artifact_inspector.report.console import write
+    from artifact_inspector.report.passes import describe_decision
+    from artifact_inspector.vocabulary.fact import Category
+    from artifact_inspector.vocabulary.names import name_regions
+
+    write("\npasses\n", sys.stdout)
+    for form in forms.forms:
+        label = " ".join(filter(None, (form.summary.triton, form.summary.target, form.label)))
+        principal = form.kernel.principal_region
+        name = None if principal is None else name_regions(form.kernel).get(principal.id)
+        rows = form.summary.rows
+        verdicts = [row for row in rows if row.category == Category.VERDICT.value and row.region == name]
+        if not verdicts:
+            write(f"  {label}: no verdict\n", sys.stdout)
+            continue
+        last = verdicts[-1]
+        asked = earliest([(last.key, last.category, last.label)])
+        found = attribute(
+            form.kernel.artifact,
+            asked,
+            {last.key: last.value},
+            notice=lambda said: write(f"{said} …\n", sys.stderr),
+        )
+        write(f"{describe_decision(f'{label}: {last.value}', asked[0], found)}\n", sys.stdout)

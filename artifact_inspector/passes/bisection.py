@@ -178,8 +178,8 @@ class _Search:
                     key,
                     before.get(name),
                     after.get(name),
-                    self._trace(older).last_change({key}),
-                    self._trace(newer).last_change({key}),
+                    self._trace(older).last_change({key}, stage),
+                    self._trace(newer).last_change({key}, stage),
                 )
             )
         return tuple(found)

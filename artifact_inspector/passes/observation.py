@@ -23,7 +23,7 @@ from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 from artifact_inspector.vocabulary.rows import FACTS, summarise
 
-__all__ = ["Observation", "What", "observe"]
+__all__ = ["Observation", "What", "observe", "what_of"]
 
 WIDEST = 16
 """Bytes that a thread moves with one instruction (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
@@ -56,6 +56,11 @@ _OF_CATEGORY = {
     Category.SPILLS: What.REGISTERS,
 }
 _FOLLOWED = tuple(fact for fact in FACTS if fact.category in _OF_CATEGORY)
+
+
+def what_of(category: str) -> What | None:
+    """What passes are asked for to follow the facts of a category; None where they change none of them."""
+    return next((what for own, what in _OF_CATEGORY.items() if own.value == category), None)
 
 
 class Observation(NamedTuple):

@@ -15,6 +15,7 @@ from artifact_inspector.passes.dumps import Dump, Language
 from artifact_inspector.passes.observation import Observation, What, observe
 from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.names import STEPS
 
 __all__ = ["Change", "Level", "PassTrace", "Step", "trace"]
 
@@ -42,6 +43,17 @@ _STAGE = {
     Level.LLVM: Stage.LLIR,
     Level.BACK_END: Stage.LLIR,
 }
+_STEP = {
+    Level.TTIR: "ttir",
+    Level.TTGIR: "ttgir",
+    Level.LOWERING: "llir",
+    Level.LLVM: "llir",
+    Level.BACK_END: "assembly",
+    Level.MACHINE: "assembly",
+    Level.ASSEMBLY: "assembly",
+    Level.SASS: "sass",
+}
+"""The stage that a pass works towards, by the name that both vendors share."""
 MACHINE_ORDER = "machine.order"
 CODE_GENERATOR = "LLVM's code generator as a whole"
 PTXAS = "ptxas"
@@ -94,9 +106,17 @@ class PassTrace:
     notes: tuple[str, ...]
     """What could not be had of this compile."""
 
-    def last_change(self, keys: Collection[str]) -> tuple[Step, Change] | None:
-        """The last pass that changed one of these facts, and how."""
+    def last_change(self, keys: Collection[str], until: str | None = None) -> tuple[Step, Change] | None:
+        """The last pass that changed one of these facts, and how.
+
+        Args:
+            keys: the facts.
+            until: the last stage whose passes count, by the name that both vendors share; None for all.
+        """
+        end = len(STEPS) if until is None else STEPS.index(until)
         for step in reversed(self.steps):
+            if STEPS.index(_STEP[step.level]) > end:
+                continue
             for change in step.changes:
                 if change.key in keys:
                     return step, change

@@ -6,12 +6,19 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
+from artifact_inspector.passes.attribution import Asked, Attribution
 from artifact_inspector.passes.bisection import Bisection, Difference
 from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.trace import Change, PassTrace, Step
 from artifact_inspector.vocabulary.fact import Value
 
-__all__ = ["describe_bisection", "describe_passes", "text_difference"]
+__all__ = [
+    "describe_attribution",
+    "describe_bisection",
+    "describe_decision",
+    "describe_passes",
+    "text_difference",
+]
 
 LONGEST = 110
 """Characters of a fact's value; more are cut in the middle, as `--json` has all."""
@@ -109,12 +116,45 @@ def _difference(difference: Difference, older: str, newer: str) -> Iterator[str]
     before, after = _words(difference.before), _words(difference.after)
     yield f"  {difference.stage} {difference.key}: {before} → {after}"
     for release, found in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        if found is None:
-            yield f"    {release}: no pass changes it"
-        else:
-            step, change = found
-            argument = "" if step.argument is None else f" ({step.argument})"
-            yield f"    {release}: {step.name}{argument} at {step.level}: {_way(change)}"
+        yield f"    {release}: {'no pass changes it' if found is None else _made(*found)}"
+
+
+def _made(step: Step, change: Change) -> str:
+    argument = "" if step.argument is None else f" ({step.argument})"
+    return f"{step.name}{argument} at {step.level}: {_way(change)}"
+
+
+def describe_attribution(asked: Sequence[Asked], sides: Sequence[tuple[str, Attribution]]) -> Iterator[str]:
+    """Of each fact the pass that made it so on either side; facts that no pass is seen to make are counted.
+
+    Args:
+        asked: the facts.
+        sides: what each side is called, and its passes.
+    """
+    yield "passes"
+    silent = 0
+    for fact in asked:
+        told = [(label, side.made_by.get(fact.key)) for label, side in sides if side.why is None]
+        if not any(made for _, made in told):
+            silent += bool(told)
+            continue
+        yield f"  {fact.label}"
+        for label, made in told:
+            yield f"    {label}: {'no pass is seen to make it so' if made is None else _made(*made)}"
+    if silent:
+        yield f"  no pass is seen to make the other {silent} so"
+    for label, side in sides:
+        if side.why is not None:
+            yield f"  {label}: not compiled again: {side.why}"
+
+
+def describe_decision(label: str, asked: Asked, side: Attribution) -> str:
+    """The pass that made one form's verdict, in one line."""
+    if side.why is not None:
+        return f"  {label}: not compiled again: {side.why}"
+    made = side.made_by.get(asked.key)
+    said = "no pass is seen to make it so" if made is None else _made(*made)
+    return f"  {label}: {said}"
 
 
 def text_difference(step: Step, before: str, after: str, *, context: int = 3) -> Iterator[str]:

@@ -160,3 +160,15 @@ def test_a_gemv_of_one_warp_is_clustered_by_a_pass_of_llvm() -> None:
     found = trace_passes(of_request(request, parse_target("sm_75")), (What.ORDER,))
     by_llvm = [step for step in changing(found, "straight.verdict") if step.level is Level.LLVM]
     assert [step.changes[0].after for step in by_llvm] == ["clustered"]
+
+
+def test_the_unroller_makes_four_rounds_of_one_and_a_loop_for_the_rest() -> None:
+    pytest.importorskip("triton")
+    place = f"{Path(__file__).with_name('unrolled.py')}:row_sums"
+    request = KernelRequest(place, signature="*fp32,*fp32,i32,256,4", options={"num_stages": 1})
+    found = trace_passes(of_request(request, parse_target("sm_80")), (What.LOOPS, What.ORDER))
+    (step,) = [step for step in changing(found, "loops") if step.level is Level.TTIR]
+    assert (step.name, step.argument) == ("TritonLoopUnroll", "triton-loop-unroll")
+    after = {change.key: change.after for change in step.changes}
+    assert after["loops"] == ("loop1", "loop1#2")
+    assert after["loop1.order"] == "L(total) F L(total) F L(total) F L(total) F"

@@ -1,0 +1,190 @@
+"""A difference ends with its pass: named where a compile made here ends as the entry does, else not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from artifact_inspector import cli
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.model import Stage
+from artifact_inspector.passes import attribution
+from artifact_inspector.passes.attribution import Asked, attribute, earliest
+from artifact_inspector.passes.observation import What, observe
+from artifact_inspector.passes.subject import of_entry
+from artifact_inspector.passes.trace import Change, Level, PassTrace, Step
+from artifact_inspector.report.passes import describe_attribution, describe_decision
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+KEY = "straight.verdict"
+ASKED = Asked(f"{KEY}.ttgir", KEY, "ttgir", What.ORDER, "straight verdict at ttgir")
+
+
+def entry(place: str = "3.9.0/gfx942/gemv_splitk") -> Artifact:
+    (found,) = open_cache(FIXTURES / place).entries
+    return found
+
+
+def step(index: int, name: str, level: Level, before: str, after: str) -> Step:
+    change = Change(What.ORDER, KEY, "straight verdict", "", before, after)
+    return Step(index, name, name.lower(), level, 1, True, None, (change,))
+
+
+TRACE = PassTrace(
+    "gemv_splitk",
+    "gfx942",
+    "3.2.0",
+    (
+        step(1, "Reorder", Level.TTGIR, "interleaved", "clustered"),
+        step(2, "Sink", Level.LLVM, "clustered", "interleaved"),
+    ),
+    (),
+    (),
+)
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "trace_passes", lambda *asked, **options: TRACE)
+
+
+def test_of_a_fact_of_several_stages_the_earliest_that_differs_is_asked_for() -> None:
+    facts = [(f"{KEY}.{at}", "verdict", f"straight verdict at {at}") for at in ("llir", "ttgir", "assembly")]
+    assert earliest([*facts, ("occupancy", "occupancy", "occupancy")]) == (ASKED,)
+
+
+@pytest.mark.usefixtures("traced")
+def test_the_pass_is_the_last_one_up_to_the_stage() -> None:
+    made = attribute(entry(), [ASKED], {ASKED.key: "clustered"}).made_by[ASKED.key]
+    assert made is not None
+    assert made[0].name == "Reorder"
+
+
+@pytest.mark.usefixtures("traced")
+def test_no_pass_is_named_where_the_compile_made_here_ends_otherwise() -> None:
+    assert attribute(entry(), [ASKED], {ASKED.key: "serial"}).made_by == {ASKED.key: None}
+
+
+def without_ttir(artifact: Artifact) -> Artifact:
+    return replace(artifact, files={at: file for at, file in artifact.files.items() if at != "ttir"})
+
+
+def without_version(artifact: Artifact) -> Artifact:
+    files = {at: file for at, file in artifact.files.items() if at not in ("ptx", "amdgcn", "cubin", "hsaco")}
+    metadata = {key: value for key, value in artifact.metadata.items() if key != "triton_version"}
+    return replace(artifact, files=files, metadata=metadata, triton_version=None)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (without_ttir, "gemv_splitk has no TTIR to compile again."),
+        (without_version, "The Triton that compiled gemv_splitk is not known."),
+    ],
+)
+def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
+    spoil: Callable[[Artifact], Artifact], why: str
+) -> None:
+    found = attribute(spoil(entry()), [ASKED], {})
+    assert found.why == why
+    assert list(describe_attribution([ASKED], [("3.9.0", found)])) == [
+        "passes",
+        f"  3.9.0: not compiled again: {why}",
+    ]
+
+
+@pytest.mark.usefixtures("traced")
+def test_either_side_is_told_and_facts_of_no_pass_are_counted() -> None:
+    silent = Asked("shared", "shared", None, What.SHARED, "shared")
+    one = attribute(entry(), [ASKED, silent], {ASKED.key: "clustered"})
+    other = attribute(entry(), [ASKED, silent], {ASKED.key: "interleaved"})
+    assert list(describe_attribution([ASKED, silent], [("3.2.0", one), ("3.9.0", other)])) == [
+        "passes",
+        "  straight verdict at ttgir",
+        "    3.2.0: Reorder (reorder) at ttgir: interleaved → clustered",
+        "    3.9.0: no pass is seen to make it so",
+        "  no pass is seen to make the other 1 so",
+    ]
+    assert describe_decision("3.2.0", ASKED, one) == (
+        "  3.2.0: Reorder (reorder) at ttgir: interleaved → clustered"
+    )
+
+
+def test_an_entry_compiled_again_from_its_ttir_says_what_the_entry_says() -> None:
+    pytest.importorskip("triton")
+    own = entry()
+    with of_entry(own).compiled_alone(lambda said: None, "3.9.0") as again:
+        for stage in (Stage.TTGIR, Stage.LLIR, Stage.AMDGCN):
+            assert observe(again, stage, None, tuple(What)) == observe(own, stage, None, tuple(What))
+        assert inspect_artifact(again).principal_region is not None
+
+
+def said(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, list(words))
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["passes", "softmax"], "Passes are of one compile for one GPU."),
+        (
+            ["passes", "softmax", "-t", "sm_80", "--what", "speed"],
+            "'speed' is nothing that passes are asked for.",
+        ),
+        (["passes", "nowhere", "softmax", "-t", "sm_80"], "There is no cache directory nowhere."),
+        (["passes", str(FIXTURES / "3.9.0" / "sm_80")], "kernels fit, and passes are of one compile."),
+        (["bisect", "softmax", "-t", "sm_80", "--between", "3.9.0"], "A change stands between two releases."),
+        (
+            ["diff", str(FIXTURES / "3.9.0"), str(FIXTURES / "3.6.0"), "--passes"],
+            "--passes is of two kernels.",
+        ),
+        (["diff", "a", "b", "--passes", "--json"], "--passes is told as text."),
+        (["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"], "--passes is told as text."),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_2(words: list[str], told: str) -> None:
+    code, output = said(*words)
+    assert code == 2
+    assert told in output
+
+
+def test_a_pass_that_did_not_run_is_refused_with_the_nearest_that_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from artifact_inspector.passes import subject
+
+    monkeypatch.setattr(subject, "trace_passes", lambda *asked, **options: TRACE)
+    code, output = said("passes", "softmax", "-t", "sm_80", "--diff", "Reordr")
+    assert code == 2
+    assert "No pass 'Reordr' ran." in output
+    assert "Did you mean Reorder?" in output
+    code, output = said("passes", "softmax", "-t", "sm_80", "--diff", "reorder")
+    assert code == 2
+    assert "reorder ran and changed no text that could be read." in output
+
+
+def test_two_caches_of_one_kernel_each_end_with_its_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "trace_passes", lambda *asked, **options: TRACE)
+    code, output = said(
+        "diff",
+        str(FIXTURES / "3.2.0" / "gfx942" / "gemv_splitk"),
+        str(FIXTURES / "3.3.1" / "gfx942" / "gemv_splitk"),
+        "--passes",
+    )
+    assert code == 1
+    assert "    3.2: Reorder (reorder) at ttgir: interleaved → clustered" in output
+
+
+def test_a_matrix_ends_with_a_line_for_each_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "trace_passes", lambda *asked, **options: TRACE)
+    code, output = said("matrix", str(FIXTURES / "3.2.0" / "gfx942"), "gemv_splitk", "--passes")
+    assert code == 0
+    (line,) = output.partition("\npasses\n")[2].splitlines()
+    assert "gfx942" in line
+    assert line.endswith(": no pass is seen to make it so") or "Reorder" in line
