@@ -193,82 +193,8 @@ def reduction(shape: str, layout: str, result: str, axis: int = 0, element: str 
     }}) : (tensor<{shape}x{element}, {layout}>) -> {result}"""
 
 
-def test_a_reduction_across_warps_keeps_one_value_for_each_warp() -> None:
-    (entry,) = bill(reduction("1024", "#row", "f32")).entries
-    assert (entry.bytes, entry.purpose, entry.is_scratch) == (4 * 4, "reduction across warps", True)
-
-
-def test_a_reduction_inside_a_warp_takes_nothing() -> None:
-    result = "tensor<128xf32, #ttg.slice<{dim = 1, parent = #blocked}>>"
-    assert bill(reduction("128x32", "#blocked", result, axis=1)).entries == ()
-
-
-OF_2_1 = """
-#row = #triton_gpu.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
-#wide = #triton_gpu.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [1, 0]}>
-#tall = #triton_gpu.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
-#mma = #triton_gpu.mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1]}>
-"""
-
-
-@pytest.mark.parametrize(
-    ("shape", "layout", "axis", "expected"),
-    # `shared` of Triton 2.1 for these modules, on sm_80
-    [
-        ("1024", "#row", 0, 128 * 4),  # a place for each of 128 threads
-        ("256x128", "#wide", 1, 256 * 4 * 4),  # 256 rows by 4 warps are more
-        ("8x32", "#wide", 1, 128 * 4),  # one warp's lanes reach the end; four warps are named
-        ("64x128", "#tall", 1, 0),  # one warp along the fastest axis
-        ("64x128", "#wide", 0, 8 * 128 * 4),  # 8 lanes along the slow axis, of one warp
-        ("64x128", "#tall", 0, 8 * 4 * 128 * 4),  # by 4 warps
-        ("4x128", "#tall", 0, 4 * 128 * 4),  # no more than there is
-        ("64x64", "#mma", 0, 8 * 4 * 64 * 4),  # 8 lanes by 4 warps
-        ("64x64", "#mma", 1, 0),
-        ("64", "#triton_gpu.slice<{dim = 1, parent = #tall}>", 0, 8 * 4 * 4),
-        ("128", "#triton_gpu.slice<{dim = 0, parent = #tall}>", 0, 128 * 4),  # warps along the other axis
-    ],
-)
-def test_a_reduction_of_triton_2_1_has_a_place_for_each_thread(
-    shape: str, layout: str, axis: int, expected: int
-) -> None:
-    kept = shape.split("x")[1 - axis :][:1] if "x" in shape else []
-    result = (
-        f"tensor<{kept[0]}xf32, #triton_gpu.slice<{{dim = {axis}, parent = {layout}}}>>" if kept else "f32"
-    )
-    assert _bill(_of_2(reduction(shape, layout, result, axis)), None, None).peak == expected
-
-
-def test_a_reduction_of_triton_2_2_keeps_one_value_for_each_warp() -> None:
-    # What tells 2.2 and 2.3 from 2.1 is the number of CTAs in a cluster.
-    text = _of_2(reduction("1024", "#row", "f32"), ', "triton_gpu.num-ctas" = 1 : i32')
-    assert _bill(text, None, None).peak == 4 * 4
-
-
-def _of_2(body: str, more: str = "") -> str:
-    header = f'"triton_gpu.num-warps" = 4 : i32, "triton_gpu.threads-per-warp" = 32 : i32{more}'
-    return f"{OF_2_1}module attributes {{{header}}} {{\n  tt.func public @k() {{\n{body}\n    tt.return\n  }}\n}}\n"
-
-
-@pytest.mark.parametrize(("triton", "expected"), [("3.7.1", 4096), ("3.9.0", 2048)])
-def test_a_reduction_is_a_conversion_from_triton_3_8_on(triton: str, expected: int) -> None:
-    # 4096 = 4 warps · 256 columns · 4 bytes; 2048 is the allocation.size of Triton 3.9.
-    result = "tensor<256xf32, #ttg.slice<{dim = 0, parent = #wide}>>"
-    assert bill(reduction("64x256", "#wide", result), triton=triton).peak == expected
-
-
 CONVERSION = """    %x = arith.constant dense<0.0> : tensor<128x64xf16, #mma>
     %y = ttg.convert_layout %x : tensor<128x64xf16, #mma> -> tensor<128x64xf16, #blocked>"""
-
-
-@pytest.mark.parametrize(
-    ("triton", "target", "expected"),
-    # 3.3: a tile of 64 × 32, padded by 8 elements a row; 3.6 and 3.9: as Triton's pass has it.
-    [("3.3.1", "cuda:80", 64 * (32 + 8) * 2), ("3.6.0", "cuda:80", 4096), ("3.9.0", "cuda:80", 4096)],
-)
-def test_a_conversion_across_warps_pads_until_3_3_and_swizzles_since(
-    triton: str, target: str, expected: int
-) -> None:
-    assert bill(CONVERSION, triton=triton, target=target).peak == expected
 
 
 def test_a_conversion_of_unknown_version_is_left_open_and_not_guessed() -> None:
@@ -283,21 +209,6 @@ def test_an_unknown_conversion_that_cannot_be_the_largest_leaves_the_sum_known()
     found = bill("\n".join([alloc("a", "128x32"), dealloc("a", "128x32"), unknown]), declared=8192)
     assert [entry.bytes for entry in found.entries] == [8192, None]
     assert found.accounted
-
-
-@pytest.mark.parametrize(("used", "expected"), [(True, [4]), (False, [])])
-def test_the_result_of_a_scalar_atomic_is_shared_only_when_read(used: bool, expected: list[int]) -> None:
-    body = "    %t = arith.constant true\n    %v = arith.constant 1 : i32\n    %y = tt.atomic_rmw add, acq_rel, gpu, %p, %v, %t : (!tt.ptr<i32>, i32, i1) -> i32"
-    if used:
-        body += "\n    tt.store %p, %y : !tt.ptr<i32>"
-    assert [entry.bytes for entry in bill(body).entries] == expected
-
-
-def test_a_histogram_has_a_bin_for_each_thread_of_a_warp_at_least() -> None:
-    body = """    %x = arith.constant dense<0> : tensor<512xi32, #one>
-    %y = tt.histogram %x : tensor<512xi32, #one> -> tensor<16xi32, #one>"""
-    assert bill(body).peak == 32 * 4
-    assert bill(body.replace("16xi32", "64xi32")).peak == 64 * 4
 
 
 def test_a_bill_says_how_much_it_does_not_explain() -> None:
