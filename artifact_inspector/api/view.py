@@ -29,6 +29,8 @@ from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.rows import Summary, summarise
 
 if TYPE_CHECKING:
+    import networkx
+
     from artifact_inspector.hardware.targets import Target
 
 __all__ = ["Inspection", "KernelSummary"]
@@ -240,6 +242,22 @@ class Inspection:
             >>> pyarrow.Table.from_pylist(kernel.to_records())  # doctest: +SKIP
         """
         return records_of(self.details)
+
+    def graph(self, stage: str | Stage | None = None, region: str | None = None) -> networkx.DiGraph[str]:
+        """Blocks, loads, computes and stores of a stage, the last by default, or of one region of it.
+
+        Nodes bear `kind`, `label` (the opcode), `line` and `source`; edges `kind` (`control`, `holds`,
+        `data`, `address`) and whether they are `carried` into the next iteration.
+
+        Raises:
+            UsageError: there is no such stage or region; the remedy lists those that there are.
+        """
+        __tracebackhide__ = True
+        from artifact_inspector.facts.graph import graph_of
+        from artifact_inspector.report.exchange.graph import to_networkx
+
+        asked = None if stage is None else self.stage(stage).stage
+        return to_networkx(graph_of(self.details.artifact, asked, region))
 
     def _find(self, kind: str, regions: tuple[RegionView, ...], name: str | None) -> RegionView:
         __tracebackhide__ = True

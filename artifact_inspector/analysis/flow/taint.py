@@ -19,56 +19,88 @@ _CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BA
 
 
 def find_first_computes(
-    code: Code, indices: Sequence[int], groups: Mapping[int, int], trips: int = 1
+    code: Code,
+    indices: Sequence[int],
+    groups: Mapping[int, int],
+    trips: int = 1,
+    also: frozenset[EventKind] = frozenset(),
 ) -> dict[int, int]:
     """The computes that take loaded data first, each with the groups it takes as a bit set.
 
     Args:
         indices: of instructions, in execution order.
-        groups: group number of each load, by instruction index; other loads carry nothing.
+        groups: group number of each load, by instruction index; other loads carry nothing. Of a compute,
+            that of its result.
         trips: how often the run is gone through; 2 lets data cross a loop's back edge.
+        also: kinds beside the computes of which it is told what they take.
     """
     found: dict[int, int] = {}
     if not groups:
         return found
-    instructions, operands = code.function.instructions, code.operands
-    registers: dict[str, int] = {}
-    """Those that hold data, with its groups."""
-    readable = 0
-    stored: int | None = None  # None: nothing was stored since the last barrier
+    instructions = code.function.instructions
+    walk = _Walk(groups)
+    told = COMPUTES | also
     for _ in range(trips):
         for index in indices:
-            kind = instructions[index].kind
-            if not registers and kind not in _CARRIERS:
+            instruction = instructions[index]
+            kind = instruction.kind
+            if not walk.registers and kind not in _CARRIERS and index not in groups:
                 continue
             if kind is EventKind.BARRIER:
-                if stored is not None:
-                    readable, stored = stored, None
+                walk.publish()
                 continue
-            results, reads = operands(index)
-            data = 0
-            for name in reads:
-                if name in registers:
-                    data |= registers[name]
-            if kind in LOADS:
-                bit = 1 << groups[index] if index in groups else 0
-                if kind is EventKind.ASYNC_COPY:
-                    readable |= bit
-                data = bit
-            elif kind in COMPUTES:
-                if data:
-                    found[index] = found.get(index, 0) | data
-                data = 0
-            elif kind is EventKind.SHARED_STORE:
-                stored = (stored or 0) | data
-                continue
-            elif kind is EventKind.SHARED_LOAD:
-                data |= readable | (stored or 0)
-            if data:
-                keeps = instructions[index].guard is not None
-                for name in results:
-                    registers[name] = registers.get(name, 0) | data if keeps else data
-            elif instructions[index].guard is None:
-                for name in results:
-                    registers.pop(name, None)
+            results, reads = code.operands(index)
+            data = walk.read(reads)
+            if data and kind in told:
+                found[index] = found.get(index, 0) | data
+            if kind is EventKind.SHARED_STORE:
+                walk.stored = (walk.stored or 0) | data
+            else:
+                walk.write(results, walk.carried(index, kind, data), keeps=instruction.guard is not None)
     return found
+
+
+class _Walk:
+    """Where loaded data is while instructions are gone through."""
+
+    def __init__(self, groups: Mapping[int, int]) -> None:
+        self.groups = groups
+        self.registers: dict[str, int] = {}
+        """Those that hold data, with its groups."""
+        self.readable = 0
+        """Groups of what shared memory held at the last barrier."""
+        self.stored: int | None = None
+        """Of what was stored since; None where nothing was."""
+
+    def publish(self) -> None:
+        """A barrier: what was stored can be read."""
+        if self.stored is not None:
+            self.readable, self.stored = self.stored, None
+
+    def read(self, names: Sequence[str]) -> int:
+        """Groups of the data in some registers."""
+        data = 0
+        for name in names:
+            if name in self.registers:
+                data |= self.registers[name]
+        return data
+
+    def carried(self, index: int, kind: EventKind, data: int) -> int:
+        """Groups of what an instruction gives that takes some."""
+        if kind in LOADS:
+            data = 1 << self.groups[index] if index in self.groups else 0
+            if kind is EventKind.ASYNC_COPY:
+                self.readable |= data
+        elif kind in COMPUTES:
+            data = 1 << self.groups[index] if index in self.groups else 0
+        elif kind is EventKind.SHARED_LOAD:
+            data |= self.readable | (self.stored or 0)
+        return data
+
+    def write(self, names: Sequence[str], data: int, *, keeps: bool) -> None:
+        """Give registers their data; a guarded instruction may leave what they held."""
+        for name in names:
+            if data:
+                self.registers[name] = self.registers.get(name, 0) | data if keeps else data
+            elif not keeps:
+                self.registers.pop(name, None)

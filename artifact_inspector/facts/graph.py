@@ -1,0 +1,59 @@
+"""The graph of a kernel at one stage, found from its file when somebody asks for it."""
+
+from __future__ import annotations
+
+from artifact_inspector.analysis.flow.graph import Graph, find_graph
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.inspection import table_of
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.model import Stage
+
+__all__ = ["graph_of"]
+
+
+def graph_of(
+    artifact: Artifact,
+    stage: Stage | None = None,
+    region: str | None = None,
+    disassemble: Disassemble | None = None,
+) -> Graph:
+    """Blocks, loads, computes and stores of one stage, with what goes from one to the other.
+
+    Args:
+        stage: the last that can be read, without one.
+        region: id of a region with all that stands in it (`loop@81`); the whole stage without one.
+
+    Raises:
+        UsageError: the kernel has no such stage, or the stage no such region; the remedy lists those it has.
+    """
+    table = table_of(artifact, disassemble)
+    stages = table.stages
+    asked = stages[-1] if stage is None and stages else stage
+    if asked not in stages:
+        name = "stage" if asked is None else f"stage {asked.value!r}"
+        have = ", ".join(one.value for one in stages) or "none"
+        raise UsageError(f"{artifact.display_name} has no {name} that could be read.", f"It has {have}.")
+    functions = table.ask("order", asked).functions
+    found = []
+    names: list[str] = []
+    for one in functions:
+        prefix = f"{one.name}/" if len(functions) > 1 else ""
+        if region is None:
+            everything = frozenset(range(len(one.code.function.blocks)))
+            found.append(find_graph(one.code, one.code.indices(everything), prefix))
+        for part in one.regions:
+            name = one.prefix + part.id
+            names.append(name)
+            if name == region:
+                indices = one.code.indices(part.whole) if part.remains is None else part.remains
+                found.append(find_graph(one.code, indices, prefix))
+    if not found:
+        have = ", ".join(names) or "none"
+        raise UsageError(
+            f"{artifact.display_name} has no region {region!r} at {asked.value}.", f"It has {have}."
+        )
+    return Graph(
+        tuple(node for graph in found for node in graph.nodes),
+        tuple(edge for graph in found for edge in graph.edges),
+    )
