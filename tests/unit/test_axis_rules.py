@@ -328,3 +328,7 @@ def test_a_promise_holds_for_all_axes_or_for_each() -> None:
     assert promised(16, 8) == Axes((16, 8), (2, 4), (16, 8), 5)
     assert promised(1, 2, 3) == wide
     assert result(AxisRole.PROGRAM, hints=Hints(None, (16,), None)) == one(1, 16)
+
+
+def test_a_quotient_by_nought_proves_nothing() -> None:
+    assert result(AxisRole.DIVIDE, one(1, 16), constant(0)) == one(1, 1)

@@ -71,6 +71,8 @@ def straight(directory: Path, *steps: str) -> RegionFacts:
         ("La Ca Lb Lc Cb Cc", "grouped {1}{2 3}"),
         ("La Ca Lb Cb Lc Cc", "interleaved"),
         ("La Lb Lc Ca Cb Cc", "clustered"),
+        ("La Lb Ca Lc Cb Cc", "staggered(1)"),
+        ("La Lb Lc Ca Ld Cb Cc Cd", "staggered(2)"),
         ("La Lb Cab", "single"),
         ("La", "no-compute"),
     ],

@@ -264,7 +264,7 @@ def _divide(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[A
         if left.contiguity[d] == extent and right.constancy[d] == extent:
             same = max(same, gcd(left.contiguity[d], left.divisibility[d], powers[d]))
         constancy.append(same)
-        whole = value is not None and value & (value - 1) == 0 and left.contiguity[d] == 1
+        whole = value is not None and value > 0 and value & (value - 1) == 0 and left.contiguity[d] == 1
         divisors.append(max(1, left.divisibility[d] // value) if whole and value is not None else 1)
     return Axes((1,) * left.rank, tuple(divisors), tuple(constancy))
 
