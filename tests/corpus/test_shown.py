@@ -219,8 +219,8 @@ def test_unrolled_rounds_on_one_line_are_three_rounds_at_every_stage() -> None:
 def test_a_helper_called_from_two_lines_makes_two_rounds() -> None:
     for stage in saved("3.6.0/gfx942/helper_twice").facts.stages.values():
         assert [item.sources for item in stage.regions[0].rounds] == [
-            ("helper_twice.py:19",),
-            ("helper_twice.py:20",),
+            ("helper_twice.py:10 via :19", "helper_twice.py:11 via :19"),
+            ("helper_twice.py:10 via :20", "helper_twice.py:11 via :20"),
         ]
 
 

@@ -13,8 +13,9 @@ from saved import Saved, saved_kernels
 from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.formats import format_of
+from artifact_inspector.formats._figures import amdgcn_figures, ptx_figures
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Stage
+from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
 
 triton = pytest.importorskip("triton")
@@ -138,7 +139,9 @@ def test_spills_are_told_from_an_array_in_local_memory(arch: str, live: int, tmp
     assert judged.frame > 0
     assert (judged.stores > 0) == (live > TIGHT)
     cubin = read_cubin(judged.cubin.read_bytes())
-    found = find_resources(parse_target(arch), {}, ptx={"local": "256"}, binary=cubin)
+    found = find_resources(
+        parse_target(arch), {}, ptx=ptx_figures(Module(Stage.PTX, "k", (), {"local": "256"})), binary=cubin
+    )
     assert (found.spill_bytes.value, found.reload_bytes.value) == (judged.stores, judged.loads)
     assert find_resources(parse_target(arch), {}, binary=cubin).spill_bytes.value is None
 
@@ -158,7 +161,8 @@ def test_the_note_of_a_compiled_hsaco_says_what_its_text_says(arch: str, tmp_pat
 
 
 def same_figures(text: str, binary: bytes, arch: str) -> None:
-    attributes = format_of(Stage.AMDGCN).parse(SourceText("kernel.amdgcn", text), Stage.AMDGCN).attributes
+    module = format_of(Stage.AMDGCN).parse(SourceText("kernel.amdgcn", text), Stage.AMDGCN)
+    attributes, figures = module.attributes, amdgcn_figures(module)
     note = read_hsaco(binary)
     target = parse_target(arch)
     assert note.target is not None
@@ -166,7 +170,7 @@ def same_figures(text: str, binary: bytes, arch: str) -> None:
     said = {key: int(value) for key, value in attributes.items() if key in note.figures}
     assert {"vgpr_count", "sgpr_count", "vgpr_spill_count", "max_flat_workgroup_size"} <= said.keys()
     assert said == {key: note.figures[key] for key in said}
-    by_text, by_note = find_resources(target, {}, amdgcn=attributes), find_resources(target, {}, binary=note)
+    by_text, by_note = find_resources(target, {}, amdgcn=figures), find_resources(target, {}, binary=note)
     assert by_text.registers.value == by_note.registers.value
     assert by_text.spill_bytes.value == by_note.spill_bytes.value
-    assert find_resources(target, {}, amdgcn=attributes, binary=note).contradictions == ()
+    assert find_resources(target, {}, amdgcn=figures, binary=note).contradictions == ()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.compiling import KernelRequest, compile_kernels, environments
+from artifact_inspector.compiling import KernelRequest, compile_kernels
+from artifact_inspector.compiling.ask import environments
 from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
 from artifact_inspector.errors import CompileError, UsageError
 
