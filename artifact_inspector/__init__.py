@@ -53,11 +53,12 @@ _PLACES = {
         "CompileResult",
         "KernelRequest",
         "ProgramRun",
-        "capture",
         "capture_program",
         "compile_kernel",
         "compile_kernels",
     ),
+    # the folder beside it bears the name of the function
+    "compiling.ask.capturing": ("capture",),
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts.kernel": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),

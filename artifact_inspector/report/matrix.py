@@ -38,9 +38,16 @@ class MatrixReport:
             if lead:
                 yield Text(lead, "dim")
             width = Measurement.get(console, options.update(width=10**4), table).minimum
-            yield table if width <= options.max_width else _cards(table)
+            fits = width <= options.max_width and _widest(console, options, table) <= options.max_width
+            yield table if fits else _cards(table)
             yield ""
         yield _key(self.matrix)
+
+
+def _widest(console: Console, options: ConsoleOptions, table: Table) -> int:
+    """Columns of the longest line as it is printed: cells that may not be cut can be wider than asked for."""
+    lines = console.render_lines(table, options, pad=False)
+    return max((sum(segment.cell_length for segment in line) for line in lines), default=0)
 
 
 def _grid(matrix: Matrix) -> Table:

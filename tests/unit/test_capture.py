@@ -16,7 +16,8 @@ from types import ModuleType
 
 import pytest
 
-from artifact_inspector.compiling import capture, capture_program
+from artifact_inspector.compiling import capture_program
+from artifact_inspector.compiling.ask.capturing import capture
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
 from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
 from artifact_inspector.compiling.ask.running import _problem
