@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from artifact_inspector.formats._encodings import parse_encoding
 from artifact_inspector.model import TensorType
+from artifact_inspector.model.limits import LAYOUT
 from artifact_inspector.model.text import integer, split_closed
 
 __all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
@@ -40,9 +41,14 @@ _FLOAT8 = {
 def parse_layouts(text: str) -> dict[str, str]:
     """The aliases at the head of a module, those inside others resolved: `#blocked` → its attribute."""
     found = dict(_ALIAS.findall(f"\n{text}"))
+    left = LAYOUT.most
     # An alias may use those above it only.
     for name, layout in found.items():
-        found[name] = _USED.sub(lambda used: found.get(used[0], used[0]), layout)
+        used = _USED.findall(layout)
+        left -= sum(len(found.get(one, "")) for one in used)
+        if left < 0:
+            break  # what is left stays as it is written
+        found[name] = _USED.sub(lambda one: found.get(one[0], one[0]), layout) if used else layout
     return found
 
 

@@ -44,7 +44,7 @@ FRAMES = Limit("frames", 256, "callers of a source line, each inlined into the n
 NESTING = Limit("nesting", 1000, "loops and branches, each inside the one before")
 RESULTS = Limit("results", 1024, "values that one operation defines")
 EDGES = Limit("edges", 1_000_000, "ways between the blocks of a function")
-LAYOUT = Limit("layout", 100_000, "characters of a layout with all others that it names")
-"""A layout with more is kept as it is written."""
+LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take from each other")
+"""What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")
 LIMITS = (MIB, DIGITS, FRAMES, NESTING, RESULTS, EDGES, LAYOUT, PROBLEMS)

@@ -17,7 +17,7 @@ _DIGITS = DIGITS.most
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
-_DEEPEST = 200
+_DEEPEST = 32
 """Brackets in brackets; what is deeper is taken for unclosed, which keeps lists in lists linear."""
 
 
