@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 from artifact_inspector.errors import ParseError
+from artifact_inspector.model import Function
 from artifact_inspector.model.limits import PROBLEMS, Limit
 from artifact_inspector.model.text import SourceText
 
@@ -50,6 +52,16 @@ class Faults:
             self._source.span_of_line(line),
             f"No compiler writes so much; set {limit.switch} to read it all the same.",
         )
+
+    def distinct(self, functions: Iterable[Function]) -> tuple[Function, ...]:
+        """The functions without those whose name another has before them: no compiler writes such a file."""
+        found: dict[str, Function] = {}
+        for function in functions:
+            if found.setdefault(function.name, function) is not function:
+                self.tell(
+                    function.line, f"function {function.name} is there already, and this one is passed over"
+                )
+        return tuple(found.values())
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from artifact_inspector.formats._faults import Faults
 from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
-from artifact_inspector.model.text import integer, split_list
+from artifact_inspector.model.text import split_list
 
 __all__ = ["Locations"]
 
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
-_ALIAS = re.compile(r"\n#(loc\d*) = loc\((.*)\)[ \t]*$", re.M)
-_POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::\d+)?:?\d*)?')
+_ALIAS = re.compile(r"\n(#loc\d*) = loc\((.*)\)[ \t]*$", re.M)
+_POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d{1,9}):(\d{1,9})(?!\d)')
 _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
+_ALIASED_CALL = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
 _CALL_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[()]| at ')
 _DEEPEST = 32
 """Places inside places of one text; MLIR gives all of them aliases."""
-
-
-class _Made(NamedTuple):
-    """A location made of others."""
-
-    parts: tuple[str, ...]
-    join: Callable[[list[Location | None]], Location | None]
 
 
 class Locations:
@@ -37,57 +30,83 @@ class Locations:
         self._faults = faults
         self._most = FRAMES.most
         self._resolved: dict[str, Location | None] = {}
+        self._resolve_aliases()
+
+    def _resolve_aliases(self) -> None:
+        """Resolve the aliases that name places, and those above them: nearly all, as MLIR prints them."""
+        resolved = self._resolved
+        for alias, text in self._aliases.items():
+            if text.startswith('"'):
+                if (position := _POSITION.match(text)) is not None:
+                    resolved[alias] = _place(position)
+                elif (named := _NAMED.match(text)) is not None and named[1] in resolved:
+                    resolved[alias] = resolved[named[1]]
+            elif (call := _ALIASED_CALL.match(text)) is not None:
+                inner, outer = resolved.get(call[1]), resolved.get(call[2])
+                if inner is not None and outer is not None and len(inner) + len(outer) <= self._most:
+                    resolved[alias] = inner + outer
 
     def resolve(self, text: str, line: int) -> Location | None:
         """The chain that a location attribute names; None for unknown or line 0."""
-        if text not in self._resolved:
+        resolved = self._resolved
+        if text not in resolved:
             self._resolve(text, line)
-        return self._resolved[text]
+        return resolved[text]
 
     def _resolve(self, text: str, line: int) -> None:
         resolved = self._resolved
-        open_ = [(text, self._read(text, line))]
-        while open_:
-            text, found = open_[-1]
-            if isinstance(found, _Made):
-                # What is not known yet; a cycle of aliases resolves to nothing.
-                resolved.setdefault(text, None)
-                left = [part for part in found.parts if part not in resolved]
-                if left:
-                    open_ += [(part, self._read(part, line)) for part in left[:1]]
-                    continue
-                found = found.join([resolved[part] for part in found.parts])
-                if found is not None and len(found) > self._most:
-                    self._faults.tell(line, f"its place has more than {self._most} callers and is not known")
-                    found = None
-            resolved[text] = found
-            open_.pop()
+        made: dict[str, tuple[_Join, tuple[str, ...]]] = {}
+        stack = [text]
+        while stack:
+            text = stack[-1]
+            if text in made:
+                join, parts = made.pop(text)
+                resolved[text] = self._bounded(join([resolved[part] for part in parts]), line)
+                stack.pop()
+            elif text in resolved:
+                stack.pop()
+            else:
+                resolved[text] = None  # a cycle of aliases resolves to nothing
+                meant = self._aliases.get(text) if text.startswith("#") else text
+                if meant is None:
+                    self._faults.missing(line, text)
+                elif (position := _POSITION.match(meant)) is not None:
+                    resolved[text] = _place(position)
+                else:
+                    join, parts = _read(meant)
+                    made[text] = join, parts
+                    stack += [part for part in parts if part not in resolved]
 
-    def _read(self, text: str, line: int) -> Location | _Made | None:
-        if text.startswith("#"):
-            meant = self._aliases.get(text[1:])
-            if meant is None:
-                self._faults.missing(line, text)
-                return None
-            return _Made((meant,), _only)
-        position = _POSITION.match(text)
-        if position is not None:
-            number, column = integer(position[2]), integer(position[3])
-            return None if not number or column is None else (Frame(position[1], number, column),)
-        named = _NAMED.match(text)
-        if named is not None:
-            return _Made((named[1],), _only)
-        if text.startswith("callsite(") and text.endswith(")"):
-            parts = _split_callsite(text[len("callsite(") : -1])
-            return None if parts is None else _Made(parts, _chain)
-        if text.startswith("fused"):
-            # Several places made one operation; the first that is known stands for them.
-            return _Made(tuple(split_list(text[text.find("[") + 1 : text.rfind("]")])), _first)
+    def _bounded(self, found: Location | None, line: int) -> Location | None:
+        if found is None or len(found) <= self._most:
+            return found
+        self._faults.tell(line, f"its place has more than {self._most} callers and is not known")
         return None
 
 
-def _only(parts: list[Location | None]) -> Location | None:
-    return parts[0]
+_Join = Callable[[list[Location | None]], Location | None]
+
+
+def _read(text: str) -> tuple[_Join, tuple[str, ...]]:
+    """What a location is made of, and how."""
+    aliased = _ALIASED_CALL.match(text)
+    if aliased is not None:
+        return _chain, (aliased[1], aliased[2])
+    if text.startswith("callsite(") and text.endswith(")"):
+        parts = _split_callsite(text[len("callsite(") : -1])
+        return (_first, ()) if parts is None else (_chain, parts)
+    named = _NAMED.match(text)
+    if named is not None:
+        return _first, (named[1],)
+    if text.startswith("fused"):
+        # Several places made one operation; the first that is known stands for them.
+        return _first, tuple(split_list(text[text.find("[") + 1 : text.rfind("]")]))
+    return _first, (text,) if text.startswith("#") else ()
+
+
+def _place(found: re.Match[str]) -> Location | None:
+    line = int(found[2])
+    return (Frame(found[1], line, int(found[3])),) if line else None
 
 
 def _first(parts: list[Location | None]) -> Location | None:

@@ -118,7 +118,12 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if _CODE_OBJECT in text and _END_OF_METADATA not in text:
         faults.cut_off(text.count("\n") + 1, "the metadata behind the code is missing or not closed")
     return Module(
-        stage, source.name, tuple(functions), target | numbers, faults.problems, is_whole=faults.is_whole
+        stage,
+        source.name,
+        faults.distinct(functions),
+        target | numbers,
+        faults.problems,
+        is_whole=faults.is_whole,
     )
 
 

@@ -109,7 +109,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
         raise ParseError(
             "the text defines no LLVM function", source.span(0), "Check that the file is complete LLVM IR."
         )
-    return Module(stage, source.name, tuple(functions), attributes, faults.problems, is_whole=faults.is_whole)
+    return Module(
+        stage, source.name, faults.distinct(functions), attributes, faults.problems, is_whole=faults.is_whole
+    )
 
 
 class _Context(NamedTuple):

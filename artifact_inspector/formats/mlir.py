@@ -105,7 +105,13 @@ def parse(source: SourceText, stage: Stage) -> Module:
             "The file may be truncated or of another kind.",
         )
     return Module(
-        stage, source.name, functions, header, faults.problems, parse_layouts(text), faults.is_whole
+        stage,
+        source.name,
+        faults.distinct(functions),
+        header,
+        faults.problems,
+        parse_layouts(text),
+        faults.is_whole,
     )
 
 

@@ -84,7 +84,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     local = local_bytes(text, functions)
     if local is not None:
         attributes["local"] = str(local)
-    return Module(stage, source.name, tuple(functions), attributes, faults.problems, is_whole=faults.is_whole)
+    return Module(
+        stage, source.name, faults.distinct(functions), attributes, faults.problems, is_whole=faults.is_whole
+    )
 
 
 def _read(lines: list[str], reader: _Reader) -> None:

@@ -92,7 +92,9 @@ def parse(source: SourceText, stage: Stage) -> Module:
     target = _TARGET.search(text)
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
-    return Module(stage, source.name, functions, attributes, faults.problems, is_whole=faults.is_whole)
+    return Module(
+        stage, source.name, faults.distinct(functions), attributes, faults.problems, is_whole=faults.is_whole
+    )
 
 
 class _Reader:

@@ -7,7 +7,7 @@ import resource
 import sys
 from pathlib import Path
 
-from tests.fuzz.campaign import Campaign
+from tests.fuzz.campaign import Campaign, again
 
 BYTES = 1 << 30
 """Address space that everything together may take."""
@@ -20,8 +20,12 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=1_000_000, help="damaged files in all")
     parser.add_argument("--kernels", type=int, default=100_000, help="damaged kernels in all")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--again", metavar="MUTANT", help="only this, to its end: 'kernel 1211', 'file 7'")
     asked = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    if asked.again:
+        again(asked.again)
+        return 0
     campaign = Campaign.read(asked.state)
     try:
         campaign.run(asked.files, asked.kernels, asked.seconds, asked.state)

@@ -15,13 +15,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
+from artifact_inspector.facts import table
 from artifact_inspector.model import Stage
 from tests.fuzz.checks import SECONDS, EscapeError, check_kernel, check_text, describe, within
 from tests.fuzz.corpus import kernels, texts
 from tests.fuzz.mutants import damage, truncate
 
-__all__ = ["Campaign", "file_mutant", "kernel_mutant"]
+__all__ = ["Campaign", "again", "file_mutant", "kernel_mutant"]
 
 _SHOWN_EVERY = 10
 """Of so many damaged kernels one is printed for people too; all are written as JSON."""
@@ -119,6 +121,14 @@ class Campaign:
                 told = (problem for kernel in found for problem in kernel.problems)
                 if not any(problem.path.endswith(cut) for problem in told):
                     raise EscapeError(f"a verdict changed in silence: {cut} of {whole.name}")
+
+
+def again(name: str) -> None:
+    """Make one mutant again, and let through what it brings about; no fault is kept hidden."""
+    kind, _, number = name.partition(" ")
+    campaign = Campaign(files=int(number), kernels=int(number))
+    with patch.object(table, "FAULTS", ()), within(SECONDS):
+        campaign._file() if kind == "file" else campaign._kernel()
 
 
 def _memory() -> str | None:

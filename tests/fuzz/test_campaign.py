@@ -54,8 +54,12 @@ def test_what_escapes_is_kept_with_its_number(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_takes_too_long_escapes() -> None:
+    def wait() -> None:
+        while time.process_time():
+            pass
+
     with pytest.raises(EscapeError, match="more than 1 s"), within(1):
-        time.sleep(10)
+        wait()
 
 
 def test_a_refusal_is_no_escape() -> None:
