@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -46,7 +47,7 @@ class MatrixReport:
 
 def _widest(console: Console, options: ConsoleOptions, table: Table) -> int:
     """Columns of the longest line as it is printed: cells that may not be cut can be wider than asked for."""
-    lines = console.render_lines(table, options, pad=False)
+    lines = Segment.split_lines(console.render(table, options))
     return max((sum(segment.cell_length for segment in line) for line in lines), default=0)
 
 

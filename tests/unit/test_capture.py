@@ -17,8 +17,8 @@ from types import ModuleType
 import pytest
 
 from artifact_inspector.compiling import capture_program
-from artifact_inspector.compiling.ask.capturing import capture
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
+from artifact_inspector.compiling.ask.capturing import capture
 from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
 from artifact_inspector.compiling.ask.running import _problem
 from artifact_inspector.compiling.capture.devices import device_of
