@@ -31,7 +31,7 @@ MOST_EXTENT = 256
 PIECE = 16
 """Bytes that every row of a box is a multiple of."""
 
-_BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d+x)+)")
+_BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d{1,9}x)+)")
 
 
 class Descriptor(NamedTuple):

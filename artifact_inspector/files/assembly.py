@@ -12,7 +12,7 @@ __all__ = ["assemble"]
 
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\w*)", re.M)
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
 _NEWEST = 100
 """Architectures from here on have a ptxas of their own in Triton's wheel."""
 

@@ -17,6 +17,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from artifact_inspector.model.text import integer
+
 __all__ = ["CompilerRemark", "parse_remarks"]
 
 _PLACED = re.compile(
@@ -64,8 +66,8 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
         if match := _PTXAS.fullmatch(line):
             found += _of_ptxas(match)
         elif match := _SPILLS.fullmatch(line):
-            stores, loads = int(match["stores"]), int(match["loads"])
-            if stores or loads:
+            stores, loads = integer(match["stores"]), integer(match["loads"])
+            if stores is not None and loads is not None and stores + loads > 0:
                 said = f"spills: {stores} bytes of stores, {loads} bytes of loads"
                 found.append(CompilerRemark("ptxas", "advisory", said))
         elif match := _PLACED.fullmatch(line) or _UNPLACED.fullmatch(line):
@@ -85,7 +87,7 @@ def _of_ptxas(match: re.Match[str]) -> list[CompilerRemark]:
         return []
     said = _FUNCTION.sub("", text[: line.start()] if line else text)
     kind = "advisory" if match["kind"] == "info" else match["kind"]
-    ptx_line = int(line[1]) if line else None
+    ptx_line = integer(line[1]) if line else None
     return [CompilerRemark("ptxas", kind, said, code=match["code"], ptx_line=ptx_line)]
 
 

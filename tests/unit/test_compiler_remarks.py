@@ -76,6 +76,16 @@ def test_other_lines_are_passed_over(line):
     assert parse_remarks(f"{line}\n{line}") == ()
 
 
+def test_a_number_that_no_compiler_writes_is_not_known_and_costs_no_other_remark():
+    long = "9" * 5000
+    cut, advisory = parse_remarks(
+        f"x.py:3:1: remark: kept\n    {long} bytes stack frame, {long} bytes spill stores, 0 bytes spill loads\n"
+        f"ptxas info : (C7511) Potential Performance Loss: slow in line {long}\n"
+    )
+    assert cut.message == "kept"
+    assert (advisory.code, advisory.ptx_line) == ("C7511", None)
+
+
 def test_warnings_of_both_are_warnings():
     mlir, ptxas = parse_remarks(
         "loc(unknown): warning: Failed to legalize\nptxas warning : Too many maxnreg specified, will be ignored\n"
