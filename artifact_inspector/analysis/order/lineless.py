@@ -6,7 +6,7 @@ is told from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.taint import find_first_computes
@@ -111,9 +111,11 @@ def locate_by_dataflow(
             notes += _assume_prologue(code, region, rounds, own, front, before)
     uncertain = bool(notes)
     flowing = find_computes_taking(code, region, [item.loads for item in rounds])
-    for number, item in enumerate(rounds):
-        # What takes data of several rounds (a shared operand's too) belongs to the last of them.
-        item.computes = [index for index, bits in flowing.items() if bits.bit_length() - 1 == number]
+    for item in rounds:
+        item.computes = []
+    for index, bits in flowing.items():
+        if bits:  # what takes data of several rounds (a shared operand's too) belongs to the last of them
+            rounds[bits.bit_length() - 1].computes.append(index)
     if any(statement.shared for statement in reference.statements):
         _stop_at_next_round(code, rounds)
     if region.loop is not None and len(rounds) == 1 and not rounds[0].computes:
@@ -226,14 +228,24 @@ def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
     return runs
 
 
+def _numbers(bits: int) -> Iterator[int]:
+    """The numbers in a bit set, lowest first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
 def locate_by_runs(code: Code, region: Region) -> Placement:
     """Rounds from the code alone: runs of loads, each with the computes that take its data."""
     own = code.find(LOADS, region.blocks)
     runs = _runs(code, region, own)
-    flowing = find_computes_taking(code, region, runs)
+    taking: list[list[int]] = [[] for _ in runs]
+    for index, bits in find_computes_taking(code, region, runs).items():
+        for number in _numbers(bits):
+            taking[number].append(index)
     rounds: list[LocatedRound] = []
-    for number, loads in enumerate(runs):
-        computes = [index for index, bits in flowing.items() if bits >> number & 1]
+    for loads, computes in zip(runs, taking, strict=True):
         if computes:
             statement = LoadStatement(loads[0], None, None, "", 0, False, False, None)
             rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))

@@ -41,7 +41,6 @@ _TOUCHING = frozenset(
     }
 )
 _VIEWS = (SharedRole.BUFFER, SharedRole.VIEW)
-_HALTS = frozenset({EventKind.ASYNC_COPY, EventKind.WAIT})
 _GATHERED = _TOUCHING | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
 
 
@@ -139,11 +138,12 @@ def find_loop_buffers(
             found[home[loop]].gather(index, code.function.instructions[index], module, language)
     memory = _Memory(code, module, language) if module.stage is Stage.TTGIR else None
     tensors = module.stage.order <= Stage.TTGIR.order
+    drains = _Drains(code, module, language)
     described: dict[str, LoopBuffers] = {}
     for loop, events in found.items():
         region = loops[loop]
         form = find_loop_form(code, region, exact=exact) if tensors else None
-        described[region.id] = events.describe(code, region, form, memory, module, language)
+        described[region.id] = events.describe(code, region, form, memory, drains, module, language)
     return described
 
 
@@ -183,6 +183,7 @@ class _Events:
         region: Region,
         form: LoopForm | None,
         memory: _Memory | None,
+        drains: _Drains,
         module: Module,
         language: Language,
     ) -> LoopBuffers:
@@ -194,8 +195,8 @@ class _Events:
         front: list[int] = []
         widths: dict[Chain, tuple[int, int]] = {}
         reads = self.of_kind[EventKind.SHARED_LOAD]
+        assert region.loop is not None
         if memory is not None:
-            assert region.loop is not None
             used = memory.buffers_of(region.loop, [*copies, *stores, *reads, *matrix])
             buffers = tuple(used.values())
             phases += memory.waits_for(copies, [index for index, _ in self.waits])
@@ -222,28 +223,41 @@ class _Events:
             tuple(wait for _, wait in self.waits),
             lines(phases),
             lines(front),
-            _find_drain(code, region, module, language),
+            drains.behind(region.loop),
             widths,
         )
 
 
-def _find_drain(code: Code, region: Region, module: Module, language: Language) -> int | None:
-    """The first wait of depth 0 behind a loop, before anything is copied for another."""
-    assert region.loop is not None
-    flow, instructions = code.flow, code.function.instructions
-    loop = flow.loops[region.loop]
-    halts = code.find(_HALTS)
-    for index in halts[bisect_left(halts, code.start_of(loop.blocks), key=flow.position.__getitem__) :]:
-        block = flow.block_of[index]
-        if block in loop.blocks:
-            continue
-        if instructions[index].kind is EventKind.ASYNC_COPY:
-            return None
-        if flow.loop_of[block] == loop.parent:  # else a loop of its own, whose waits are too
+class _Drains:
+    """Where a function copies, and where it waits until nothing is left, in execution order."""
+
+    def __init__(self, code: Code, module: Module, language: Language) -> None:
+        flow, instructions = code.flow, code.function.instructions
+        self._code = code
+        self._copies = code.find(frozenset({EventKind.ASYNC_COPY}))
+        self._waits: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
+        """Position and line of each wait of depth 0, by the loop that it stands in itself."""
+        for index in code.find(frozenset({EventKind.WAIT})):
             wait = find_wait(instructions[index], module, language)
             if wait is not None and wait.queue.completes_loads and wait.depth == 0:
-                return wait.line
-    return None
+                self._waits[flow.loop_of[flow.block_of[index]]].append((flow.position[index], wait.line))
+
+    def behind(self, number: int) -> int | None:
+        """Line of the first wait of depth 0 behind a loop, before anything is copied for another."""
+        flow = self._code.flow
+        loop = flow.loops[number]
+        start = self._code.start_of(loop.blocks)
+        waits = self._waits[loop.parent]  # those of a loop of its own are its own
+        first = bisect_left(waits, (start, 0))
+        if first == len(waits):
+            return None
+        position, line = waits[first]
+        copy = bisect_left(self._copies, start, key=flow.position.__getitem__)
+        while copy < len(self._copies) and flow.position[self._copies[copy]] < position:
+            if flow.block_of[self._copies[copy]] not in loop.blocks:
+                return None
+            copy += 1
+        return line
 
 
 def _width(load: Instruction, module: Module, language: Language) -> int:

@@ -72,7 +72,7 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
     if opening < 0 or function.instructions[opening].kind is not EventKind.BRANCH:
         return None
     operation = function.instructions[opening]
-    inner = [other for other in flow.loops if other.parent == region.loop]
+    inner = code.once(_first_inner).get(region.loop)
     rounds: tuple[tuple[LoopLoad, ...], ...] = ()
     if exact and region.reference is not None:
         levels = _find_levels(code, region)
@@ -85,11 +85,20 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
         operation.line,
         header.num_stages,
         code.has(opening, Trait.COUNTED),
-        _first_line(code, inner[0].header) if inner else None,
+        None if inner is None else _first_line(code, inner),
         _old_values(code, opening),
         _trips(code, opening, header),
         rounds,
     )
+
+
+def _first_inner(code: Code) -> dict[int, int]:
+    """Header of the first loop directly inside each loop that has one."""
+    found: dict[int, int] = {}
+    for loop in code.flow.loops:
+        if loop.parent is not None:
+            found.setdefault(loop.parent, loop.header)
+    return found
 
 
 def _first_line(code: Code, block: int) -> int:
