@@ -111,17 +111,16 @@ def _format_of(path: Path) -> str:
 
 
 def _read(path: Path) -> Baseline:
+    from artifact_inspector.files.reading import read_named
     from artifact_inspector.report.json.baseline import parse_baseline
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_named(path)
     except OSError as error:
         raise CacheError(
             f"The baseline {path} could not be read: {error.strerror or error}.",
             f"Record one: inspect-kernel baseline CACHE -o {path}",
         ) from None
-    except UnicodeDecodeError:
-        raise CacheError(f"{path} is no text.", "Name what inspect-kernel baseline recorded.") from None
     return parse_baseline(text, str(path))
 
 

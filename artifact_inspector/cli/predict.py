@@ -67,6 +67,7 @@ def predict(
 
 def _requests(arg: list[str], grid: str | None, launch: Path | None) -> tuple[Request, ...]:
     from artifact_inspector.execution.requests import Request, parse_argument, parse_document, parse_grid
+    from artifact_inspector.files.reading import read_named
 
     given: dict[str, Any] = dict(parse_argument(text) for text in arg)
     extents = None if grid is None else parse_grid(grid)
@@ -78,9 +79,9 @@ def _requests(arg: list[str], grid: str | None, launch: Path | None) -> tuple[Re
             )
         return (Request(extents, given),)
     try:
-        text = launch.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{launch} cannot be read: {error}.") from None
+        text = read_named(launch)
+    except OSError as error:
+        raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
     return tuple(
         Request(extents or found.grid, {**found.arguments, **given}, found.hash, found.notes)
         for found in parse_document(text, launch.name)

@@ -23,32 +23,27 @@ from artifact_inspector.files.artifact import (
     Problem,
     StageText,
 )
+from artifact_inspector.model.limits import MIB
 from artifact_inspector.model.text import SourceText
 
 __all__ = [
-    "MOST_MIB",
-    "MOST_MIB_SWITCH",
     "fault",
     "most_bytes",
     "read_binary",
     "read_content",
     "read_file",
     "read_head",
+    "read_named",
     "read_remarks",
     "read_stage",
 ]
 
-MOST_MIB = 64
-"""MiB that a file may have to be read; ptxas and LLVM print less for the largest kernels known here."""
-MOST_MIB_SWITCH = "ARTIFACT_INSPECTOR_MOST_MIB"
-"""Environment variable with another number of MiB."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def most_bytes() -> int:
     """Bytes that a file may have to be read."""
-    said = os.environ.get(MOST_MIB_SWITCH, "")
-    return (int(said) if said.isascii() and said.isdecimal() and len(said) < 9 else MOST_MIB) << 20
+    return MIB.most << 20
 
 
 def read_content(file: File, most: int | None = None) -> bytes:
@@ -72,20 +67,22 @@ def read_head(file: File, count: int) -> bytes:
 
 def _read(path: Path, most: int, *, whole: bool) -> bytes:
     descriptor = os.open(path, _FLAGS)  # a pipe that nobody writes to would make an ordinary open wait
-    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "no regular file")
         if whole and found.st_size > most:
             size = f"{found.st_size >> 20} MiB, and more than {most >> 20} are not read"
-            raise OSError(errno.EFBIG, f"{size}: set {MOST_MIB_SWITCH} to read it")
+            raise OSError(errno.EFBIG, f"{size}: set {MIB.switch} to read it")
         # What says that it is empty (/proc, /sys/kernel/tracing) may wait for ever, or never end.
         left = min(found.st_size, most)
         parts = []
-        while left and (part := stream.read(left)):
+        while left and (part := os.read(descriptor, left)):
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def fault(error: OSError) -> str:
@@ -93,6 +90,18 @@ def fault(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "it vanished while the cache was read"
     return f"it cannot be read ({error.strerror or error})"
+
+
+def read_named(path: Path) -> str:
+    """The text of a file that the user named: a baseline, a launch.
+
+    Raises:
+        OSError: as for `read_content`, or it is no text; `strerror` says which.
+    """
+    try:
+        return read_content(path).decode()
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "it is no text") from None
 
 
 def read_file(artifact: Artifact, suffix: str) -> bytes:

@@ -13,7 +13,8 @@ import pytest
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import open_cache, read_stage
-from artifact_inspector.files.reading import MOST_MIB_SWITCH, most_bytes, read_content, read_head
+from artifact_inspector.files.reading import most_bytes, read_content, read_head, read_named
+from artifact_inspector.model.limits import MIB
 
 PTX = ".version 8.7\n.target sm_80\n"
 
@@ -29,16 +30,16 @@ def test_a_sparse_file_of_a_gigabyte_is_not_read_and_the_kernel_stays(tmp_path: 
     with (entry(tmp_path / "x") / "k.llir").open("wb") as file:
         file.truncate(1 << 30)
     (found,) = open_cache(tmp_path).entries
-    with pytest.raises(CacheError, match=f"1024 MiB, and more than 64 are not read: set {MOST_MIB_SWITCH}"):
+    with pytest.raises(CacheError, match=f"1024 MiB, and more than 64 are not read: set {MIB.switch}"):
         read_stage(found, "llir")
     assert read_stage(found, "ptx").source.text == PTX
 
 
 def test_the_bound_can_be_set_and_a_bound_that_is_no_number_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MOST_MIB_SWITCH, "3")
+    monkeypatch.setenv(MIB.switch, "3")
     assert most_bytes() == 3 << 20
     for text in ("", "-1", "9" * 5000, "²"):
-        monkeypatch.setenv(MOST_MIB_SWITCH, text)
+        monkeypatch.setenv(MIB.switch, text)
         assert most_bytes() == 64 << 20
 
 
@@ -89,3 +90,19 @@ def test_a_cache_of_such_things_is_listed_in_a_gigabyte_of_addresses_and_seconds
     )
     assert done.returncode in (0, 3), done.stderr
     assert "not read" in done.stdout
+
+
+def test_a_file_that_the_user_names_is_bounded_too_and_says_what_is_wrong_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "launch.json"
+    file.write_text("{}")
+    assert read_named(file) == "{}"
+    file.write_bytes(b"\xff")
+    with pytest.raises(OSError, match="it is no text"):
+        read_named(file)
+    monkeypatch.setenv(MIB.switch, "0")
+    with pytest.raises(OSError, match="more than 0 are not read"):
+        read_named(file)
+    with pytest.raises(OSError, match="no regular file"):
+        read_named(tmp_path)
