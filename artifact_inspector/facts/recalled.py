@@ -53,9 +53,12 @@ class Recalled:
         return tuple(dict.fromkeys(told))
 
     def ask(self, name: str, stage: Stage | None = None) -> Any:
-        """A fact, or what stands in its place."""
+        """A fact, or what stands in its place; one that is no field of a record is not kept."""
         section = name if stage is None else f"{name}@{stage.value}"
-        return self._told(section, _types()[name, stage is not None], lambda table: table.ask(name, stage))
+        kind = _types().get((name, stage is not None))
+        if kind is None:
+            return self._files().ask(name, stage)
+        return self._told(section, kind, lambda table: table.ask(name, stage))
 
     def text(self) -> bytes:
         """What was stored and what was found since, as plain text."""
@@ -77,13 +80,16 @@ class Recalled:
                 return self._known[section]
             except (TypeError, ValueError, LookupError, RecursionError):
                 del self._sections[section]
+        self._known[section] = find(self._files())
+        self._fresh.add(section)
+        return self._known[section]
+
+    def _files(self) -> Table:
         if self._table is None:
             from artifact_inspector.facts.inspection import table_of  # which imports every parser
 
             self._table = table_of(self._artifact, self._disassemble)
-        self._known[section] = find(self._table)
-        self._fresh.add(section)
-        return self._known[section]
+        return self._table
 
 
 @cache

@@ -28,9 +28,12 @@ from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_b
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
 from artifact_inspector.analysis.overlap.issue import Issue, find_issue
 from artifact_inspector.analysis.overlap.partitions import Slot, find_slots
+from artifact_inspector.analysis.overlap.steady_state import Walk, walk_through
+from artifact_inspector.analysis.overlap.track import find_track
 from artifact_inspector.analysis.overlap.waits import find_waits
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
 from artifact_inspector.facts.kernel import COUNTED, Outline, WaitFacts
+from artifact_inspector.facts.lane import Lane, make_lane
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.facts.table import Pass, at, earlier
 from artifact_inspector.files.cache import Artifact, Problem
@@ -229,16 +232,41 @@ def _threads(artifact: Artifact, stage: Stage, tensor: Sequence[Code] | None) ->
 # -- its regions -----------------------------------------------------------------------
 
 
-def _in_flight(module: Module, ordered: Ordered, threads: int | None) -> dict[str, InFlight]:
+def _walks(module: Module, ordered: Ordered, threads: int | None) -> tuple[Walk, ...]:
     language = format_of(module.stage)
+    return tuple(
+        walk_through(function.code, function.regions, module, language, threads)
+        for function in ordered.functions
+    )
+
+
+def _in_flight(ordered: Ordered, walks: Sequence[Walk]) -> dict[str, InFlight]:
     unrolled = {region.id: region.unrolled_by for region in ordered.facts}
     return {
         name: found
-        for function in ordered.functions
-        for name, found in find_in_flight(
-            function.code, function.regions, module, language, threads, function.prefix, unrolled
-        ).items()
+        for function, walk in zip(ordered.functions, walks, strict=True)
+        for name, found in find_in_flight(walk, function.prefix, unrolled).items()
     }
+
+
+def _lanes(module: Module, ordered: Ordered, walks: Sequence[Walk]) -> tuple[Lane, ...]:
+    return tuple(
+        make_lane(
+            module,
+            walk.code.function,
+            find_track(
+                walk,
+                function.name,
+                function.prefix,
+                {
+                    index: number
+                    for region in function.regions
+                    for index, number in ordered.memories[function.prefix + region.id].rounds.items()
+                },
+            ),
+        )
+        for function, walk in zip(ordered.functions, walks, strict=True)
+    )
 
 
 Matrix = Mapping[str, tuple[MatrixWork, ...]]
@@ -355,7 +383,9 @@ STAGE_PASSES = (
     Pass("accesses", ("accessed",), _accesses, lambda: count_accesses(())),
     Pass("buffers", ("module", "order", "measure"), _buffers, dict),
     Pass("threads", ("artifact", "stage", at(Stage.TTGIR, "codes")), _threads, _none),
-    Pass("in_flight", ("module", "order", "threads"), _in_flight, dict),
+    Pass("walks", ("module", "order", "threads"), _walks, tuple),
+    Pass("in_flight", ("order", "walks"), _in_flight, dict),
+    Pass("lanes", ("module", "order", "walks"), _lanes, tuple),
     Pass("matrix", ("artifact", "module", "order", earlier("issuers")), _matrix, dict),
     Pass("issuers", ("artifact", "module", "order", "matrix"), _issuers, dict, applies=_is_tensor_level),
     Pass("packed_dots", ("order",), _packed_dots, dict, applies=_is_last),

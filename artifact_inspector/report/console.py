@@ -16,7 +16,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
-from artifact_inspector.report.printable import escaped, obeyed_by_nobody
+from artifact_inspector.model.printable import escaped
+from artifact_inspector.report.printable import obeyed_by_nobody
 
 __all__ = ["is_for_a_screen", "make_console", "show", "to_html", "to_text", "write"]
 

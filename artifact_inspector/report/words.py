@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.vocabulary.letters import LETTERS
 
 __all__ = [
     "VERDICTS",
@@ -205,34 +206,16 @@ def describe_target(kernel: KernelFacts) -> str:
     return f"{target.arch} ({names})" if names else target.arch
 
 
-_LETTERS = {
-    EventKind.GLOBAL_LOAD: "global load",
-    EventKind.ASYNC_COPY: "async copy",
-    EventKind.COMMIT: "commit",
-    EventKind.WAIT: "wait",
-    EventKind.SHARED_LOAD: "shared load",
-    EventKind.SHARED_STORE: "shared store",
-    EventKind.MATRIX: "matrix op",
-    EventKind.FLOAT: "float op",
-    EventKind.BARRIER: "barrier",
-    EventKind.LAYOUT_CONVERSION: "layout conversion",
-    EventKind.SCHEDULE_HINT: "schedule hint",
-    EventKind.GLOBAL_STORE: "global store",
-    EventKind.ATOMIC: "atomic",
-    EventKind.UNKNOWN: "unclassified",
-}
-
-
 def legend(signatures: Iterable[str]) -> list[str]:
     """What the letters of some signatures stand for."""
     runs = [run for signature in signatures for run in signature.split()]
     present = {run[0] for run in runs}
-    said = [f"{kind.letter} {name}" for kind, name in _LETTERS.items() if kind.letter in present]
+    said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind.letter in present]
     longest = max(runs, key=lambda run: int(run[1:] or "1"), default="")
     return [*said, f"{longest} is {longest[1:]} {longest[0]} in a row"] if longest[1:] > "1" else said
 
 
 def describe_counts(stage: StageFacts) -> list[str]:
     """How many instructions of each kind a file has, where it has any."""
-    found = [(stage.counts.get(kind.count_name, 0), name) for kind, name in _LETTERS.items()]
+    found = [(stage.counts.get(kind.count_name, 0), name) for kind, name in LETTERS.items()]
     return [f"{count} {plural(name, count)}" for count, name in found if count]

@@ -17,6 +17,7 @@ from saved import Saved, saved_kernels
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
+from artifact_inspector.analysis.overlap.steady_state import walk_through
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Queue, Stage
 
@@ -35,7 +36,7 @@ def in_flight(kernel: Saved, stage: Stage) -> Iterator[tuple[Code, str, frozense
     for function in module.functions:
         code = Code(function, language)
         regions = find_regions(code, (), exact=False)
-        found = find_in_flight(code, regions, module, language, 128)
+        found = find_in_flight(walk_through(code, regions, module, language, 128))
         for region in regions:
             yield code, region.id, region.blocks, found[region.id]
 

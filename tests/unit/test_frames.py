@@ -18,6 +18,7 @@ from artifact_inspector.comparison.baseline import record
 from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.console import show, to_text
 from artifact_inspector.report.corpus import CorpusReport
 from artifact_inspector.report.exchange.annotations import workflow_commands
@@ -27,7 +28,6 @@ from artifact_inspector.report.exchange.sarif import sarif_document
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.baseline import baseline_document, baseline_text
 from artifact_inspector.report.json.comparison import corpus_document
-from artifact_inspector.report.printable import escaped
 from artifact_inspector.report.remarks import GATE_RULES, change_remarks
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

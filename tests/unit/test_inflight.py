@@ -13,6 +13,7 @@ import pytest
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
+from artifact_inspector.analysis.overlap.steady_state import walk_through
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Instruction, Module, Queue, Stage, Transfer
 from artifact_inspector.model.text import SourceText
@@ -27,9 +28,8 @@ def in_flight(
     module = language.parse(SourceText("k", text), stage)
     (function,) = module.functions
     code = Code(function, language)
-    return find_in_flight(
-        code, find_regions(code, (), exact=False), module, language, threads, unrolled=unrolled or {}
-    )
+    walk = walk_through(code, find_regions(code, (), exact=False), module, language, threads)
+    return find_in_flight(walk, unrolled=unrolled or {})
 
 
 def saved(kernel: str, stage: Stage) -> dict[str, InFlight]:
@@ -499,7 +499,7 @@ def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
     module = language.parse(SourceText("k", ptx(*body)), Stage.PTX)
     code = Code(module.functions[0], language)
     regions = find_regions(code, (), exact=False)
-    found = find_in_flight(code, regions, module, replace(language, transfer=transfer), 128)
+    found = find_in_flight(walk_through(code, regions, module, replace(language, transfer=transfer), 128))
     assert (loop_of(found).max_loads, loop_of(found).max_bytes_per_thread) == (2, 4096 / 128)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.reference import LoadStatement
@@ -30,6 +30,8 @@ class Memory:
     """The last that spoke of the order of rounds."""
     identities: Identities | None = None
     """What that verdict was told of."""
+    rounds: Mapping[int, int] = field(default_factory=dict)
+    """Loads and direct computes of the stage, by their index, with the number of their round from 1 on."""
 
 
 @dataclass(slots=True)

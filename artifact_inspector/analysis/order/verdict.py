@@ -86,6 +86,11 @@ class _Judgement:
             {s.statement.index: self.loop.distances.get(s.statement.index, 0) for s in statements},
             self.loop.unrolled_by,
             *self._last_order(),
+            {
+                index: number
+                for number, item in enumerate(self.placement.rounds, 1)
+                for index in (*item.loads, *item.computes)
+            },
         )
 
     def _last_order(self) -> tuple[Verdict | None, Identities | None]:

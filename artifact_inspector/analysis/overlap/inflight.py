@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor, find_memory_events
+from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor
 from artifact_inspector.analysis.overlap.steady_state import Measure, Walk
 from artifact_inspector.analysis.overlap.waits import Wait, WaitEffect, iterations_left
-from artifact_inspector.model import Language, Module, Queue
+from artifact_inspector.model import Queue
 
-__all__ = ["InFlight", "find_in_flight"]
+__all__ = ["InFlight", "find_in_flight", "find_untold"]
 
 _UNSETTLED = "what is in flight does not settle from trip to trip"
 _UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
@@ -45,34 +45,34 @@ class InFlight:
 
 
 def find_in_flight(
-    code: Code,
-    regions: Sequence[Region],
-    module: Module,
-    language: Language,
-    threads: int | None,
-    prefix: str = "",
-    unrolled: Mapping[str, int] = MappingProxyType({}),
+    walk: Walk, prefix: str = "", unrolled: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, InFlight]:
-    """What is in flight in each region, by its name.
+    """What is in flight in each region of a function, by its name.
 
     Args:
-        threads: threads of a block, for what a copy moves for all of them; None where it is not known.
         prefix: of the names of the regions, where the file has several functions.
         unrolled: iterations of the source in one trip, by region, where one holds several.
     """
-    events = find_memory_events(code, module, language)
-    walk = Walk(code, events, regions, threads)
-    walk.run()
-    lost = [code.function.instructions[at].line for found in events for at, what in found if _is_lost(what)]
+    code, untold = walk.code, find_untold(walk)
     return {
         (name := prefix + region.id): _facts(
             code,
             measure,
-            _unknown(code, region, measure, walk, lost),
-            threads,
+            untold[region.id],
+            walk.threads,
             _effects(code, region, measure, unrolled.get(name, 1), name),
         )
-        for region, measure in zip(regions, walk.measures, strict=True)
+        for region, measure in zip(walk.regions, walk.measures, strict=True)
+    }
+
+
+def find_untold(walk: Walk) -> dict[str, list[str]]:
+    """Why the loads in flight in each region cannot be told; empty where they can."""
+    lines = walk.code.function.instructions
+    lost = [lines[at].line for found in walk.events for at, what in found if _is_lost(what)]
+    return {
+        region.id: _unknown(walk.code, region, measure, walk, lost)
+        for region, measure in zip(walk.regions, walk.measures, strict=True)
     }
 
 

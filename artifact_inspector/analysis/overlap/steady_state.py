@@ -7,7 +7,7 @@ line; where two arms meet, the walk goes on from the one that leaves more loads 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,16 +22,30 @@ from artifact_inspector.analysis.overlap.memory_events import (
     Moves,
     Reads,
     WaitFor,
+    find_memory_events,
 )
 from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
-from artifact_inspector.model import COMPUTES, Queue
+from artifact_inspector.model import COMPUTES, Language, Module, Queue
 
-__all__ = ["Measure", "Walk"]
+__all__ = ["Flown", "Measure", "Walk", "walk_through"]
 
 MOST_TRIPS = 80
 """Trips after which a loop that does not settle is given up; vmcnt, the deepest queue, counts to 63."""
 MOST_VISITS = 400
 """Visits per block, on average, after which no loop is gone through again: deeply nested loops."""
+
+
+class Flown(NamedTuple):
+    """A load from its issue to its completion."""
+
+    load: int
+    """Index of the instruction."""
+    at: int
+    """Index of the instruction that it is complete with."""
+    turns: int
+    """How often the innermost loop around the completion went round in between."""
+    behind: bool
+    """True where that stands behind the loop that the load stands in."""
 
 
 class PassedWait(NamedTuple):
@@ -63,6 +77,12 @@ class Measure:
     """By instruction."""
     levels: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By instruction: loads in flight before and after it."""
+    weights: dict[int, int | None] = field(default_factory=dict)
+    """By the same instructions: bytes in flight after it, of all threads; None where some are not known."""
+    entered: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    """By the first instruction of each block: loads and bytes in flight in front of it."""
+    flown: dict[Flown, None] = field(default_factory=dict)
+    """What became of its loads."""
     unread: set[int] = field(default_factory=set)
     """Loads whose registers nothing uses."""
     untold: set[int] = field(default_factory=set)
@@ -73,13 +93,26 @@ class Measure:
     """A phase of a barrier ended because the barrier was needed again, not at a wait."""
 
 
+def walk_through(
+    code: Code, regions: Sequence[Region], module: Module, language: Language, threads: int | None
+) -> Walk:
+    """A function, gone through.
+
+    Args:
+        threads: threads of a block, for what a copy moves for all of them; None where it is not known.
+    """
+    walk = Walk(code, find_memory_events(code, module, language), regions, threads)
+    walk.run()
+    return walk
+
+
 class Walk:
     """A walk through a function that keeps the loads in flight and measures them by region."""
 
     def __init__(
         self, code: Code, events: list[tuple[Event, ...]], regions: Sequence[Region], threads: int | None
     ) -> None:
-        self._events, self._threads = events, threads
+        self.code, self.regions, self.events, self.threads = code, regions, events, threads
         self._blocks, self._flow = code.function.blocks, code.flow
         self._region_of = {block: number for number, region in enumerate(regions) for block in region.blocks}
         self.measures = [Measure() for _ in regions]
@@ -93,6 +126,8 @@ class Walk:
         """What was in flight at the end of each block, when it was last gone through."""
         self._clock = 0
         """Instructions gone through."""
+        self._turns: dict[int, list[int]] = {}
+        """When each trip through each loop began, on that clock."""
         self._visits = MOST_VISITS * len(self._blocks)
         self.unsettled: set[int] = set()
         self._inside: dict[int, list[int]] = {}
@@ -166,6 +201,7 @@ class Walk:
             for number in self._inside.get(loop, ()):
                 self.measures[number] = Measure()
             self._visits -= stop - place
+            self._turns.setdefault(loop, []).append(self._clock)
             self._run(place, stop, loop, state)
             ends = [self._left[latch] for latch in natural.latches if latch in self._left]
             if not ends:
@@ -189,7 +225,7 @@ class Walk:
         """
         filled: dict[int, set[int]] = {}
         waited: dict[int, set[int]] = {}
-        for block, events in enumerate(self._events):
+        for block, events in enumerate(self.events):
             loop = self._flow.loop_of[block]
             for _, what in events:
                 if isinstance(what, Issue | WaitFor) and what.array is not None:
@@ -210,8 +246,9 @@ class Walk:
         at, flying = block.start, len(state.flying)
         if block.stop > block.start:
             self._note_level(measure, state)
+            measure.entered[at] = (flying, self._weight(state))
         began = self._clock - block.start
-        for event in self._events[index]:
+        for event in self.events[index]:
             if flying:
                 measure.covered += self._computes_between(at, event.at)
             at = event.at
@@ -224,6 +261,8 @@ class Walk:
             elif isinstance(what, Issue):
                 ended = state.issue(at, what, began + at, region)
                 self._note_issue(measure, at, what, ended)
+                for flight in ended:
+                    self._note_flown(flight, at, index)
             elif isinstance(what, Moves):
                 state.move(what)
             elif isinstance(what, Commit):
@@ -239,10 +278,12 @@ class Walk:
                 measure.waits[at] = PassedWait(what, before, *state.pending(what), drains)
             for flight in done:
                 self._note_distance(flight, began + at, index)
+                self._note_flown(flight, at, index)
             if len(state.flying) != flying:
                 level = measure.levels.get(at, (flying,))[0]
                 flying = len(state.flying)
                 measure.levels[at] = (level, flying)
+                measure.weights[at] = self._weight(state)
                 self._note_level(measure, state)
         if flying:
             measure.covered += self._computes_between(at, block.stop)
@@ -271,10 +312,27 @@ class Walk:
 
     def _note_level(self, measure: Measure, state: Scoreboard) -> None:
         measure.loads = max(measure.loads, len(state.flying))
-        if state.unknown or (state.of_block and self._threads is None):
-            measure.bytes = None
-        elif measure.bytes is not None:
-            measure.bytes = max(measure.bytes, state.of_thread * (self._threads or 1) + state.of_block)
+        weight = self._weight(state)
+        measure.bytes = None if weight is None or measure.bytes is None else max(measure.bytes, weight)
+
+    def _weight(self, state: Scoreboard) -> int | None:
+        """Bytes in flight, of all threads of the block; None where those of some load are not known."""
+        if state.unknown or (state.of_block and self.threads is None):
+            return None
+        return state.of_thread * (self.threads or 1) + state.of_block
+
+    def _note_flown(self, flight: Flight, at: int, block: int) -> None:
+        """Keep what a load is complete with, for the region of the load."""
+        flow = self._flow
+        home, here = flow.loop_of[flow.block_of[flight.index]], flow.loop_of[block]
+        turns = 0
+        if here is not None:
+            began = self._turns.get(here, [])
+            turns = len(began) - bisect_right(began, flight.issued)
+            if not flow.encloses(here, home):
+                turns = max(0, turns - 1)  # the first of them entered the loop
+        found = Flown(flight.index, at, turns, not flow.encloses(home, here))
+        self.measures[self._region_of[flow.block_of[flight.index]]].flown[found] = None
 
     def _note_distance(self, flight: Flight, now: int, block: int) -> None:
         """Count a completion for the region of its load, but none behind the load's own loop."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from artifact_inspector.report.printable import escaped
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.remarks import Remark
 
 __all__ = ["workflow_commands"]

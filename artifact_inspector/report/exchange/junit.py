@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 from artifact_inspector.comparison.corpus import GATES, Corpus, Degree
 from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.corpus import describe_changes_of
-from artifact_inspector.report.printable import escaped
 
 __all__ = ["junit_text"]
 

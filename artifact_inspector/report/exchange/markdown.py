@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.pair import Pair, State
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.corpus import (
     describe_changes_of,
     describe_gates,
@@ -15,7 +16,6 @@ from artifact_inspector.report.corpus import (
     summary_pieces,
 )
 from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
-from artifact_inspector.report.printable import escaped
 
 __all__ = ["corpus_markdown", "pair_markdown"]
 

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
-from artifact_inspector.report.printable import escaped
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.remarks import Kind, Remark
 from artifact_inspector.version import __version__
 

@@ -1,0 +1,88 @@
+"""What a timeline shows of a kernel: a lane for each stage, with the words that go with its events.
+
+A scene is asked for when somebody draws it; it is no field of a kernel, and is not kept in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.inspection import table_of
+from artifact_inspector.facts.lane import Lane
+from artifact_inspector.model import Stage
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.kernel import KernelFacts
+
+__all__ = ["Scene", "find_scene"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The lanes of a kernel in the order of its stages."""
+
+    kernel: str
+    target: str
+    region: str | None
+    """What all of it is about; None for the whole kernel."""
+    principal: str | None
+    """The region that the kernel is known by."""
+    lanes: tuple[Lane, ...]
+    verdicts: Mapping[Stage, str]
+    """Of the region, or of the principal one, as they are printed."""
+    missing: tuple[str, ...]
+    """What is not there, in sentences."""
+
+
+def find_scene(
+    kernel: KernelFacts, region: str | None = None, stages: Collection[Stage] | None = None
+) -> Scene:
+    """What a timeline of a kernel shows; its files are read for it, unless they are at hand.
+
+    Args:
+        region: id of a loop or partition, as the reports name it; the whole kernel without one.
+        stages: those to show; all that can be read without any.
+
+    Raises:
+        UsageError: the kernel has no such region, or none of the stages; the remedy lists those it has.
+    """
+    name = kernel.artifact.display_name
+    have = list(kernel.stages)
+    wanted = [stage for stage in have if stages is None or stage in stages]
+    if not wanted:
+        listed = ", ".join(stage.value for stage in have) or "none"
+        raise UsageError(f"{name} has no such stage that could be read.", f"It has {listed}.")
+    every: list[Lane] = [lane for stage in wanted for lane in _ask(kernel, stage)]
+    lanes = [lane for lane in every if region is None or lane.stretch(region) is not None]
+    if not lanes:
+        ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.stretches)
+        raise UsageError(
+            f"{name} has no region {region!r} that can be drawn.", f"It has {', '.join(ids) or 'none'}."
+        )
+    target = "" if kernel.artifact.target is None else str(kernel.artifact.target)
+    meant = region or kernel.principal
+    verdicts = {
+        stage: found.phrase
+        for stage in wanted
+        if meant is not None and (found := kernel.stages[stage].region(meant)) is not None
+    }
+    missing = tuple(_missing(wanted, lanes))
+    return Scene(name, target, region, kernel.principal, tuple(lanes), verdicts, missing)
+
+
+def _ask(kernel: KernelFacts, stage: Stage) -> Sequence[Lane]:
+    """The lanes of a stage, from the files."""
+    ask: Any = getattr(kernel.stages[stage], "_ask", None)
+    if ask is None:  # a record that was made with its values
+        found: Sequence[Lane] = table_of(kernel.artifact).ask("lanes", stage)
+    else:
+        found = ask("lanes")
+    return found
+
+
+def _missing(wanted: Sequence[Stage], lanes: Sequence[Lane]) -> list[str]:
+    drawn = {lane.stage for lane in lanes}
+    return [f"{stage.value} has no such region" for stage in wanted if stage not in drawn]

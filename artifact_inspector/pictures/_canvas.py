@@ -1,0 +1,139 @@
+"""SVG put together from shapes: every word in it is escaped here, and every colour is a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+
+from artifact_inspector.model.printable import escaped
+from artifact_inspector.pictures._colours import DARK, FAMILIES, INK, LIGHT
+
+__all__ = ["STYLE", "Canvas", "cut", "width_of"]
+
+SIZE = 11
+"""Of letters, in pixels."""
+ADVANCE = 0.61
+"""Width of a character in parts of its size, of DejaVu Sans Mono: the widest of the fonts named here."""
+_LONGEST = 400
+"""Characters of one text; what is longer is cut."""
+
+
+def _rules(colours: dict[str, str]) -> str:
+    """Fills and strokes of one mode."""
+    fills = {"paper": "paper", "faint": "faint", "accent": "accent", "alarm": "alarm", "solid": "text"}
+    strokes = {"rule": "line", "edge": "text", "go": "accent", "stop": "alarm"}
+    rules = [f".ai-pic text{{fill:{colours['text']}}}", f".ai-pic .area{{fill:{colours['accent']}}}"]
+    rules += [f".ai-pic .{name}{{fill:{colours[colour]}}}" for name, colour in fills.items()]
+    rules += [f".ai-pic .{name}{{stroke:{colours[colour]}}}" for name, colour in strokes.items()]
+    return "".join(rules)
+
+
+STYLE = (
+    ".ai-pic{font:11px 'DejaVu Sans Mono',Menlo,Consolas,monospace}"
+    ".ai-pic .line{fill:none;stroke-width:1}.ai-pic .thick{fill:none;stroke-width:2}"
+    ".ai-pic .dashed{stroke-dasharray:4 3}.ai-pic .dotted{stroke-dasharray:1 3}"
+    ".ai-pic .head{font-size:13px;font-weight:600}.ai-pic .small{font-size:9px}"
+    ".ai-pic .bold{font-weight:600}.ai-pic .area{fill-opacity:.25}"
+    ".ai-pic .box{stroke-width:.75}.ai-pic .none{fill:none}"
+    + "".join(f".ai-pic .{family}{{fill:{colour}}}" for family, colour in FAMILIES.items())
+    + _rules(LIGHT)
+    + f"@media (prefers-color-scheme:dark){{{_rules(DARK)}}}"
+    + f".ai-pic .ink{{fill:{INK}}}"
+    + ".ai-pic [tabindex]:focus{outline:none}.ai-pic [tabindex]:focus .box,.ai-pic [tabindex]:hover .box"
+    "{stroke-width:2.5}"
+)
+"""The rules of all pictures, for pages that show several and need them once."""
+
+
+def width_of(text: str, size: float = SIZE) -> float:
+    """Pixels that a text takes at most."""
+    return len(text) * size * ADVANCE
+
+
+def cut(text: str, room: float, size: float = SIZE) -> str:
+    """A text that fits into some pixels: what is too long ends in an ellipsis; empty where none fits.
+
+    Example:
+        >>> cut("matmul_kernel", 60)
+        'matmul_…'
+    """
+    most = int(room / (size * ADVANCE))
+    if len(text) <= most:
+        return text
+    return text[: most - 1] + "…" if most > 1 else ""
+
+
+class Canvas:
+    """A picture while it is drawn; places are pixels from its upper left corner."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def rect(self, x: float, y: float, width: float, height: float, classes: str, round_: float = 0) -> None:
+        """A rectangle."""
+        corner = f' rx="{_number(round_)}"' if round_ else ""
+        self._parts.append(
+            f'<rect x="{_number(x)}" y="{_number(y)}" width="{_number(max(0, width))}" '
+            f'height="{_number(max(0, height))}"{corner} class="{classes}"/>'
+        )
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, classes: str) -> None:
+        """A straight line."""
+        self._parts.append(
+            f'<path d="M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}" class="{classes}"/>'
+        )
+
+    def path(self, steps: str, classes: str) -> None:
+        """A path of SVG's own commands, which no text of a file is part of."""
+        self._parts.append(f'<path d="{steps}" class="{classes}"/>')
+
+    def text(self, x: float, y: float, text: str, classes: str = "", anchor: str = "") -> None:
+        """A line of text on its base line; `anchor` is `middle` or `end`."""
+        if text:
+            more = (f' class="{classes}"' if classes else "") + (f' text-anchor="{anchor}"' if anchor else "")
+            self._parts.append(f'<text x="{_number(x)}" y="{_number(y)}"{more}>{_safe(text)}</text>')
+
+    def arrow(self, x: float, y: float, direction: int, classes: str = "solid", size: float = 5) -> None:
+        """A small triangle whose tip is at a place, pointing right (1) or left (-1)."""
+        back = x - direction * size
+        tail, half = _number(back), size * 0.7
+        self._parts.append(
+            f'<path d="M{_number(x)} {_number(y)}L{tail} {_number(y - half)}L{tail} {_number(y + half)}Z" '
+            f'class="{classes}"/>'
+        )
+
+    @contextmanager
+    def told(self, title: str, *, focus: bool = True) -> Iterator[None]:
+        """What is drawn inside is one thing, whose title shows when it is pointed at or focused."""
+        stop = ' tabindex="0"' if focus else ""
+        self._parts.append(f'<g role="img"{stop}><title>{_safe(title)}</title>')
+        yield
+        self._parts.append("</g>")
+
+    def render(self, width: float, height: float, title: str, summary: str, *, style: bool = True) -> str:
+        """The picture as an SVG document, which also stands in a page as it is.
+
+        Args:
+            summary: says in words what the picture shows, for those who cannot see it.
+            style: with the rules; a page that has them already (`STYLE`) does without.
+        """
+        size = f"{_number(width)} {_number(height)}"
+        rules = f"<style>{STYLE}</style>" if style else ""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="ai-pic" viewBox="0 0 {size}" '
+            f'width="{_number(width)}" height="{_number(height)}" role="group" aria-label="{_safe(title)}">'
+            f"{rules}<desc>{_safe(summary)}</desc>"
+            f'<rect width="{_number(width)}" height="{_number(height)}" class="paper"/>'
+            f"{''.join(self._parts)}</svg>\n"
+        )
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _safe(text: str) -> str:
+    """Untrusted words: cut, without what shows nothing or turns a line round, and escaped for XML."""
+    shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return escape(escaped(shown), quote=True)

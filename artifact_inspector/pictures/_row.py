@@ -1,0 +1,206 @@
+"""The events of a lane as blocks side by side: what does not fit is put together and counted."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from artifact_inspector.facts.lane import Event
+from artifact_inspector.model import LOADS, EventKind
+from artifact_inspector.pictures._canvas import width_of
+from artifact_inspector.pictures._colours import FAMILY_OF
+from artifact_inspector.vocabulary.letters import LETTERS
+
+__all__ = ["Block", "Row", "demand", "describe", "lay_out"]
+
+PAD, NARROW = 6, 10
+"""Pixels around a label; of a block that has a letter alone."""
+LONGEST = 8
+"""Events of a pattern that is looked for."""
+_MAJOR = LOADS | {EventKind.WAIT, EventKind.MATRIX}
+
+
+@dataclass(slots=True)
+class Block:
+    """One or several events, as one box."""
+
+    events: Sequence[Event]
+    label: str
+    family: str
+    x: float = 0
+    width: float = 0
+
+    @property
+    def start(self) -> int:
+        """Place of its first instruction."""
+        return self.events[0].step.start
+
+    @property
+    def stop(self) -> int:
+        """Place behind its last instruction."""
+        return self.events[-1].step.stop
+
+
+@dataclass(slots=True)
+class Repeat:
+    """Blocks that stand there several times one behind the other, and are drawn once."""
+
+    first: int
+    """Number of the first block."""
+    last: int
+    times: int
+    stop: int
+    """Place behind the last copy."""
+
+
+@dataclass(slots=True)
+class Row:
+    """Blocks from left to right."""
+
+    x: float
+    width: float
+    start: int
+    """Place of its left edge."""
+    stop: int
+    blocks: list[Block]
+    repeats: list[Repeat]
+    merged: int
+    """Events that share a box with others."""
+
+    def x_of(self, place: float) -> float:
+        """Where an instruction stands: between blocks where it is no event."""
+        places, xs = [self.start], [self.x]
+        for block in self.blocks:
+            places += [block.start, block.stop]
+            xs += [block.x, block.x + block.width]
+        for repeat in self.repeats:
+            at = bisect_right(places, self.blocks[repeat.last].stop)
+            places.insert(at, repeat.stop)
+            xs.insert(at, xs[at - 1])
+        places.append(self.stop)
+        xs.append(self.x + self.width)
+        right = min(max(1, bisect_right(places, place)), len(places) - 1)
+        left = right - 1
+        span = places[right] - places[left]
+        share = 0 if span <= 0 else min(1, max(0, (place - places[left]) / span))
+        return xs[left] + share * (xs[right] - xs[left])
+
+
+def demand(events: Sequence[Event]) -> float:
+    """Pixels in which all events have their labels."""
+    return sum(width_of(_label(event)) + PAD for event in events)
+
+
+def lay_out(events: Sequence[Event], x: float, width: float, start: int, stop: int) -> Row:
+    """The blocks of some events in a width: with their numbers, with letters alone, or put together."""
+    blocks, repeats, merged = [_block((event,)) for event in events], list[Repeat](), 0
+    if _least(blocks) > width:
+        blocks, repeats = _fold(events)
+    if len(blocks) * NARROW > width:
+        folded = [block.events[0] for block in blocks]
+        blocks, merged = _merge(folded, int(width / (2 * NARROW)))
+        repeats = []
+    row = Row(x, width, start, stop, blocks, repeats, merged)
+    _place(row)
+    return row
+
+
+def _least(blocks: Sequence[Block]) -> float:
+    return sum(_own(block) for block in blocks)
+
+
+def _own(block: Block) -> float:
+    return max(NARROW, width_of(block.label) + PAD)
+
+
+def _place(row: Row) -> None:
+    """Give each block its place: as wide as its label, and what is left over shared out."""
+    if _least(row.blocks) > row.width:
+        for block in row.blocks:
+            block.label = block.label[:1] if len(block.events) == 1 else block.label
+    if _least(row.blocks) > row.width:
+        for block in row.blocks:
+            block.label = block.label[:1]
+    total = _least(row.blocks)
+    x, scale = row.x, row.width / total if total else 1
+    for block in row.blocks:
+        block.x, block.width = x, _own(block) * scale
+        x += block.width
+
+
+def _label(event: Event) -> str:
+    return event.letter if event.step.times == 1 else f"{event.letter}{event.step.times}"
+
+
+def _block(events: Sequence[Event]) -> Block:
+    if len(events) == 1:
+        (event,) = events
+        return Block(events, _label(event), FAMILY_OF.get(event.step.kind, "other"))
+    kinds = Counter[EventKind]()
+    for event in events:
+        kinds[event.step.kind] += event.step.times
+    most = max(kinds, key=lambda kind: (kind in _MAJOR, kinds[kind]))
+    return Block(events, f"{most.letter}…", FAMILY_OF.get(most, "other") if len(kinds) == 1 else "other")
+
+
+def _fold(events: Sequence[Event]) -> tuple[list[Block], list[Repeat]]:
+    """Patterns that repeat, once each: first the longest stretch that one explains."""
+    keys = [(event.step.kind, event.step.times, event.step.region) for event in events]
+    blocks, repeats, at = list[Block](), list[Repeat](), 0
+    while at < len(events):
+        period, times = _repeats(keys, at)
+        blocks += [_block((event,)) for event in events[at : at + period]]
+        if times > 1:
+            stop = events[at + period * times - 1].step.stop
+            repeats.append(Repeat(len(blocks) - period, len(blocks) - 1, times, stop))
+        at += period * times
+    return blocks, repeats
+
+
+def _repeats(keys: Sequence[object], at: int) -> tuple[int, int]:
+    """How long the pattern at a place is, and how often it stands there in a row."""
+    best = (1, 1)
+    for period in range(1, LONGEST + 1):
+        times = 1
+        pattern = keys[at : at + period]
+        while len(pattern) == period and keys[at + times * period : at + (times + 1) * period] == pattern:
+            times += 1
+        if (times - 1) * period > (best[1] - 1) * best[0]:
+            best = (period, times)
+    return best
+
+
+def _merge(events: Sequence[Event], most: int) -> tuple[list[Block], int]:
+    """At most so many blocks: events between loads, waits and matrix operations first, then all alike."""
+    groups: list[list[Event]] = []
+    for event in events:
+        if groups and event.step.kind not in _MAJOR and groups[-1][-1].step.kind not in _MAJOR:
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    most = max(1, most)
+    if len(groups) > most:
+        size = -(-len(events) // most)
+        groups = [list(events[at : at + size]) for at in range(0, len(events), size)]
+    return [_block(group) for group in groups], sum(len(group) for group in groups if len(group) > 1)
+
+
+def describe(block: Block) -> str:
+    """What a block holds, for whoever points at it."""
+    if len(block.events) > 1:
+        kinds = Counter[EventKind]()
+        for event in block.events:
+            kinds[event.step.kind] += event.step.times
+        said = ", ".join(f"{count} {LETTERS[kind]}" for kind, count in kinds.most_common())
+        lines = [line for event in block.events for line in event.step.lines]
+        return f"lines {min(lines)}–{max(lines)}: {said}"
+    (event,) = block.events
+    step, first = event.step, event.first
+    low, high = step.lines
+    where = f"line {low}" if low == high else f"lines {low}–{high}"
+    count = f"{step.times} × " if step.times > 1 else ""
+    number = "" if step.round is None else f", round {step.round}"
+    source = "" if first.source is None else f"\n{first.source}"
+    return f"{count}{LETTERS[step.kind]}{number}, {where}\n{first.text}{source}"
