@@ -15,6 +15,7 @@ from saved import ROOT, Saved, saved_kernels
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
+from artifact_inspector.api import trial
 from artifact_inspector.cli import capture as capture_command
 from artifact_inspector.cli import compile as compile_command
 from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
@@ -54,6 +55,7 @@ COMMANDS = {
     "bench": ("bench", ["bench", "softmax"]),
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
     "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
+    "try": ("reach", ["try", "gemv_splitk", "-t", "T4", "--with", "num_warps=8"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""
 
@@ -128,6 +130,9 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(capture_command, "_run", lambda *_: runs)
     failed = a_measurement(milliseconds=None, spread=None, deviation=None, message="no", facts=None)
     monkeypatch.setattr(measuring, "measure", lambda *_, **__: a_bench(a_measurement(), failed))
+    states = [ROOT / "fixtures" / release / "sm_75" / "gemv_splitk" for release in ("3.6.0", "3.9.0")]
+    tried = [[CompileResult("gemv_splitk", t4, 0.1, state, None)] for state in states]
+    monkeypatch.setattr(trial, "compile_states", lambda *_, **__: tried)
     monkeypatch.setattr(subject, "trace_passes", lambda *_, **__: a_trace())
     monkeypatch.setattr(bisection, "bisect", lambda *_, **__: a_bisection())
     monkeypatch.chdir(tmp_path)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -19,17 +19,23 @@ from artifact_inspector.comparison.matching import (
     match,
 )
 from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
-from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
-from artifact_inspector.files.binaries import read_loaded
-from artifact_inspector.files.reading import read_file, read_stage
-from artifact_inspector.model import Stage
+from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
-__all__ = ["GATES", "Change", "Corpus", "Degree", "Sides", "compare_corpora", "parse_gates"]
+__all__ = [
+    "GATES",
+    "Change",
+    "Corpus",
+    "Degree",
+    "Sides",
+    "compare_candidates",
+    "compare_corpora",
+    "parse_gates",
+]
 
 
 class Degree(Enum):
@@ -75,7 +81,7 @@ class Change:
     @property
     def lacking(self) -> tuple[str, ...]:
         """Kinds of files that one side alone has; nothing where one side is a record of facts."""
-        ours, theirs = _kinds(self.left.artifact), _kinds(self.right.artifact)
+        ours, theirs = kinds_of(self.left.artifact), kinds_of(self.right.artifact)
         if not ours or not theirs:
             return ()
         lacks = (("left", theirs.keys() - ours.keys()), ("right", ours.keys() - theirs.keys()))
@@ -199,7 +205,7 @@ def compare_corpora(
     for one, other in matching.pairs:
         if progress is not None:
             progress(one.artifact.display_name)
-        change = _compare(one, other, inspect, always=always)
+        change = compare_candidates(one, other, inspect, always=always)
         if change.pair is not None:
             for side, kernel in (("left", change.pair.left), ("right", change.pair.right)):
                 problems.update(dict.fromkeys((side, problem) for problem in kernel.problems))
@@ -208,9 +214,10 @@ def compare_corpora(
     return Corpus(tuple(changes), matching, tuple(problems))
 
 
-def _compare(
-    one: Candidate, other: Candidate, inspect: Callable[[Artifact], KernelFacts], *, always: bool
+def compare_candidates(
+    one: Candidate, other: Candidate, inspect: Callable[[Artifact], KernelFacts], *, always: bool = False
 ) -> Change:
+    """Compare one pair; `inspect` and `always` are those of `compare_corpora`."""
     differences = find_differences(one, other)
     degree = _degree(one.artifact, other.artifact)
     if degree in (Degree.IDENTICAL, Degree.BENIGN) and not always:
@@ -253,37 +260,16 @@ def _limited(
 
 def _degree(one: Artifact, other: Artifact) -> Degree:
     """By the files that both have; PTX and AMDGCN are two files of one kind."""
-    ours, theirs = _kinds(one), _kinds(other)
-    both = [kind for kind in ours if kind in theirs]
+    theirs = kinds_of(other)
+    both = [kind for kind in kinds_of(one) if kind in theirs]
     if not both:
         return Degree.UNKNOWN
-    if (None not in (one.shared_bytes, other.shared_bytes) and one.shared_bytes != other.shared_bytes) or any(
-        ours[kind] != theirs[kind] for kind in both
-    ):
+    if None not in (one.shared_bytes, other.shared_bytes) and one.shared_bytes != other.shared_bytes:
         return Degree.CODE
-    try:
-        unlike = [
-            suffix
-            for suffix in (ours[kind] for kind in both)
-            if read_file(one, suffix) != read_file(other, suffix)
-        ]
-        if not unlike:
-            return Degree.IDENTICAL
-        alike = all(_program(one, suffix) == _program(other, suffix) for suffix in unlike)
-    except CacheError:
-        return Degree.CODE  # whoever reads it next says what is wrong
-    return Degree.BENIGN if alike else Degree.CODE
-
-
-def _kinds(artifact: Artifact) -> dict[str, str]:
-    """What an artifact has to compare: kind of file → suffix."""
-    texts = {step_of(stage): stage.value for stage in Stage if stage.value in artifact.files}
-    binary = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
-    return texts if binary is None else texts | {"binary": binary}
-
-
-def _program(artifact: Artifact, suffix: str) -> object:
-    """A file without names, places and numbering."""
-    if suffix in BINARIES:
-        return read_loaded(read_file(artifact, suffix), suffix)
-    return canonical(read_stage(artifact, suffix).source.text, Stage(suffix))
+    degree = Degree.IDENTICAL
+    for kind in both:
+        found = likeness_of(one, other, kind)
+        if found in (Likeness.DIFFERENT, Likeness.UNREADABLE):
+            return Degree.CODE
+        degree = Degree.BENIGN if found is Likeness.ALIKE else degree
+    return degree

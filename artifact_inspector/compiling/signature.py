@@ -25,6 +25,7 @@ __all__ = [
     "Type",
     "ValueUnknownError",
     "bind",
+    "by_name",
     "parse_signature",
     "read_literal",
 ]
@@ -142,6 +143,18 @@ def parse_signature(text: str) -> tuple[Item, ...]:
     return tuple(items)
 
 
+def by_name(
+    kernel: str, parameters: Sequence[Parameter], items: Sequence[Item], constants: Mapping[str, Any]
+) -> dict[str, str]:
+    """What a signature says of each parameter, those that are given by position too.
+
+    Raises:
+        UsageError: there are more entries than parameters to take them.
+    """
+    named = {item.name: item.text for item in items if item.name is not None}
+    return {**_by_position(kernel, parameters, items, constants), **named}
+
+
 def read_literal(text: str) -> Any:
     """The Python value that `text` spells, lists as tuples; MISSING where it spells none."""
     try:
@@ -177,8 +190,7 @@ def bind(
             near = get_close_matches(name, known, 1)
             remedy = f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}."
             raise UsageError(f"{kernel} has no parameter {name!r}.", remedy)
-    given = {**_by_position(kernel, parameters, items, constants)}
-    given |= {item.name: item.text for item in items if item.name is not None}
+    given = by_name(kernel, parameters, items, constants)
     values = dict(constants)
     types: dict[str, Type] = {}
     places: dict[Path, Any] = {}

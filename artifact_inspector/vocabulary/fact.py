@@ -117,6 +117,8 @@ class Fact:
     """The stage that a fact of the kernel is read from; empty where no single text says it."""
     is_row: bool = True
     """False for one that other rows tell in more words."""
+    brief: str = ""
+    """What one sentence about a change calls it; empty for one that only tables tell."""
 
 
 class Row(NamedTuple):

@@ -143,23 +143,23 @@ def _each(of: Subject, count: int | float) -> int | float:
 _C, _R = Category, Of.REGION
 
 OF_REGION_AT_STAGE = (
-    Fact("verdict.{step}", _C.VERDICT, "verdict at {step}", "", Of.REGION_AT_STAGE, _layout),
+    Fact("verdict.{step}", _C.VERDICT, "verdict at {step}", "", Of.REGION_AT_STAGE, _layout, brief="order"),
 )
 """What is said of a region at every stage."""
 
 OF_REGION = (
     Fact("waits", _C.WAITS, "waits for loads", "", _R, _waits),
-    Fact("mma", _C.MMA, "matrix instructions", "per iteration × issuers", _R, _matrix),
+    Fact("mma", _C.MMA, "matrix instructions", "per iteration × issuers", _R, _matrix, brief="MMA"),
     Fact(
         "mma.count", _C.MMA, "matrix instructions", "per iteration", _R, _matrix_count, is_row=False,
         column=Column("mma", "MMA", "matrix instructions per iteration", 5),
     ),
     Fact("mma.flop", _C.MMA, "FLOP", "per CTA and iteration", _R, _flop),
-    Fact("mma.fused", _C.MMA, "multiply-adds in place of MMAs", "in the code", _R, _fused),
+    Fact("mma.fused", _C.MMA, "multiply-adds in place of MMAs", "in the code", _R, _fused, brief="FMA"),
     Fact("in_flight.loads", _C.IN_FLIGHT, "loads in flight, at most", "", _R, _loads_in_flight),
     Fact(
         "in_flight.bytes", _C.IN_FLIGHT, "bytes in flight, at most", "B per CTA", _R, _bytes_in_flight,
-        column=Column("flight", "flight", "B in flight per CTA, at most", 6),
+        column=Column("flight", "flight", "B in flight per CTA, at most", 6), brief="in flight",
     ),
     Fact("in_flight.covered", _C.IN_FLIGHT, "compute behind loads in flight", "%", _R, _covered),
     Fact("copies", _C.LOADS, "copies to shared memory", "per iteration", _R, _copies),
@@ -172,11 +172,12 @@ OF_REGION = (
     Fact(
         "pipeline.depth", _C.WAITS, "wait depth", "left in flight", _R, _pipelined("wait_depth"),
         column=Column("wait", "wait", "what the strictest wait for loads leaves in flight", 3),
+        brief="wait depth",
     ),
     Fact(
         "pipeline.iterations", _C.WAITS, "iterations in flight", "behind the wait", _R,
         _pipelined("iterations_in_flight"),
-        column=Column("iterations", "ahead", "iterations in flight behind it", 4),
+        column=Column("iterations", "ahead", "iterations in flight behind it", 4), brief="ahead",
     ),
 )  # fmt: skip
 """What a region does in the last text."""

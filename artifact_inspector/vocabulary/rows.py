@@ -19,7 +19,17 @@ from artifact_inspector.vocabulary.options import read_options
 from artifact_inspector.vocabulary.regions import OF_REGION, OF_REGION_AT_STAGE
 from artifact_inspector.vocabulary.whole import OF_FILE, OF_FINDINGS, OF_KERNEL, OF_STAGE
 
-__all__ = ["CATEGORIES", "FACTS", "Summary", "columns", "figure_of", "recorded", "summarise", "verdict_words"]
+__all__ = [
+    "CATEGORIES",
+    "FACTS",
+    "Summary",
+    "brief_of",
+    "columns",
+    "figure_of",
+    "recorded",
+    "summarise",
+    "verdict_words",
+]
 
 CATEGORIES = tuple(Category)
 """What rows are about, most telling first."""
@@ -110,6 +120,19 @@ def figure_of(fact: Fact, kernel: KernelFacts) -> Value | Absent:
     value = fact.find(subject)
     assert not isinstance(value, Mapping)
     return value
+
+
+def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
+    """What one sentence calls the fact of a key; empty for one that only tables tell.
+
+    Args:
+        key: of a row, as `loop1.in_flight.bytes`.
+        region: that the row is of; empty for the whole kernel.
+        steps: stages that were read: of what is said at each stage, the last assembly is told.
+    """
+    bare = key.removeprefix(f"{region}.") if region else key
+    told = [step for step in steps if step != "sass"][-1:] or steps[-1:]
+    return next((fact.brief for fact in FACTS if bare in {fact.key.format("", step=one) for one in told}), "")
 
 
 def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:

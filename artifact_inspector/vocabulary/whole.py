@@ -151,13 +151,13 @@ _C, _K, _F = Category, Of.KERNEL, Of.FILE
 OF_KERNEL = (
     Fact(
         "shared", _C.SHARED, "shared memory", "B per CTA", _K, _shared,
-        column=Column("shared", "shared", "B per CTA", 0),
+        column=Column("shared", "shared", "B per CTA", 0), brief="shared",
     ),
     Fact("shared.{}", _C.SHARED, "  {}", "B per CTA", _K, _bill, "by what it is for", step="ttgir"),
     Fact(
         "registers", _C.REGISTERS, "registers", "per thread", _K,
         lambda of: of.kernel.resources.registers.value,
-        column=Column("registers", "regs", "per thread", 1), record="registers",
+        column=Column("registers", "regs", "per thread", 1), record="registers", brief="registers",
     ),
     Fact(
         "registers.accumulation", _C.REGISTERS, "  AccVGPRs of them", "per thread", _K, _accumulation,
@@ -167,11 +167,12 @@ OF_KERNEL = (
         "spills", _C.SPILLS, "spilled", "B per thread", _K,
         lambda of: of.kernel.resources.spill_bytes.value,
         "what did not fit into registers and lives in memory",
-        column=Column("spills", "spills", "B per thread", 2), record="spill_bytes",
+        column=Column("spills", "spills", "B per thread", 2), record="spill_bytes", brief="spilled",
     ),
     Fact(
         "occupancy", _C.OCCUPANCY, "blocks that fit", "per SM or CU", _K, _blocks,
         column=Column("occupancy", "blocks", "that fit on an SM or CU", 7), record="blocks_per_sm",
+        brief="blocks",
     ),
     Fact("occupancy.threads", _C.OCCUPANCY, "threads that fit", "per SM or CU", _K, _threads),
     Fact("occupancy.limit", _C.OCCUPANCY, "limited by", "", _K, _limits),
@@ -180,18 +181,20 @@ OF_KERNEL = (
 
 OF_FILE = (
     Fact(
-        "loads.widths", _C.LOADS, "loads", "B per thread × count", _F, _widths(lambda found: found.loads)
+        "loads.widths", _C.LOADS, "loads", "B per thread × count", _F, _widths(lambda found: found.loads),
+        brief="loads",
     ),
     Fact(
         "copies.widths", _C.LOADS, "copies to shared memory", "B per thread × count", _F,
-        _widths(lambda found: found.copies),
+        _widths(lambda found: found.copies), brief="copies",
     ),
     Fact(
         "tiles.widths", _C.LOADS, "copies of tiles", "B per CTA × count", _F,
-        _widths(lambda found: found.tiles),
+        _widths(lambda found: found.tiles), brief="tiles",
     ),
     Fact(
-        "stores.widths", _C.STORES, "stores", "B per thread × count", _F, _widths(lambda found: found.stores)
+        "stores.widths", _C.STORES, "stores", "B per thread × count", _F, _widths(lambda found: found.stores),
+        brief="stores",
     ),
     Fact(
         "tile_stores.widths", _C.STORES, "stores of tiles", "B per CTA × count", _F,
@@ -206,7 +209,8 @@ OF_FILE = (
     _counted(EventKind.SHARED_STORE, _C.INSTRUCTIONS, "shared stores"),
     _counted(EventKind.ATOMIC, _C.INSTRUCTIONS, "atomics"),
     Fact(
-        "conversions", _C.CONVERSIONS, "layout conversions", "in the code", _F, _conversions, step="ttgir"
+        "conversions", _C.CONVERSIONS, "layout conversions", "in the code", _F, _conversions, step="ttgir",
+        brief="layout conversions",
     ),
     _checked(Check.COMPARE, "compares for masks"),
     _checked(Check.DIVISION, "integer divisions"),
@@ -218,12 +222,16 @@ OF_STAGE = (
         "instructions.{step}", _C.INSTRUCTIONS, "instructions at {step}", "in the code", Of.STAGE,
         _instructions,
         column=Column("instructions", "code", "instructions of assembly", 8, step="assembly"),
+        brief="instructions",
     ),
 )  # fmt: skip
 """What every text says as a whole."""
 
 OF_FINDINGS = (
-    Fact("findings", _C.FINDINGS, "findings", "", _K, _findings),
-    Fact("findings.resources", _C.FINDINGS, "findings on registers", "", _K, _findings_on_registers),
-)
+    Fact("findings", _C.FINDINGS, "findings", "", _K, _findings, brief="findings"),
+    Fact(
+        "findings.resources", _C.FINDINGS, "findings on registers", "", _K, _findings_on_registers,
+        brief="findings on registers",
+    ),
+)  # fmt: skip
 """What stands out."""

@@ -35,6 +35,7 @@ def compile_kernels(
     planned: Callable[[int], None] | None = None,
     notice: Callable[[str], None] = lambda sentence: None,
     time_limit: float = TIME_LIMIT_SECONDS,
+    instead: tuple[Path, Path] | None = None,
 ) -> list[CompileResult]:
     """One result for each version, kernel, configuration and target, in that order, in a Triton cache.
 
@@ -54,6 +55,7 @@ def compile_kernels(
         planned: called with the number of results when it is known.
         notice: called with a sentence before an environment is made, which takes a minute.
         time_limit: seconds that one compile may take.
+        instead: a directory, and another that holds an older state of it, from which all is imported.
 
     Raises:
         UsageError: an unknown reference kernel, target or version, a signature that cannot be read.
@@ -89,6 +91,8 @@ def compile_kernels(
                     raise
                 rows = _refused(asks, versions[run][0], error)
             else:
+                if instead is not None:
+                    interpreter = interpreter.with_instead(*instead)
                 if scheduler is not None:
                     version = versions[run] if versions else None
                     rows = remote_answers(scheduler, version, asks, time_limit=time_limit, planned=counted)

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from artifact_inspector.compiling.ask.result import CompileResult
@@ -24,6 +25,8 @@ from artifact_inspector.files.writing import write_text
 __all__ = ["MANIFEST", "describe", "read_launches", "read_manifest", "record"]
 
 MANIFEST = "inspect-kernel.json"
+_ONE_AT_A_TIME = Lock()
+"""Threads of one process may compile into one directory."""
 SCHEMA_VERSION = 1
 MOST_LAUNCHES = 1000
 """That are kept; the newest."""
@@ -53,6 +56,11 @@ def record(
     directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]] = ()
 ) -> None:
     """Add results and launches to the manifest of a directory; the file is replaced in one step."""
+    with _ONE_AT_A_TIME:
+        _record(directory, results, launches)
+
+
+def _record(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
     known = {json.dumps(one): one for one in (*read_launches(directory), *map(dict, launches))}
     entries = {_identity(entry): entry for entry in read_manifest(directory)}
     for result in results:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
@@ -38,6 +38,21 @@ class Interpreter:
     """Of its Triton, where it was asked for by version."""
     lends: Sequence[str] = ()
     """Directories of this Python whose packages that one can use."""
+
+    def with_instead(self, directory: Path, other: Path) -> Interpreter:
+        """The same, with what lies in a directory taken from another one, which holds another state of it."""
+        paths = self.environment.get("PYTHONPATH", "").split(os.pathsep)
+        inside = [Path(path) for path in paths if path and Path(path) != _ROOT and directory in _all_of(path)]
+        moved = [str(other / path.resolve().relative_to(directory)) for path in inside]
+        return replace(
+            self, environment={**self.environment, "PYTHONPATH": os.pathsep.join([*moved, *paths])}
+        )
+
+
+def _all_of(path: str) -> tuple[Path, ...]:
+    """A directory and all that it lies in."""
+    whole = Path(path).resolve()
+    return (whole, *whole.parents)
 
 
 def this_interpreter() -> Interpreter:

@@ -37,6 +37,9 @@ class KernelRequest:
     """As Triton spells them: num_warps, num_stages, num_ctas, maxnreg, waves_per_eu …"""
     configs: int | Literal["all"] | None = None
     """How many of an autotuner's configurations, spread over its list; None for the first."""
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """What is to be otherwise than all of the above says, as typed: of a parameter its value or type, of any
+    other name an option."""
 
     def as_json(self) -> dict[str, Any]:
         """The request as the worker reads it.
@@ -59,6 +62,7 @@ class KernelRequest:
             "constexprs": {name: _constant(name, value) for name, value in self.constexprs.items()},
             "options": dict(self.options),
             "configs": self.configs,
+            "changed": dict(self.changed),
         }
 
 

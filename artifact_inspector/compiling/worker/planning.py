@@ -20,7 +20,7 @@ from typing import Any
 from artifact_inspector.compiling.forking import Work
 from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.compiling.refusal import explain, refusal
-from artifact_inspector.compiling.signature import Arguments, Item, bind
+from artifact_inspector.compiling.signature import MISSING, Arguments, Item, bind, by_name, read_literal
 from artifact_inspector.compiling.worker.loading import Config, Kernel, load_kernel, read_constant
 from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
@@ -86,7 +86,9 @@ def _variants(
     if reference is not None:
         usual = dict(reference.constexprs)
         base = {"num_warps": reference.num_warps, "num_stages": reference.num_stages, **reference.options}
-    asked = dict(ask["options"])
+    changed: Mapping[str, str] = ask.get("changed", {})
+    own = {parameter.name for parameter in kernel.parameters}
+    asked = {**ask["options"], **{name: _value(text) for name, text in changed.items() if name not in own}}
     known = _triton.known_options()
     for name in asked:
         if name not in known:
@@ -97,9 +99,33 @@ def _variants(
             )
     for config in _configs(kernel, ask["configs"], {**usual, **given}):
         constants = {**usual, **(config.constants if config is not None else {}), **given}
-        arguments = bind(kernel.name, kernel.parameters, items, constants, kernel.derive)
+        named = _otherwise(kernel, items, constants, changed)
+        arguments = bind(kernel.name, kernel.parameters, named, constants, kernel.derive)
         chosen = config.options if config is not None else {}
         yield config, arguments, {**base, **chosen, **asked}
+
+
+def _otherwise(
+    kernel: Kernel, items: Sequence[Item], constants: dict[str, Any], changed: Mapping[str, str]
+) -> Sequence[Item]:
+    """The signature with the parameters that are to be otherwise; those that are constants become that."""
+    if not changed:
+        return items
+    types = by_name(kernel.name, kernel.parameters, items, constants)
+    for parameter in kernel.parameters:
+        name = parameter.name
+        if name in changed and parameter.constexpr:
+            constants[name] = read_constant(("text", changed[name]), kernel)
+        elif name in changed:
+            constants.pop(name, None)
+            types[name] = changed[name]
+    return [Item(name, text) for name, text in types.items()]
+
+
+def _value(text: str) -> Any:
+    """An option's value as typed: a literal, else the text itself."""
+    value = read_literal(text)
+    return text if value is MISSING else value
 
 
 def _configs(kernel: Kernel, wanted: int | str | None, given: Mapping[str, Any]) -> Sequence[Config | None]:

@@ -51,6 +51,7 @@ DOCUMENTS: Mapping[str, str] = {
     "prediction": "prediction:PredictionDocument",
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
+    "reach": "reach:ReachDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""

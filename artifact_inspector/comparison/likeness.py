@@ -1,0 +1,57 @@
+"""Whether two compiled kernels are the same, file by file, but for names, places and debug sections."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from artifact_inspector.comparison.canonical import canonical
+from artifact_inspector.errors import CacheError
+from artifact_inspector.files.artifact import BINARIES, Artifact
+from artifact_inspector.files.binaries import read_loaded
+from artifact_inspector.files.reading import read_file, read_stage
+from artifact_inspector.model import Stage
+from artifact_inspector.vocabulary.names import step_of
+
+__all__ = ["BINARY", "Likeness", "kinds_of", "likeness_of"]
+
+BINARY = "binary"
+"""The kind of cubin and hsaco; that of a text is its step (`names.STEPS`)."""
+
+
+class Likeness(Enum):
+    """How two files of one kind stand to each other."""
+
+    IDENTICAL = "identical"
+    """The same to the byte."""
+    ALIKE = "alike"
+    """The same program: names, places, numbering or debug sections differ."""
+    DIFFERENT = "different"
+    UNREADABLE = "unreadable"
+
+
+def kinds_of(artifact: Artifact) -> dict[str, str]:
+    """What an artifact has to compare, in the order of compilation: kind of file → suffix."""
+    texts = {step_of(stage): stage.value for stage in Stage if stage.value in artifact.files}
+    binary = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
+    return texts if binary is None else texts | {BINARY: binary}
+
+
+def likeness_of(one: Artifact, other: Artifact, kind: str) -> Likeness:
+    """How the files of one kind stand to each other; both artifacts have one."""
+    suffix = kinds_of(one)[kind]
+    if suffix != kinds_of(other)[kind]:
+        return Likeness.DIFFERENT
+    try:
+        if read_file(one, suffix) == read_file(other, suffix):
+            return Likeness.IDENTICAL
+        is_alike = _program(one, suffix) == _program(other, suffix)
+    except CacheError:
+        return Likeness.UNREADABLE  # whoever reads it next says what is wrong
+    return Likeness.ALIKE if is_alike else Likeness.DIFFERENT
+
+
+def _program(artifact: Artifact, suffix: str) -> object:
+    """A file without names, places and numbering."""
+    if suffix in BINARIES:
+        return read_loaded(read_file(artifact, suffix), suffix)
+    return canonical(read_stage(artifact, suffix).source.text, Stage(suffix))

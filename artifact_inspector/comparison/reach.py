@@ -1,0 +1,113 @@
+"""Whether a change reached the code: which files of two states of a kernel are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from artifact_inspector.comparison.corpus import Change, compare_candidates
+from artifact_inspector.comparison.likeness import BINARY, Likeness, kinds_of, likeness_of
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import Artifact
+
+__all__ = ["Compared", "Reach", "find_reach"]
+
+OF_THE_LAUNCH = (
+    "num_warps",
+    "num_ctas",
+    "cluster_dims",
+    "shared",
+    "tmem_size",
+    "global_scratch_size",
+    "profile_scratch_size",
+    "launch_pdl",
+    "launch_cooperative_grid",
+)
+"""What a launch takes from the metadata, whatever the code is."""
+
+
+class Compared(NamedTuple):
+    """A file that both states have."""
+
+    kind: str
+    """`ttir` … `assembly`, `sass`, `binary`."""
+    suffix: str
+    """`ptx`, `cubin` …, of the new state."""
+    likeness: Likeness
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a change went."""
+
+    files: tuple[Compared, ...]
+    """In the order of compilation."""
+    launch: tuple[str, ...]
+    """Keys of the metadata that a launch takes, and that differ."""
+    change: Change | None
+    """What that changed; None where the code is the same."""
+    notes: tuple[str, ...] = ()
+    """What could not be compared."""
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the code that runs differs; None where nothing could be compared."""
+        if self.launch:
+            return True
+        if not self.files or self.files[-1].likeness is Likeness.UNREADABLE:
+            return None
+        return self.files[-1].likeness is Likeness.DIFFERENT
+
+    @property
+    def parts_at(self) -> Compared | None:
+        """The first file that differs."""
+        return next((found for found in self.files if found.likeness is Likeness.DIFFERENT), None)
+
+    @property
+    def same_from(self) -> Compared | None:
+        """The first file from which on all are the same; None where the last one differs."""
+        found = None
+        for one in reversed(self.files):
+            if one.likeness not in (Likeness.IDENTICAL, Likeness.ALIKE):
+                break
+            found = one
+        return found
+
+
+def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], KernelFacts]) -> Reach:
+    """How far the change from one state of a kernel to another went.
+
+    Identical means: equal but for locations, the names of files and values, and debug sections. Binaries are
+    compared where the kernel has one name in both.
+
+    Args:
+        before: the state that is compared with.
+        after: the new one.
+        inspect: makes facts of a kernel; asked where the code differs.
+    """
+    ours, theirs = kinds_of(before), kinds_of(after)
+    both = [kind for kind in ours if kind in theirs]
+    notes = [
+        f"{which} has no {', '.join(sorted(lacks))}: not compared"
+        for which, lacks in (
+            ("the old one", theirs.keys() - ours.keys()),
+            ("the new one", ours.keys() - theirs.keys()),
+        )
+        if lacks
+    ]
+    if before.name != after.name and BINARY in both:
+        both.remove(BINARY)
+        notes.append(f"the kernels are {before.name} and {after.name}: their binaries were not compared")
+    files = tuple(Compared(kind, theirs[kind], likeness_of(before, after, kind)) for kind in both)
+    keys = tuple(
+        key
+        for key in OF_THE_LAUNCH
+        if key in before.metadata and key in after.metadata and before.metadata[key] != after.metadata[key]
+    )
+    found = Reach(files, keys, None, tuple(notes))
+    if found.reached is False:
+        return found
+    change = compare_candidates(Candidate(before), Candidate(after), inspect, always=True)
+    return replace(found, change=change)
