@@ -1,0 +1,123 @@
+"""Launches run on paper: which compiled kernel each is of, and what it will do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.execution.prediction import Prediction, predict
+from artifact_inspector.execution.requests import Request, resolve
+from artifact_inspector.execution.running import run_launch
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.facts.selection import choose
+from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.hardware.targets import Target, parse_target
+
+__all__ = ["pair_launches", "predict_launches"]
+
+
+def pair_launches(
+    cache: Cache, name: str | None, targets: Sequence[Target], requests: Sequence[Request]
+) -> list[tuple[Artifact, Request]]:
+    """Each launch with the compiled kernel that it is of.
+
+    Raises:
+        UsageError: there is none, or several fit and nothing says which.
+    """
+    chosen = choose(cache, name, targets)
+    runnable = [entry for entry in chosen if {"cubin", "sass", "ptx"} & set(entry.files)]
+    if not runnable:
+        raise CacheError(
+            "No kernel here has machine code of an NVIDIA GPU.", "It takes a cubin, SASS or PTX."
+        )
+    pairs = []
+    for request in requests:
+        own = [
+            entry
+            for entry in runnable
+            if request.hash is None or request.hash in entry.hash or request.hash in entry.directory
+        ]
+        if not own and len(runnable) == 1:
+            own = runnable
+        if len(own) != 1:
+            raise UsageError(
+                f"{len(own)} kernels here fit a launch{f' of {request.hash}' if request.hash else ''}.",
+                "Name one by its name or a part of its hash, or give each launch its `hash`: "
+                + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (own or runnable)[:8])
+                + ".",
+            )
+        pairs.append((own[0], request))
+    return pairs
+
+
+def predict_launches(
+    pairs: Sequence[tuple[Artifact, Request]],
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None = None,
+    steps: int = 50_000_000,
+    ctas_per_wave: int | None = None,
+    progress: Callable[[Artifact], None] = lambda entry: None,
+) -> list[Prediction]:
+    """Each launch run on paper.
+
+    Args:
+        disassemble: makes machine code readable.
+        gpu: the product whose second-level cache and multiprocessors count; by default one of the target.
+        steps: after which a kernel counts as endless.
+        ctas_per_wave: that run side by side; by default the occupancy on all multiprocessors.
+        progress: is told of each kernel beforehand.
+
+    Raises:
+        UsageError: arguments that do not fit the kernel.
+    """
+    found = []
+    for entry, request in pairs:
+        progress(entry)
+        loaded = load_kernel(entry, disassemble)
+        names = [parameter.argument for parameter in loaded.parameters]
+        launch = resolve(request, names, _constants(entry))
+        wave = _wave(entry, disassemble, gpu, ctas_per_wave)
+        run = run_launch(loaded, launch, limit=steps, footprints=wave is not None)
+        found.append(predict(run, _cache_bytes(entry, gpu), wave))
+    return found
+
+
+def _constants(entry: Artifact) -> dict[str, Any]:
+    """What the kernel was compiled with, where the directory that it lies in has a record of it."""
+    path = next(iter(entry.files.values()))
+    if not isinstance(path, Path):
+        return {}
+    for row in read_manifest(path.parent.parent):
+        if row.get("directory") == path.parent.name and isinstance(row.get("constants"), dict):
+            return dict(row["constants"])
+    return {}
+
+
+def _wave(
+    entry: Artifact, disassemble: Disassemble | None, gpu: str | None, ctas_per_wave: int | None
+) -> tuple[int, str] | None:
+    """CTAs that run side by side, and whence that is known."""
+    if ctas_per_wave is not None:
+        if ctas_per_wave < 1:
+            raise UsageError("--ctas-per-wave must be 1 or more.")
+        return ctas_per_wave, "as given"
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else target.gpu.product
+    occupancy = inspect_artifact(entry, disassemble).occupancy
+    if product is None or occupancy is None or not occupancy.blocks:
+        return None
+    blocks, count = occupancy.blocks, product.multiprocessors
+    return blocks * count, f"{blocks} on each of {count} SMs of {product.name}"
+
+
+def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:
+    """Bytes of the second-level cache of the product named, else of the one that stands for the target."""
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else target.gpu.product
+    return None if product is None else product.l2_mib << 20
