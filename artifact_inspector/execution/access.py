@@ -15,7 +15,6 @@ from artifact_inspector.execution.memory import (
     count_sectors,
     count_wavefronts,
     outside,
-    served_together,
 )
 
 if TYPE_CHECKING:
@@ -155,7 +154,13 @@ def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
 
 
 def access_shared(
-    machine: Machine, address: Value, size: int, mask: Mask | None = None, served: int | None = None
+    machine: Machine,
+    address: Value,
+    size: int,
+    mask: Mask | None = None,
+    served: int | None = None,
+    *,
+    loads: bool = False,
 ) -> Lanes | None:
     """Count an access to shared memory.
 
@@ -165,15 +170,16 @@ def access_shared(
         size: bytes of each lane.
         mask: the lanes that take part, those that are on where None.
         served: lanes that are served together, where the opcode fixes it.
+        loads: it is a load, whose lanes may share what they read.
     """
     whole = lanes_of(machine, address, mask)
     if whole is None:
         return None
     lanes = _without_repeats(whole)
-    together = served or min(served_together(size), machine.program.warp)
-    addresses = lanes.addresses.reshape(-1, together)
-    on = None if lanes.mask is None else lanes.mask.reshape(-1, together)
-    _add_wavefronts(machine, count_wavefronts(addresses, size, on), lanes.repeat)
+    row = served or machine.program.warp
+    addresses = lanes.addresses.reshape(-1, row)
+    on = None if lanes.mask is None else lanes.mask.reshape(-1, row)
+    _add_wavefronts(machine, count_wavefronts(addresses, size, on, loads=loads), lanes.repeat)
     return whole
 
 
@@ -196,8 +202,8 @@ def access_copied(machine: Machine, address: Value, size: int, origin: Lanes | N
         lines[:] = origin.addresses >> 7
         if origin.mask is not None:
             lines[~np.broadcast_to(origin.mask, shape)] = -1
-    together = min(served_together(size), machine.program.warp)
-    grouped = lines.reshape(rows, -1, together)
+    warp = machine.program.warp
+    grouped = lines.reshape(rows, -1, warp)
     least = np.maximum(grouped.min(axis=2, keepdims=True), 0)
     lines = np.where(grouped < 0, -1, grouped - least).reshape(rows, -1)
     addresses = np.broadcast_to(whole.addresses, shape)
@@ -205,9 +211,7 @@ def access_copied(machine: Machine, address: Value, size: int, origin: Lanes | N
     repeat = machine.rows // rows
     if rows > 1 and all((held == held[:1]).all() for held in (addresses, mask, lines)):
         addresses, mask, lines, repeat = addresses[:1], mask[:1], lines[:1], machine.rows
-    counted = count_copied(
-        addresses.reshape(-1, together), size, mask.reshape(-1, together), lines.reshape(-1, together)
-    )
+    counted = count_copied(addresses.reshape(-1, warp), size, mask.reshape(-1, warp), lines.reshape(-1, warp))
     _add_wavefronts(machine, counted, repeat)
     return whole
 

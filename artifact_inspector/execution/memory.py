@@ -237,23 +237,54 @@ def served_together(size: int) -> int:
 
 
 def count_wavefronts(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, *, loads: bool = False
 ) -> tuple[int, int]:
     """Wavefronts of accesses to shared memory, and how many there would be without bank conflicts.
 
+    A load of 8 or 16 bytes is served twice as many lanes at a time where neighbours want the same (each lane
+    and the one beside it, or each and the one two away, of those that take part) and that takes fewer.
+
     Args:
-        addresses: shape (rows, lanes that are served together); they ask each bank for its distinct words
-            in turn.
+        addresses: shape (rows, lanes); a row is a whole warp, or what an opcode serves at a time.
         size: bytes of each lane.
         mask: lanes that take part, all where None.
+        loads: it is a load.
     """
-    words = addresses >> 2
-    if mask is not None:
-        words = np.where(mask, words, -1)
+    together = min(served_together(size), addresses.shape[1])
+    words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
+    found, ideal = _count_served(words.reshape(-1, together), size)
+    if loads and addresses.shape[1] >= 2 * together:
+        double = words.reshape(-1, 2 * together)
+        joined = _neighbours_agree(double, 1) | _neighbours_agree(double, 2)
+        apart, apart_ideal = found.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
+        found, ideal = apart, apart_ideal
+        if joined.any():
+            once, once_ideal = _count_served(double[joined], size)
+            fewer = once < apart[joined]
+            found[joined] = np.where(fewer, once, apart[joined])
+            ideal[joined] = np.where(fewer, once_ideal, apart_ideal[joined])
+    return int(found.sum()), int(ideal.sum())
+
+
+def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]:
+    """Rows whose lanes want the same as the lane whose number differs by a bit, or are alone."""
+    other = words[:, np.arange(words.shape[1]) ^ apart]
+    agrees: NDArray[np.bool_] = ((words == other) | (words < 0) | (other < 0)).all(axis=1)
+    return agrees
+
+
+def _count_served(words: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Wavefronts of each row of lanes that are served together, and those without conflicts.
+
+    Args:
+        words: the first that each lane asks for; negative where it takes no part. Each bank serves its
+            distinct words in turn.
+        size: bytes of each lane.
+    """
     parts = max(size // 4, 1)
     if parts > 1:
         words = np.where(words[:, :, None] < 0, -1, words[:, :, None] + np.arange(parts))
-        words = words.reshape(len(addresses), -1)
+        words = words.reshape(len(words), -1)
     words = np.sort(words, axis=1)
     fresh = np.ones(words.shape, bool)
     fresh[:, 1:] = words[:, 1:] != words[:, :-1]
@@ -261,29 +292,38 @@ def count_wavefronts(
     rows, _ = np.nonzero(fresh)
     kept = words[fresh]
     banks = np.bincount(rows * BANKS + kept % BANKS, minlength=len(words) * BANKS).reshape(-1, BANKS)
-    distinct = fresh.sum(axis=1)
-    return int(banks.max(axis=1).sum()), int((-(-distinct // BANKS)).sum())
+    return banks.max(axis=1), -(-fresh.sum(axis=1) // BANKS)
 
 
 def count_copied(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], lines: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Wavefronts of asynchronous copies: what comes of different lines of the L1 is written one by one.
+    """Wavefronts of asynchronous copies, and how many there would be without conflicts.
+
+    What comes of different lines of the L1 is written one by one. Where any lane of a warp writes zeros, a
+    write by all of its lanes comes on top.
 
     Args:
-        addresses: in shared memory, as for `count_wavefronts`.
+        addresses: in shared memory, shape (warps, lanes).
         size: bytes of each lane.
         mask: lanes that take part.
         lines: of 128 bytes of global memory that each lane's bytes come from; lanes of one that is
             negative write zeros.
     """
-    _, ideal = count_wavefronts(addresses, size, mask)
-    found, left = 0, mask.copy()
+    together = served_together(size)
+    reads = mask & (lines >= 0)
+    filling = (mask & ~reads).any(axis=1)
+    found = ideal = 0
+    if filling.any():
+        found, ideal = count_wavefronts(addresses[filling], size, mask[filling])
+    ideal += int((-(-reads.sum(axis=1) * size // (4 * BANKS))).sum())
+    left = reads.reshape(-1, together)
+    words, lines = (addresses >> 2).reshape(-1, together), lines.reshape(-1, together)
     while left.any():
         first = np.take_along_axis(lines, left.argmax(axis=1)[:, None], axis=1)
         now = left & (lines == first)
-        found += count_wavefronts(addresses, size, now)[0]
-        left &= ~now
+        found += int(_count_served(np.where(now, words, -1), size)[0].sum())
+        left = left & ~now
     return found, ideal
 
 

@@ -367,16 +367,17 @@ class _Sums:
         return {kind: count for kind, count in sorted(found.items()) if count}
 
     def _dram(self, read: int | None) -> Range | None:
-        """Every sector once where all fits in the second-level cache, else at most all that is asked for."""
+        """Code and every sector once where all fits in the second-level cache; else up to what is asked."""
         if read is None:
             self.unknown["dram_bytes_read"] = self.unknown["unique_bytes_read"]
             return None
         sectors, written = self.run.memory.sectors()
-        low = sectors * SECTOR
+        code = self.run.loaded.program.bytes
+        low = sectors * SECTOR + code
         footprint = (sectors + written) * SECTOR
         if self.l2_bytes is not None and footprint <= self.l2_bytes:
             return Range(low, low)
-        asked = self._sum(self.run.counts.sectors, ("global_load", "copy")) * SECTOR
+        asked = self._sum(self.run.counts.sectors, ("global_load", "copy")) * SECTOR + code
         return Range(low, max(low, asked))
 
 

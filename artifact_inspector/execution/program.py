@@ -63,6 +63,8 @@ class Program:
     arch: int = 90
     shared: int = 0
     """Bytes of shared memory that a CTA may use; 0 where the binary does not say."""
+    bytes: int = 0
+    """Of the code, which comes from device memory as data do; 0 where that is not known."""
 
     @property
     def not_understood(self) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ def read_program(
         constants=dict(constants or {}),
         parameters=tuple(parameters),
         arch=arch,
+        bytes=len(steps) * WORD,
     )
 
 

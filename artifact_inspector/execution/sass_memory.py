@@ -155,8 +155,8 @@ def _copy_to_shared(statement: Statement) -> Run:
     origin = _address(second, is_global=True, extended=statement.has("E"))
     chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
     given = [predicate(o) for o in chosen]
-    # Nsight Compute counts no splitting into lines where the predicate is P0.
-    by_first = any(o.name == "P0" and not o.invert for o in chosen)
+    # Nsight Compute takes a copy past the L1 whose predicate is P0 for one that writes zeros only.
+    by_first = statement.has("BYPASS") and any(o.name == "P0" and not o.invert for o in chosen)
 
     def run(machine: Machine) -> None:
         mask: Mask = machine.on
@@ -190,7 +190,7 @@ def _load_shared(statement: Statement) -> Run:
     words = max(size // 4, 1)
 
     def run(machine: Machine) -> None:
-        lanes = access_shared(machine, at(machine), size)
+        lanes = access_shared(machine, at(machine), size, loads=True)
         values = [_narrow(statement, value) for value in load_shared(machine, lanes, size, words)]
         if is_true(machine.on) or machine.maybe is not None:
             _write_words(machine, name, values)

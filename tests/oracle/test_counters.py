@@ -30,10 +30,6 @@ METRICS = {
     "shared_wavefronts": "memory_l1_wavefronts_shared",
     "shared_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
 }
-MISSED: dict[tuple[str, str], str] = {
-    ("linear_scan", "shared_wavefronts"): "how ncu splits its 64-bit accesses under a predicate is not known",
-    ("linear_scan", "shared_wavefronts_ideal"): "likewise",
-}
 L2 = 50 << 20
 
 
@@ -59,16 +55,15 @@ def test_every_opcode_has_semantics(name: str) -> None:
 @pytest.mark.parametrize("counter", METRICS)
 def test_a_counter_is_what_hardware_counted(name: str, counter: str) -> None:
     found, truth = case(name)
-    equal = getattr(found.counters, counter) == truth[METRICS[counter]]
-    assert equal is ((name, counter) not in MISSED), MISSED.get((name, counter))
+    assert getattr(found.counters, counter) == truth[METRICS[counter]]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_comes_from_dram_is_within_one_percent_or_in_the_range(name: str) -> None:
+def test_what_comes_from_dram_is_within_half_a_percent_or_in_the_range(name: str) -> None:
     found, truth = case(name)
     read, measured = found.counters.dram_bytes_read, truth["dram__bytes_read.sum"]
     assert read is not None
-    assert read.low * 0.99 <= measured <= read.high * 1.01
+    assert read.low * 0.995 <= measured <= read.high * 1.005
 
 
 @pytest.mark.parametrize("name", CASES)
