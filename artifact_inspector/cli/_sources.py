@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["find_source"]
+from artifact_inspector.files.reading import read_content
+
+__all__ = ["find_source", "read_python"]
+
+MOST_BYTES = 4 << 20
+"""Of a source file; a longer one is not shown."""
 
 
 def find_source(file: str, root: Path) -> str | None:
@@ -24,3 +29,15 @@ def find_source(file: str, root: Path) -> str | None:
         except OSError:
             return None
     return None
+
+
+def read_python(file: str, root: Path) -> str | None:
+    """The text of a source file that a cache names; None for one that is not there.
+
+    A cache names what it likes: what is no Python is not read.
+    """
+    inside = find_source(file, root) if file.endswith(".py") else None
+    try:
+        return None if inside is None else read_content(root / inside, MOST_BYTES).decode(errors="replace")
+    except OSError:
+        return None

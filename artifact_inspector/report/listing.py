@@ -18,7 +18,7 @@ from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.words import legend
 
-__all__ = ["ListedLine", "Listing", "list_lines"]
+__all__ = ["ListedLine", "Listing", "events_by_line", "list_lines"]
 
 THEME = "ansi_dark"
 """The terminal's own sixteen colours: readable on any background."""
@@ -44,15 +44,21 @@ def list_lines(
         levels: line → loads in flight after it, where the number changes.
     """
     first, last = region.lines
+    events = events_by_line(module)
+    return [
+        ListedLine(number, events.get(number, ""), levels.get(number), source.line_text(number))
+        for number in range(first, last + 1)
+    ]
+
+
+def events_by_line(module: Module) -> dict[int, str]:
+    """Line → letters of its instructions with their number, `L4`; lines that hold an event alone."""
     at: dict[int, list[Instruction]] = {}
     for function in module.functions:
         for instruction in function.instructions:
-            if first <= instruction.line <= last:
+            if instruction.kind.letter:
                 at.setdefault(instruction.line, []).append(instruction)
-    return [
-        ListedLine(number, _events(at.get(number, ())), levels.get(number), source.line_text(number))
-        for number in range(first, last + 1)
-    ]
+    return {line: _events(instructions) for line, instructions in at.items()}
 
 
 def _events(instructions: Iterable[Instruction]) -> str:

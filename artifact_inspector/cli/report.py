@@ -1,0 +1,47 @@
+"""`inspect-kernel report`: a page to look at, in one file that opens from the disk."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._options import CacheDirectory, KernelName, NoIndex, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.cli._sources import read_python
+from artifact_inspector.errors import CacheError
+
+
+@app.command()
+def report(
+    cache: CacheDirectory = None,
+    name: KernelName = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    target: Targets = None,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
+    no_index: NoIndex = False,
+) -> None:
+    """Write a page to look at: a table of kernels, and each with its pictures and linked code."""
+    with exit_codes(json=False):
+        from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.files.writing import write_text
+        from artifact_inspector.report.console import write
+        from artifact_inspector.report.html import cache_page
+
+        found = open_or_advise(cache)
+        chosen = choose(found, name, parse_targets(target or []))
+        if not chosen:
+            raise CacheError(f"There is no kernel in {found.root}.", "Name a Triton cache with some.")
+        disassemble = disassembler(chosen, nvdisasm, sass=sass)
+        kernels = list(inspect_kernels(chosen, disassemble, index=not no_index))
+        text = cache_page(found, kernels, lambda file: read_python(file, Path.cwd()), disassemble)
+        write_text(out, text)
+        write(f"{out}: {len(kernels)} kernels, {len(text.encode()) / 1e6:.1f} MB\n", sys.stdout)
+        refuse_unreadable(kernels)

@@ -1,0 +1,12 @@
+"""Reports to look at: one HTML file that opens from the disk, with no network and no server.
+
+What a page says is put together here from facts and rows of the vocabulary; templates lay it out, and say
+nothing of their own. Whatever a cache holds is text: templates escape it, and what scripts read is JSON.
+"""
+
+from __future__ import annotations
+
+from artifact_inspector.report.html.cache import cache_page
+from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource
+
+__all__ = ["NO_SOURCES", "ReadSource", "cache_page"]

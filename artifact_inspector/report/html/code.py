@@ -1,0 +1,301 @@
+"""The source and every stage of a kernel side by side: lines, their colours, and which belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pygments.lexer import Lexer
+from pygments.lexers import PythonLexer
+from pygments.token import STANDARD_TYPES
+
+from artifact_inspector.facts.kernel import KernelFacts, StageFacts
+from artifact_inspector.facts.modules import Disassemble, read_module, read_source
+from artifact_inspector.files.cache import Problem
+from artifact_inspector.model import Module, SourceLine
+from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.lexers import lexer_for
+from artifact_inspector.report.listing import events_by_line
+from artifact_inspector.report.printable import escaped
+
+__all__ = ["Code", "Heat", "Margin", "Pane", "linked_code"]
+
+MOST_HIGHLIGHTED = 30_000
+"""Lines of a file that are highlighted; a longer one is shown plain."""
+MOST_CHARACTERS = 2_000
+"""Of a line; what is longer is cut, and says so."""
+
+Heat = Mapping[str, Mapping[int, float]]
+"""Title of a margin → line → figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """Figures beside lines, shaded by how large they are."""
+
+    title: str
+    most: float
+    lines: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A region as a run of lines."""
+
+    name: str
+    said: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One file."""
+
+    name: str
+    """`ptx`, or the name of a file of the user's code."""
+    title: str
+    """Its path, and what is missing."""
+    is_source: bool
+    text: str
+    numbers: tuple[int, ...] = ()
+    """Of its lines, where it is not all of them from 1 on."""
+    patterns: tuple[str, ...] = ()
+    """Runs of characters of one class each, as `k4 1 nv3`; lines share them."""
+    colours: tuple[int, ...] = ()
+    """Line → its pattern; empty for a file that is not highlighted."""
+    links: tuple[int, ...] = ()
+    """Line → number of its set of source lines."""
+    events: Mapping[int, str] = field(default_factory=dict)
+    """Line → letters of what it does, with their number."""
+    notes: Mapping[int, str] = field(default_factory=dict)
+    """Line → what is known of it besides."""
+    margins: tuple[Margin, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """All files of a kernel, linked by lines of the user's code."""
+
+    panes: tuple[Pane, ...]
+    places: tuple[str, ...]
+    """Lines of the user's code, `file.py:line`."""
+    sets: tuple[tuple[int, ...], ...]
+    """Places that a line comes from: innermost first, then who called."""
+    missing: tuple[str, ...]
+    """What is not there, in sentences."""
+
+
+def linked_code(
+    kernel: KernelFacts,
+    sources: Sources,
+    disassemble: Disassemble | None = None,
+    heat: Mapping[str, Heat] | None = None,
+) -> Code:
+    """The files of a kernel.
+
+    Args:
+        heat: of a launch: stage or file of the source → margins.
+    """
+    heat = heat or {}
+    links = _Links()
+    stages = []
+    for stage, facts in kernel.stages.items():
+        problems: list[Problem] = []
+        source = read_source(kernel.artifact, stage, problems, disassemble)
+        module = read_module(kernel.artifact, stage, problems, disassemble)
+        if source is not None and module is not None:
+            sources.know(_paths(module))
+            stages.append(_stage_pane(facts, source.text, module, links, heat.get(stage.value, {})))
+    own = [_source_pane(file, sources, links, heat.get(file, {})) for file in links.files(_home(kernel))]
+    return Code((*own, *stages), tuple(links.places), tuple(links.sets), tuple(_missing(kernel, own, stages)))
+
+
+class _Links:
+    """Numbers for places of the user's code, and for sets of them."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+        self.sets: dict[tuple[int, ...], int] = {(): 0}
+
+    def number(self, chains: Iterable[tuple[str, ...]]) -> int:
+        """Of the set that holds the places of some chains."""
+        found = dict.fromkeys(
+            self.places.setdefault(place, len(self.places)) for chain in chains for place in chain
+        )
+        return self.sets.setdefault(tuple(found), len(self.sets))
+
+    def files(self, first: str | None) -> list[str]:
+        """Names of all files that lines come from, that of the kernel itself first."""
+        names = dict.fromkeys(place.rpartition(":")[0] for place in self.places)
+        return sorted(names, key=lambda name: name != first)
+
+    def lines(self, file: str) -> list[int]:
+        """Lines of a file that something comes from."""
+        split = (place.rpartition(":") for place in self.places)
+        return sorted(int(number) for name, _, number in split if name == file)
+
+
+def _home(kernel: KernelFacts) -> str | None:
+    place = None if kernel.program is None else kernel.program.place
+    return None if place is None else place.file.replace("\\", "/").rpartition("/")[2]
+
+
+def _paths(module: Module) -> Iterator[str]:
+    for function in module.functions:
+        for location in dict.fromkeys(instruction.location for instruction in function.instructions):
+            yield from (frame.file for frame in location or ())
+
+
+def _stage_pane(facts: StageFacts, text: str, module: Module, links: _Links, heat: Heat) -> Pane:
+    lines = _shown(text)
+    chains: dict[int, dict[tuple[str, ...], None]] = {}
+    for function in module.functions:
+        for instruction in function.instructions:
+            if instruction.location:
+                chain = SourceLine.of(instruction.location).chain
+                chains.setdefault(instruction.line, {})[chain] = None
+    patterns, colours = _highlighted(lines, lexer_for(facts.stage))
+    return Pane(
+        facts.stage.value,
+        facts.file,
+        False,
+        "\n".join(lines),
+        patterns=patterns,
+        colours=colours,
+        links=tuple(links.number(chains.get(number, ())) for number in range(1, len(lines) + 1)),
+        events=events_by_line(module),
+        notes=_notes(facts),
+        margins=tuple(_margins({"in flight": _levels(facts), **heat})),
+        parts=tuple(
+            Part(region.id, region.phrase, *region.lines)
+            for region in facts.regions
+            if region.lines[0] <= region.lines[1]
+        ),
+    )
+
+
+def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane:
+    found = sources.text(file)
+    known = links.lines(file)
+    margins = tuple(_margins(heat))
+    if found is None:
+        told = tuple(known)
+        ids = tuple(links.number([(f"{file}:{number}",)]) for number in told)
+        text = "\n".join("" for _ in told)
+        return Pane(
+            file, f"{file} is not at hand: its lines by number", True, text, told, links=ids, margins=margins
+        )
+    lines = _shown(found.text)
+    patterns, colours = _highlighted(lines, PythonLexer(stripnl=False, ensurenl=False))
+    there = set(known)
+    ids = tuple(
+        links.number([(f"{file}:{number}",)] if number in there else ())
+        for number in range(1, len(lines) + 1)
+    )
+    return Pane(
+        file, file, True, "\n".join(lines), patterns=patterns, colours=colours, links=ids, margins=margins
+    )
+
+
+def _shown(text: str) -> list[str]:
+    """The lines as they are shown: no tabs, nothing that turns them round, none of endless length."""
+    lines = text.removesuffix("\n").split("\n")
+    return [_cut(escaped(line.expandtabs(4).rstrip("\r"))) for line in lines]
+
+
+def _cut(line: str) -> str:
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    return f"{line[:MOST_CHARACTERS]} … {len(line) - MOST_CHARACTERS} characters more"
+
+
+_CLASSES = (
+    ("c", "c"), ("kt", "kt"), ("k", "k"), ("nb", "nb"), ("nf", "nf"), ("nc", "nc"), ("no", "no"),
+    ("nl", "nl"), ("nv", "nv"), ("na", "na"), ("nd", "nd"), ("m", "m"), ("s", "s"), ("err", "err"),
+)  # fmt: skip
+"""Beginnings of Pygments' short names of tokens → the classes that the style has colours for."""
+
+
+def _highlighted(lines: Sequence[str], lexer: Lexer) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The patterns of a file, and which line has which."""
+    if len(lines) > MOST_HIGHLIGHTED:
+        return (), ()
+    patterns: dict[str, int] = {}
+    colours: list[int] = []
+    runs: list[str] = []
+    classes: dict[object, str] = {}
+    for token, text in lexer.get_tokens("\n".join(lines)):
+        name = classes.get(token)
+        if name is None:
+            name = classes[token] = _class_of(token)
+        first, *more = text.split("\n")
+        if first:
+            runs.append(f"{name}{_units(first)}")
+        for part in more:
+            colours.append(patterns.setdefault(" ".join(runs), len(patterns)))
+            runs = [f"{name}{_units(part)}"] if part else []
+    colours.append(patterns.setdefault(" ".join(runs), len(patterns)))
+    return tuple(patterns), tuple(colours)
+
+
+def _class_of(token: object) -> str:
+    short = STANDARD_TYPES.get(token, "")  # type: ignore[call-overload]
+    while not short and getattr(token, "parent", None) is not None:
+        token = token.parent  # type: ignore[attr-defined]
+        short = STANDARD_TYPES.get(token, "")  # type: ignore[call-overload]
+    return next((name for begin, name in _CLASSES if short.startswith(begin)), "")
+
+
+def _units(text: str) -> int:
+    """Characters as scripts count them."""
+    return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
+
+
+def _levels(facts: StageFacts) -> dict[int, float]:
+    """Line → loads in flight after it, where the number changes."""
+    return {line: level for work in facts.work.values() for line, level in work.in_flight.levels}
+
+
+def _notes(facts: StageFacts) -> dict[int, str]:
+    """What is known of single lines: rounds, and waits."""
+    said: dict[int, list[str]] = {}
+    for region in facts.regions:
+        for number, item in enumerate(region.rounds, 1):
+            for line, what in (
+                (item.first_load, "loads begin"),
+                (item.last_load, "loads end"),
+                (item.first_compute, "computes begin"),
+                (item.last_compute, "computes end"),
+            ):
+                if line is not None:
+                    said.setdefault(line, []).append(f"round {number}: {what}")
+    for wait in facts.waits:
+        if wait.depth is not None:
+            said.setdefault(wait.line, []).append(f"wait: leaves {wait.depth} in flight")
+    return {line: "; ".join(dict.fromkeys(words)) for line, words in said.items()}
+
+
+def _margins(heat: Heat) -> Iterator[Margin]:
+    for title, lines in heat.items():
+        if lines:
+            yield Margin(title, max(lines.values()), lines)
+
+
+def _missing(kernel: KernelFacts, own: Sequence[Pane], stages: Sequence[Pane]) -> Iterator[str]:
+    absent = [pane.name for pane in own if pane.numbers]
+    if absent:
+        yield (
+            f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not at hand: lines of the source go "
+            "by their number. Run the command where the source lies."
+        )
+    if not own and stages:
+        yield "No line of these files says where in the source it comes from: nothing can be lit."
+    if len(stages) == 1:
+        yield f"There is one stage, {stages[0].name}: nothing to hold it against."
+    if not stages:
+        yield "No stage of this kernel can be read as text."
+    long = [pane.name for pane in (*own, *stages) if pane.text and not pane.colours and not pane.numbers]
+    if long:
+        yield f"{', '.join(long)}: not highlighted, for the length."

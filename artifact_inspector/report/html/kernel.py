@@ -1,0 +1,185 @@
+"""One kernel as the page shows it: what limits it, what it takes, what stands out, every fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.findings import Finding, Severity, find_findings
+from artifact_inspector.findings.decisive import find_limit
+from artifact_inspector.model import SourceLine
+from artifact_inspector.report.diff import value_text
+from artifact_inspector.report.findings import place_text
+from artifact_inspector.report.html.code import Code, Heat, linked_code
+from artifact_inspector.report.html.page import fragment
+from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.resources import describe_resources
+from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
+from artifact_inspector.vocabulary.rows import summarise
+
+__all__ = ["KernelView", "Shown", "view_kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's code beside a finding."""
+
+    name: str
+    text: str | None
+    """None where its file is not at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One finding."""
+
+    code: str
+    name: str
+    level: str
+    message: str
+    where: str
+    places: tuple[Place, ...]
+    goes_to: str
+    """Stage and line where the code can be seen, `ptx:193`; empty where the evidence is no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A verdict on the way from stage to stage."""
+
+    stage: str
+    phrase: str
+    reading: str
+    changed: bool
+    """It is another than at the stage before, and the order of rounds is what changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactLine:
+    """One row of the vocabulary."""
+
+    label: str
+    value: str
+    unit: str
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelView:
+    """All that the page of a kernel lays out."""
+
+    id: str
+    name: str
+    form: str
+    identity: tuple[str, ...]
+    hash: str
+    directory: str
+    limit: Shown | None
+    findings: tuple[Shown, ...]
+    steps: tuple[Step, ...]
+    region: str
+    changes: tuple[str, ...]
+    resources: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, tuple[FactLine, ...]], ...]
+    """By region, what is said of the whole kernel first."""
+    problems: tuple[str, ...]
+    code: Code
+
+
+MOST_PLACES = 3
+"""Lines of the source beside a finding."""
+
+
+def view_kernel(
+    kernel: KernelFacts,
+    name: str,
+    form: str,
+    sources: Sources,
+    disassemble: Disassemble | None = None,
+    heat: dict[str, Heat] | None = None,
+) -> KernelView:
+    """A kernel as the page shows it.
+
+    Args:
+        name: what the page calls it.
+        form: the label of its configuration.
+    """
+    code = linked_code(kernel, sources, disassemble, heat)
+    found = find_findings(kernel)
+    limit = find_limit(found)
+    shown = {id(finding): _shown(finding, sources) for finding in found}
+    artifact = kernel.artifact
+    return KernelView(
+        name,
+        artifact.display_name,
+        form,
+        tuple(_identity(kernel)),
+        artifact.hash,
+        artifact.directory,
+        None if limit is None else shown[id(limit)],
+        tuple(shown[id(finding)] for finding in found if finding is not limit),
+        tuple(_steps(kernel)),
+        kernel.principal or "",
+        ()
+        if kernel.principal is None
+        else tuple(" ".join(x) for x in describe_changes(kernel, kernel.principal)),
+        tuple(describe_resources(kernel, ())),
+        _facts(kernel),
+        tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
+        code,
+    )
+
+
+def lay_out(view: KernelView) -> Markup:
+    """The part of a page that shows a kernel."""
+    return fragment("kernel.html", kernel=view)
+
+
+def _identity(kernel: KernelFacts) -> Iterator[str]:
+    artifact = kernel.artifact
+    yield describe_target(kernel)
+    yield "Triton unknown" if artifact.triton_version is None else f"Triton {artifact.triton_version}"
+    if artifact.num_warps is not None:
+        yield f"{artifact.num_warps} {plural('warp', artifact.num_warps)}"
+    if artifact.num_stages is not None:
+        yield f"num_stages {artifact.num_stages}"
+    if artifact.shared_bytes is not None:
+        yield f"{artifact.shared_bytes} B shared"
+
+
+def _shown(finding: Finding, sources: Sources) -> Shown:
+    remark = finding.remark
+    places = tuple(
+        Place(str(source), sources.line(source)) for source in dict.fromkeys(remark.sources[:MOST_PLACES])
+    )
+    goes_to = ""
+    if remark.stage is not None and remark.lines:
+        goes_to = f"{remark.stage.value}:{remark.lines[0]}"
+    elif remark.sources:
+        first = remark.sources[0]
+        goes_to = first.innermost if isinstance(first, SourceLine) else first
+    level = "warning" if finding.severity is Severity.WARNING else "note"
+    return Shown(finding.code, finding.name, level, remark.message, place_text(finding), places, goes_to)
+
+
+def _steps(kernel: KernelFacts) -> Iterator[Step]:
+    changed = kernel.changed_at
+    for stage, facts in kernel.stages.items():
+        region = facts.region(kernel.principal or "")
+        if region is None:
+            yield Step(stage.value, "no such region", "", False)
+        else:
+            yield Step(stage.value, region.phrase, describe_verdict(region.verdict) or "", stage is changed)
+
+
+def _facts(kernel: KernelFacts) -> tuple[tuple[str, tuple[FactLine, ...]], ...]:
+    groups: dict[str, list[FactLine]] = {}
+    for row in summarise(kernel).rows:
+        value = "?" if row.value is None else value_text(row.value)
+        line = FactLine(row.label.strip(), value, row.unit, row.step)
+        groups.setdefault(row.region or "the kernel", []).append(line)
+    return tuple((name, tuple(lines)) for name, lines in groups.items())

@@ -1,0 +1,125 @@
+"""One HTML file: a template, the styles and scripts of this room, and data that stays data.
+
+A page allows itself nothing from elsewhere: its policy names its own script by its digest, and no other can
+run, whatever a cache holds. Text that turns lines round or shows nothing is shown by its escape.
+
+**Source** HTML Living Standard, "Restrictions for contents of script elements"; Content Security Policy
+Level 3; RFC 1950 for what `DecompressionStream("deflate")` reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from artifact_inspector.report.printable import escaped
+from artifact_inspector.version import __version__
+
+__all__ = ["as_json", "data", "fragment", "packed", "page"]
+
+SCRIPTS = ("view.js", "table.js", "code.js", "page.js")
+_NOT_IN_HTML = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+
+
+def page(template: str, title: str, **values: object) -> str:
+    """A whole page.
+
+    Args:
+        template: name of a file of this room.
+        values: what it lays out.
+    """
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            values,
+            title=title,
+            policy=policy,
+            script=Markup(script),
+            style=Markup(_asset("style.css")),
+            version=__version__,
+        )
+    )
+
+
+def fragment(template: str, **values: object) -> Markup:
+    """A part of a page."""
+    return Markup(_environment().get_template(template).render(values))
+
+
+def data(name: str, value: object) -> Markup:
+    r"""A value as an element that scripts read, and browsers do not run.
+
+    Example:
+        >>> print(data("x", {"name": "</script>"}))
+        <script type="application/json" id="x">{"name":"\u003c/script\u003e"}</script>
+    """
+    return Markup('<script type="application/json" id="{}">{}</script>').format(
+        name,
+        Markup(as_json(value).translate(_NOT_IN_HTML)),
+    )
+
+
+def packed(name: str, value: object) -> Markup:
+    """The same, compressed: for what is large, and seen only by who opens it."""
+    content = base64.b64encode(zlib.compress(as_json(value).encode(), 9)).decode()
+    return Markup('<script type="text/plain" data-packed id="{}">{}</script>').format(name, content)
+
+
+def as_json(value: object) -> str:
+    """A value as JSON: dataclasses as objects, and no text that moves a cursor or turns a line round."""
+    return json.dumps(_plain(value), separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, Mapping):
+        return {_plain(str(key)): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("artifact_inspector.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+
+
+def _shown(value: object) -> object:
+    return escaped(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _asset(name: str) -> str:
+    """A style or script of this room, as it stands."""
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]

@@ -1,0 +1,44 @@
+"""The lines of the user's code, where their files are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from artifact_inspector.model import SourceLine
+from artifact_inspector.model.text import SourceText
+
+__all__ = ["NO_SOURCES", "ReadSource", "Sources"]
+
+ReadSource = Callable[[str], str | None]
+"""A file as the cache names it → its text; None for one that is not at hand."""
+
+
+def NO_SOURCES(_file: str) -> str | None:  # noqa: N802 - a constant that is called
+    """No file is at hand."""
+    return None
+
+
+class Sources:
+    """Files by the name that lines of the user's code have, which is without directories."""
+
+    def __init__(self, read: ReadSource) -> None:
+        self._read = cache(read)
+        self._paths: dict[str, str] = {}
+
+    def know(self, paths: Iterable[str]) -> None:
+        """Paths as compilers wrote them; the first of a name is the one that is read."""
+        for path in paths:
+            self._paths.setdefault(path.replace("\\", "/").rpartition("/")[2], path)
+
+    def text(self, file: str) -> SourceText | None:
+        """The text of a file; None where it is not at hand."""
+        text = self._read(self._paths.get(file, file))
+        return None if text is None else SourceText(file, text)
+
+    def line(self, source: str) -> str | None:
+        """The text of a line, without its indent; None where its file is not at hand, or shorter."""
+        place = source.innermost if isinstance(source, SourceLine) else source
+        file, _, number = place.rpartition(":")
+        found = self.text(file) if number.isdecimal() else None
+        return None if found is None else found.line_text(int(number)).strip() or None

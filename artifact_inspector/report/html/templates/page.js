@@ -1,0 +1,93 @@
+// What the page shows: the list, or one kernel.
+const about = JSON.parse(document.getElementById("about").textContent);
+let table = null;
+let code = null;
+let shown = null;
+
+const themes = ["", "light", "dark"];
+const paint = () => {
+  const theme = view.get("theme") || "";
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+};
+document.getElementById("theme").addEventListener("click", () => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = view.get("theme") || (dark ? "dark" : "light");
+  const other = now === "dark" ? "light" : "dark";
+  view.set({ theme: other === (dark ? "dark" : "light") ? "" : other });
+  paint();
+});
+
+const open = (id) => {
+  view.set({ k: id, line: "", files: "" }, true);
+  restore();
+};
+
+const showKernel = async (id) => {
+  const host = document.getElementById("kernel");
+  if (shown !== id) {
+    shown = id;
+    code = null;
+    const [markup, lines] = await Promise.all([unpack(`page-${id}`), unpack(`code-${id}`)]);
+    if (shown !== id) return; // another was asked for meanwhile
+    const parts = document.createElement("template");
+    parts.innerHTML = markup;
+    host.replaceChildren(parts.content);
+    host.hidden = false;
+    code = new Code(host.querySelector("[data-code]"), lines);
+  } else code?.restore();
+};
+
+const restore = async () => {
+  paint();
+  const asked = view.get("k");
+  const id = about.alone ? about.kernels[0] : about.kernels.includes(asked) ? asked : null;
+  document.getElementById("list").hidden = id !== null;
+  document.getElementById("kernel").hidden = id === null;
+  const trail = document.getElementById("trail");
+  trail.replaceChildren();
+  if (id === null) {
+    shown = null;
+    if (table) table.restore();
+    else {
+      const host = document.querySelector("[data-table]");
+      table = new DataTable(host, await unpack(host.dataset.table), open);
+    }
+  } else {
+    if (!about.alone) {
+      const back = make("a", { href: "#" }, `← all ${about.kernels.length} kernels`);
+      back.addEventListener("click", (event) => {
+        event.preventDefault();
+        view.set({ k: "", line: "", files: "" }, true);
+        restore();
+      });
+      trail.append(back);
+    }
+    await showKernel(id);
+  }
+  document.documentElement.dataset.ready = id ?? "list";
+};
+
+document.addEventListener("click", (event) => {
+  const chip = event.target.closest?.("[data-filter]");
+  if (chip) {
+    const words = (view.get("filter") || "").split(/\s+/).filter(Boolean);
+    const word = chip.dataset.filter;
+    table.change({ filter: (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(" ") });
+  }
+  const goes = event.target.closest?.("[data-go]");
+  if (goes && code) {
+    const [, name, number] = /^(.*):(\d+)$/.exec(goes.dataset.go);
+    if (code.goTo(name, Number(number), true)) code.host.scrollIntoView({ block: "start" });
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || isTyping(event.target)) return;
+  const field = [...document.querySelectorAll("input.filter")].find((one) => one.offsetParent);
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+});
+addEventListener("hashchange", restore);
+addEventListener("popstate", restore);
+restore();

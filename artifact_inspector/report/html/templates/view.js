@@ -1,0 +1,38 @@
+"use strict";
+// What is shown stands behind the # of the address, so that a copied address shows the same again.
+const view = {
+  get: (key) => new URLSearchParams(location.hash.slice(1)).get(key),
+  // Changes keys; an empty value removes one. `open` makes a step that the browser's Back undoes.
+  set(changes, open = false) {
+    const now = new URLSearchParams(location.hash.slice(1));
+    for (const [key, value] of Object.entries(changes)) value ? now.set(key, value) : now.delete(key);
+    const address = `#${now}`;
+    if (address !== location.hash) history[open ? "pushState" : "replaceState"](null, "", address);
+  },
+};
+
+// An element with properties, text and children; text is never read as markup.
+const make = (name, properties = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key in made && key !== "list") made[key] = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+};
+
+// The value of an element of data, unpacked where it is compressed.
+const unpack = async (id) => {
+  const node = document.getElementById(id);
+  if (node.dataset.packed === undefined) return JSON.parse(node.textContent);
+  const bytes = Uint8Array.from(atob(node.textContent), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+};
+
+const isTyping = (target) => /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
+const HEATS = 8;
+// A class from h0 to h8 for how large a figure is among others.
+const heatOf = (value, least, most) =>
+  most > least ? `h${Math.round((HEATS * (value - least)) / (most - least))}` : "h0";
