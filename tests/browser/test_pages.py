@@ -70,7 +70,7 @@ def test_a_page_opens_from_the_disk_and_asks_for_nothing_else(window: Browser, l
     window.fetched()
     window.faults()
     assert window.open(listed) < 2000
-    window.run("location.hash = 'k=' + JSON.parse(document.getElementById('about').textContent).kernels[2]")
+    window.run("location.hash = 'k=' + JSON.parse(document.getElementById('about').textContent).leaves[2]")
     window.wait(lambda: window.texts("#kernel-title"))
     assert {url for url in window.fetched() if url != "about:blank"} == {listed.as_uri()}
     assert window.faults() == []

@@ -13,10 +13,10 @@ from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.facts.modules import Disassemble, read_module, read_source
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.listing import events_by_line
-from artifact_inspector.report.printable import escaped
 
 __all__ = ["Code", "Heat", "Margin", "Pane", "linked_code"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import Finding, Severity, find_findings
@@ -14,14 +12,15 @@ from artifact_inspector.findings.decisive import find_limit
 from artifact_inspector.model import SourceLine
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.findings import place_text
+from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, Heat, linked_code
 from artifact_inspector.report.html.page import fragment
-from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.html.sources import ReadSource, Sources
 from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
 
-__all__ = ["KernelView", "Shown", "view_kernel"]
+__all__ = ["KernelView", "Shown", "leaf_of", "view_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +133,12 @@ def view_kernel(
     )
 
 
-def lay_out(view: KernelView) -> Markup:
-    """The part of a page that shows a kernel."""
-    return fragment("kernel.html", kernel=view)
+def leaf_of(
+    kernel: KernelFacts, name: str, form: str, read: ReadSource, disassemble: Disassemble | None = None
+) -> Leaf:
+    """The leaf of a kernel in a page of several."""
+    view = view_kernel(kernel, name, form, Sources(read), disassemble)
+    return Leaf(name, fragment("kernel.html", kernel=view), view.code)
 
 
 def _identity(kernel: KernelFacts) -> Iterator[str]:

@@ -22,12 +22,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from artifact_inspector.report.printable import escaped
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.version import __version__
 
 __all__ = ["as_json", "data", "fragment", "packed", "page"]
 
-SCRIPTS = ("view.js", "table.js", "code.js", "page.js")
+SCRIPTS = ("view.js", "table.js", "pivot.js", "code.js", "page.js")
 _NOT_IN_HTML = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 

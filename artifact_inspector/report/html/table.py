@@ -61,6 +61,14 @@ class Tally:
     title: str
     counts: tuple[tuple[str, int], ...]
 
+    @property
+    def is_same(self) -> bool:
+        """True where it is the same of all, which no row then has to repeat."""
+        return self.key in _ONCE and len(self.counts) == 1
+
+
+_ONCE = ("target", "triton")
+
 
 def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Sequence[str]) -> Table:
     """A line for each kernel.
@@ -126,16 +134,20 @@ def _cell(value: Value | Absent) -> Value:
 
 
 def _without_empty(table: Table) -> Table:
-    """Without columns that say nothing of any kernel."""
-    told = [any(line.cells[at] not in ("", ()) for line in table.lines) for at in range(len(table.columns))]
+    """Without columns that say nothing of any kernel, or the same target or version of all."""
+    kept = [
+        at for at, column in enumerate(table.columns) if _tells(column, [x.cells[at] for x in table.lines])
+    ]
     return Table(
         table.caption,
-        tuple(column for column, is_told in zip(table.columns, told, strict=True) if is_told),
-        tuple(
-            Line(line.id, tuple(cell for cell, is_told in zip(line.cells, told, strict=True) if is_told))
-            for line in table.lines
-        ),
+        tuple(table.columns[at] for at in kept),
+        tuple(Line(line.id, tuple(line.cells[at] for at in kept)) for line in table.lines),
     )
+
+
+def _tells(column: Column, cells: Sequence[Value]) -> bool:
+    told = any(cell not in ("", ()) for cell in cells)
+    return told and (column.key not in _ONCE or len(set(cells)) > 1)
 
 
 def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:

@@ -1,6 +1,7 @@
 // What the page shows: the list, or one kernel.
 const about = JSON.parse(document.getElementById("about").textContent);
 let table = null;
+let pivot = null;
 let code = null;
 let shown = null;
 
@@ -41,7 +42,7 @@ const showKernel = async (id) => {
 const restore = async () => {
   paint();
   const asked = view.get("k");
-  const id = about.alone ? about.kernels[0] : about.kernels.includes(asked) ? asked : null;
+  const id = about.alone ? about.leaves[0] : about.leaves.includes(asked) ? asked : null;
   document.getElementById("list").hidden = id !== null;
   document.getElementById("kernel").hidden = id === null;
   const trail = document.getElementById("trail");
@@ -53,9 +54,11 @@ const restore = async () => {
       const host = document.querySelector("[data-table]");
       table = new DataTable(host, await unpack(host.dataset.table), open);
     }
+    const grid = document.querySelector("[data-pivot]");
+    if (grid) pivot ? pivot.restore() : (pivot = new Pivot(grid, await unpack(grid.dataset.pivot)));
   } else {
     if (!about.alone) {
-      const back = make("a", { href: "#" }, `← all ${about.kernels.length} kernels`);
+      const back = make("a", { href: "#" }, `← all ${about.leaves.length}`);
       back.addEventListener("click", (event) => {
         event.preventDefault();
         view.set({ k: "", line: "", files: "" }, true);

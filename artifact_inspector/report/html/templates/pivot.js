@@ -1,0 +1,39 @@
+// One figure of every form at a time: configurations down, targets and versions across.
+class Pivot {
+  constructor(host, data) {
+    Object.assign(this, { host, data });
+    this.choice = make("select", { ariaLabel: "Figure" });
+    for (const figure of data.figures) this.choice.append(make("option", { value: figure.key }, figure.heading));
+    this.choice.addEventListener("change", () => {
+      view.set({ figure: this.choice.value });
+      this.restore();
+    });
+    this.told = make("span", { className: "soft" });
+    this.table = make("table", { className: "data pivot" });
+    const frame = make("div", { className: "frame", tabIndex: 0, role: "region", ariaLabel: "Configurations" }, this.table);
+    host.append(make("div", { className: "bar" }, this.choice, this.told), frame);
+    this.restore();
+  }
+
+  restore() {
+    const figure = this.data.figures.find((one) => one.key === view.get("figure")) || this.data.figures[0];
+    this.choice.value = figure.key;
+    this.told.textContent = figure.unit;
+    const at = this.data.figures.indexOf(figure);
+    const known = this.data.cells.map((cell) => cell.values[at]).filter(Number.isFinite);
+    const [least, most] = [Math.min(...known), Math.max(...known)];
+    const head = make("tr", {}, make("th", { scope: "col" }, "configuration"), ...this.data.columns.map((name) => make("th", { scope: "col" }, name)));
+    const rows = this.data.rows.map((name, row) =>
+      make("tr", {}, make("th", { scope: "row" }, name || "–"), ...this.data.columns.map((_, column) => {
+        const here = this.data.cells.filter((cell) => cell.row === row && cell.column === column);
+        const numbers = here.map((cell) => cell.values[at]).filter(Number.isFinite);
+        const heat = numbers.length ? heatOf(Math.max(...numbers), least, most) : "";
+        const said = here.flatMap((cell, n) => {
+          const text = String(cell.values[at]) || "–";
+          return [n ? ", " : "", cell.id ? make("a", { href: `#k=${encodeURIComponent(cell.id)}` }, text) : text];
+        });
+        return make("td", { className: `${figure.is_number ? "number " : ""}${heat}` }, ...said);
+      })));
+    this.table.replaceChildren(make("caption", { className: "unseen" }, figure.heading), make("thead", {}, head), make("tbody", {}, ...rows));
+  }
+}
