@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,8 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, KernelName, NoIndex, Nvdisasm, Sass, Targets
-from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
-from artifact_inspector.cli._sources import read_python
+from artifact_inspector.cli._pages import view_kernels, write_page
+from artifact_inspector.cli._reading import disassembler, open_or_advise, refuse_unreadable
 from artifact_inspector.errors import CacheError
 
 
@@ -31,17 +30,15 @@ def report(
     """Write a page to look at: a table of kernels, and each with its pictures and linked code."""
     with exit_codes(json=False):
         from artifact_inspector.facts.selection import choose, parse_targets
-        from artifact_inspector.files.writing import write_text
-        from artifact_inspector.report.console import write
         from artifact_inspector.report.html import cache_page
+        from artifact_inspector.report.words import plural
 
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))
         if not chosen:
             raise CacheError(f"There is no kernel in {found.root}.", "Name a Triton cache with some.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels = list(inspect_kernels(chosen, disassemble, index=not no_index))
-        text = cache_page(found, kernels, lambda file: read_python(file, Path.cwd()), disassemble)
-        write_text(out, text)
-        write(f"{out}: {len(kernels)} kernels, {len(text.encode()) / 1e6:.1f} MB\n", sys.stdout)
+        kernels, views = view_kernels(chosen, disassemble, index=not no_index)
+        page = cache_page(found, kernels, views)
+        write_page(out, page, f"{len(kernels)} {plural('kernel', len(kernels))}")
         refuse_unreadable(kernels)

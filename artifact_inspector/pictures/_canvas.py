@@ -9,7 +9,7 @@ from html import escape
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.pictures._colours import DARK, FAMILIES, INK, LIGHT
 
-__all__ = ["STYLE", "Canvas", "cut", "width_of"]
+__all__ = ["STYLE", "SWITCHED_STYLE", "Canvas", "cut", "width_of"]
 
 SIZE = 11
 """Of letters, in pixels."""
@@ -44,6 +44,12 @@ STYLE = (
     "{stroke-width:2.5}"
 )
 """The rules of all pictures, for pages that show several and need them once."""
+SWITCHED_STYLE = (
+    STYLE
+    + f':root[data-theme="light"]{{{_rules(LIGHT)}}}'
+    + f':root[data-theme="dark"]{{{_rules(DARK)}}}.ai-pic .ink{{fill:{INK}}}'
+)
+"""The same for a page that has a switch for light and dark."""
 
 
 def width_of(text: str, size: float = SIZE) -> float:
@@ -104,10 +110,15 @@ class Canvas:
         )
 
     @contextmanager
-    def told(self, title: str, *, focus: bool = True) -> Iterator[None]:
-        """What is drawn inside is one thing, whose title shows when it is pointed at or focused."""
+    def told(self, title: str, *, focus: bool = True, place: str = "") -> Iterator[None]:
+        """What is drawn inside is one thing, whose title shows when it is pointed at or focused.
+
+        Args:
+            place: stage and line that a page with the code shows when it is chosen, `ptx:187`.
+        """
         stop = ' tabindex="0"' if focus else ""
-        self._parts.append(f'<g role="img"{stop}><title>{_safe(title)}</title>')
+        goes = f' data-go="{_safe(place)}"' if place else ""
+        self._parts.append(f'<g role="img"{stop}{goes}><title>{_safe(title)}</title>')
         yield
         self._parts.append("</g>")
 

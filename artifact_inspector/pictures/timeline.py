@@ -189,7 +189,9 @@ class _LaneDrawing:
 
     def _blocks(self, row: Row, top: float) -> None:
         for block in row.blocks:
-            with self.canvas.told(describe(block)):
+            with self.canvas.told(
+                describe(block), place=f"{self.lane.stage.value}:{block.events[0].first.line}"
+            ):
                 self.canvas.rect(
                     block.x + 0.5, top, block.width - 1, BOX, f"box edge {block.family}", round_=2
                 )
@@ -281,7 +283,7 @@ class _LaneDrawing:
 
     def _bar(self, bar: Bar, y: float) -> None:
         canvas, flight = self.canvas, bar.loadings[0].flight
-        with canvas.told(_tell_bar(bar)):
+        with canvas.told(_tell_bar(bar), place=f"{self.lane.stage.value}:{bar.loadings[0].issue.line}"):
             if bar.through is not None:
                 canvas.line(bar.through[0], y + 5.5, bar.through[1], y + 5.5, "thick edge dotted")
             for left, right in bar.pieces:

@@ -6,7 +6,9 @@ nothing of their own. Whatever a cache holds is text: templates escape it, and w
 
 from __future__ import annotations
 
+from artifact_inspector.report.html.book import MOST_LEAVES
 from artifact_inspector.report.html.cache import cache_page
-from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource
+from artifact_inspector.report.html.kernel import KernelView, view_kernel
+from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources
 
-__all__ = ["NO_SOURCES", "ReadSource", "cache_page"]
+__all__ = ["MOST_LEAVES", "NO_SOURCES", "KernelView", "ReadSource", "Sources", "cache_page", "view_kernel"]

@@ -14,8 +14,9 @@ from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.findings import place_text
 from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, Heat, linked_code
+from artifact_inspector.report.html.drawings import Drawing, draw_kernel
 from artifact_inspector.report.html.page import fragment
-from artifact_inspector.report.html.sources import ReadSource, Sources
+from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
@@ -71,9 +72,7 @@ class FactLine:
 class KernelView:
     """All that the page of a kernel lays out."""
 
-    id: str
     name: str
-    form: str
     identity: tuple[str, ...]
     hash: str
     directory: str
@@ -86,6 +85,7 @@ class KernelView:
     facts: tuple[tuple[str, tuple[FactLine, ...]], ...]
     """By region, what is said of the whole kernel first."""
     problems: tuple[str, ...]
+    drawings: tuple[Drawing, ...]
     code: Code
 
 
@@ -95,27 +95,18 @@ MOST_PLACES = 3
 
 def view_kernel(
     kernel: KernelFacts,
-    name: str,
-    form: str,
     sources: Sources,
     disassemble: Disassemble | None = None,
     heat: dict[str, Heat] | None = None,
 ) -> KernelView:
-    """A kernel as the page shows it.
-
-    Args:
-        name: what the page calls it.
-        form: the label of its configuration.
-    """
+    """A kernel as the page shows it, of files that are at hand: what pictures need is asked of them again."""
     code = linked_code(kernel, sources, disassemble, heat)
     found = find_findings(kernel)
     limit = find_limit(found)
     shown = {id(finding): _shown(finding, sources) for finding in found}
     artifact = kernel.artifact
     return KernelView(
-        name,
         artifact.display_name,
-        form,
         tuple(_identity(kernel)),
         artifact.hash,
         artifact.directory,
@@ -129,16 +120,19 @@ def view_kernel(
         tuple(describe_resources(kernel, ())),
         _facts(kernel),
         tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
+        tuple(draw_kernel(kernel)),
         code,
     )
 
 
-def leaf_of(
-    kernel: KernelFacts, name: str, form: str, read: ReadSource, disassemble: Disassemble | None = None
-) -> Leaf:
-    """The leaf of a kernel in a page of several."""
-    view = view_kernel(kernel, name, form, Sources(read), disassemble)
-    return Leaf(name, fragment("kernel.html", kernel=view), view.code)
+def leaf_of(view: KernelView, name: str, form: str) -> Leaf:
+    """A kernel in a page of several.
+
+    Args:
+        name: what the page calls it.
+        form: the label of its configuration.
+    """
+    return Leaf(name, fragment("kernel.html", kernel=view, id=name, form=form), view.code)
 
 
 def _identity(kernel: KernelFacts) -> Iterator[str]:

@@ -23,6 +23,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from artifact_inspector.model.printable import escaped
+from artifact_inspector.pictures._canvas import SWITCHED_STYLE
 from artifact_inspector.version import __version__
 
 __all__ = ["as_json", "data", "fragment", "packed", "page"]
@@ -52,7 +53,7 @@ def page(template: str, title: str, **values: object) -> str:
             title=title,
             policy=policy,
             script=Markup(script),
-            style=Markup(_asset("style.css")),
+            style=Markup(_asset("style.css") + SWITCHED_STYLE),
             version=__version__,
         )
     )

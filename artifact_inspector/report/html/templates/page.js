@@ -68,8 +68,26 @@ const restore = async () => {
     }
     await showKernel(id);
   }
+  zoom();
   document.documentElement.dataset.ready = id ?? "list";
 };
+
+// The part of a picture that is shown.
+const zoom = () => {
+  for (const choice of document.querySelectorAll("[data-zoom]")) {
+    const id = choice.dataset.zoom;
+    const asked = view.get(`zoom-${id}`);
+    const at = Math.max(0, [...choice.options].findIndex((option) => option.value === asked));
+    choice.selectedIndex = at;
+    document.querySelectorAll(`[data-picture="${id}"]`).forEach((one, n) => (one.hidden = n !== at));
+  }
+};
+document.addEventListener("change", (event) => {
+  const id = event.target.dataset?.zoom;
+  if (!id) return;
+  view.set({ [`zoom-${id}`]: event.target.selectedIndex ? event.target.value : "" });
+  zoom();
+});
 
 document.addEventListener("click", (event) => {
   const chip = event.target.closest?.("[data-filter]");
@@ -85,6 +103,7 @@ document.addEventListener("click", (event) => {
   }
 });
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.target.matches?.("g[data-go]")) event.target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   if (event.key !== "/" || isTyping(event.target)) return;
   const field = [...document.querySelectorAll("input.filter")].find((one) => one.offsetParent);
   if (!field) return;

@@ -1,0 +1,58 @@
+"""Pages to look at: what they need of each kernel while its files are at hand, and writing them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from artifact_inspector.cli._reading import inspect_kernels
+from artifact_inspector.cli._sources import read_python
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.files.cache import Artifact
+    from artifact_inspector.report.html import KernelView
+
+__all__ = ["read_here", "view_kernels", "write_page"]
+
+
+def view_kernels(
+    chosen: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True
+) -> tuple[list[KernelFacts], list[KernelView]]:
+    """Kernels, and what the page of each shows; nothing of that where they are too many."""
+    from artifact_inspector.facts.asked import ask_all
+    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.report.html import MOST_LEAVES, Sources, view_kernel
+    from artifact_inspector.report.progress import progress_bar
+
+    if len(chosen) > MOST_LEAVES:
+        return list(inspect_kernels(chosen, disassemble, index=index)), []
+    views: list[KernelView] = []
+
+    def view(kernel: KernelFacts) -> None:
+        ask_all(kernel)
+        views.append(view_kernel(kernel, Sources(read_here), disassemble))
+
+    kernels = []
+    with progress_bar(len(chosen), "reading") as advance:
+        for artifact in chosen:
+            advance(artifact.display_name)
+            kernels.append(inspect_artifact(artifact, disassemble, view))
+    return kernels, views
+
+
+def read_here(file: str) -> str | None:
+    """The text of a source file, where it lies in this directory."""
+    return read_python(file, Path.cwd())
+
+
+def write_page(out: Path, page: str, said: str) -> None:
+    """Write a page, and say so."""
+    from artifact_inspector.files.writing import write_text
+    from artifact_inspector.report.console import write
+
+    write_text(out, page)
+    write(f"{out}: {said}, {len(page.encode()) / 1e6:.1f} MB\n", sys.stdout)
