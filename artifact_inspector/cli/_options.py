@@ -15,6 +15,7 @@ __all__ = [
     "DEMO_TARGETS",
     "OUT",
     "CacheDirectory",
+    "Html",
     "Json",
     "KernelName",
     "NoIndex",
@@ -62,6 +63,9 @@ KernelName = Annotated[
     typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name),
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page to look at, in one file, too.")
+]
 Sass = Annotated[
     bool,
     typer.Option(

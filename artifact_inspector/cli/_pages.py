@@ -49,10 +49,10 @@ def read_here(file: str) -> str | None:
     return read_python(file, Path.cwd())
 
 
-def write_page(out: Path, page: str, said: str) -> None:
-    """Write a page, and say so."""
+def write_page(out: Path, page: str) -> None:
+    """Write a page, and say so beside what is printed."""
     from artifact_inspector.files.writing import write_text
     from artifact_inspector.report.console import write
 
     write_text(out, page)
-    write(f"{out}: {said}, {len(page.encode()) / 1e6:.1f} MB\n", sys.stdout)
+    write(f"{out}: {len(page.encode()) / 1e6:.1f} MB\n", sys.stderr)

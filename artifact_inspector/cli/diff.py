@@ -11,7 +11,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Json, Nvdisasm, Sass, Targets, require_format
+from artifact_inspector.cli._options import Html, Json, Nvdisasm, Sass, Targets, require_format
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
     from artifact_inspector.comparison.pair import Pair
+    from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Problem
 
 FORMATS = ("text", "json", "markdown", "junit")
@@ -67,6 +68,7 @@ def diff(
             help="Of two kernels, compile both again and name the pass of the compiler.",
         ),
     ] = False,
+    html: Html = None,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
@@ -84,7 +86,7 @@ def diff(
             )
         differ = _compare(
             (a, b, left or [], right or []), across or [], target or [], fail_on or [], format, nvdisasm,
-            changes=changes, sass=sass, passes=passes,
+            changes=changes, sass=sass, passes=passes, html=html,
         )  # fmt: skip
         if differ:
             raise typer.Exit(FOUND)
@@ -101,6 +103,7 @@ def _compare(
     changes: bool,
     sass: bool,
     passes: bool,
+    html: Path | None,
 ) -> bool:
     """Write the comparison; True where it is to end with exit code 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
@@ -126,11 +129,22 @@ def _compare(
     alone = len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1
     if passes and not alone:
         raise UsageError("--passes is of two kernels.", "Name one on either side: CACHE:NAME.")
+    if html is not None:
+        _write_page(html, corpus, wanted, disassemble, alone=alone)
     _write(corpus, format, alone=alone, changes=changes, gates=wanted)
     pair = corpus.changes[0].pair if passes else None
     if pair is not None:
         _write_passes(pair)
     return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
+
+
+def _write_page(
+    html: Path, corpus: Corpus, gates: tuple[str, ...], disassemble: Disassemble | None, *, alone: bool
+) -> None:
+    from artifact_inspector.cli._pages import read_here, write_page
+    from artifact_inspector.report.html import corpus_page
+
+    write_page(html, corpus_page(corpus, gates, read_here, disassemble, alone=alone))
 
 
 def _write_passes(pair: Pair) -> None:

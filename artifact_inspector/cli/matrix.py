@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.matrix import Matrix
+    from artifact_inspector.facts.modules import Disassemble
 
 
 @app.command()
@@ -36,6 +38,7 @@ def matrix(
             "--passes", metavar="", help="Compile each form again and name the pass that made its verdict."
         ),
     ] = False,
+    html: Html = None,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
@@ -64,9 +67,19 @@ def matrix(
             write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)
         else:
             show(MatrixReport(forms), sys.stdout)
+        if html is not None:
+            _write_page(html, forms, disassemble)
         if passes:
             _write_passes(forms)
         refuse_unreadable(kernels)
+
+
+def _write_page(html: Path, forms: Matrix, disassemble: Disassemble | None) -> None:
+    from artifact_inspector.cli._pages import view_kernels, write_page
+    from artifact_inspector.report.html import matrix_page
+
+    _, views = view_kernels([form.kernel.artifact for form in forms.forms], disassemble)
+    write_page(html, matrix_page(forms, views))
 
 
 def _write_passes(forms: Matrix) -> None:

@@ -31,7 +31,6 @@ def report(
     with exit_codes(json=False):
         from artifact_inspector.facts.selection import choose, parse_targets
         from artifact_inspector.report.html import cache_page
-        from artifact_inspector.report.words import plural
 
         found = open_or_advise(cache)
         chosen = choose(found, name, parse_targets(target or []))
@@ -39,6 +38,5 @@ def report(
             raise CacheError(f"There is no kernel in {found.root}.", "Name a Triton cache with some.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels, views = view_kernels(chosen, disassemble, index=not no_index)
-        page = cache_page(found, kernels, views)
-        write_page(out, page, f"{len(kernels)} {plural('kernel', len(kernels))}")
+        write_page(out, cache_page(found, kernels, views))
         refuse_unreadable(kernels)

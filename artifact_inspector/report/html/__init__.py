@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from artifact_inspector.report.html.book import MOST_LEAVES
 from artifact_inspector.report.html.cache import cache_page
+from artifact_inspector.report.html.corpus import corpus_page
 from artifact_inspector.report.html.kernel import KernelView, view_kernel
+from artifact_inspector.report.html.matrix import matrix_page
 from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources
 
-__all__ = ["MOST_LEAVES", "NO_SOURCES", "KernelView", "ReadSource", "Sources", "cache_page", "view_kernel"]
+__all__ = [
+    "MOST_LEAVES",
+    "NO_SOURCES",
+    "KernelView",
+    "ReadSource",
+    "Sources",
+    "cache_page",
+    "corpus_page",
+    "matrix_page",
+    "view_kernel",
+]

@@ -11,7 +11,7 @@ from artifact_inspector.report.html.code import Code
 from artifact_inspector.report.html.page import data, packed, page
 from artifact_inspector.report.html.table import Table, Tally
 
-__all__ = ["MOST_LEAVES", "Book", "Leaf", "bind", "name_leaves"]
+__all__ = ["MOST_LEAVES", "Aside", "Book", "Leaf", "bind", "name_leaves"]
 
 MOST_LEAVES = 40
 """Kernels whose own pages stand in a page; of more, it is the table alone."""
@@ -29,6 +29,14 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """What stands below the table, a sentence with its list."""
+
+    head: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Book:
     """What a page with a table says."""
 
@@ -37,6 +45,7 @@ class Book:
     sentences: tuple[str, ...] = ()
     tallies: tuple[Tally, ...] = ()
     table: Table | None = None
+    asides: tuple[Aside, ...] = ()
     problems: tuple[str, ...] = ()
     pivot: object = None
     """Rows × columns of one figure at a time; None for none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pygments.lexer import Lexer
 from pygments.lexers import PythonLexer
@@ -17,6 +17,7 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.lexers import lexer_for
 from artifact_inspector.report.listing import events_by_line
+from artifact_inspector.vocabulary.names import step_of
 
 __all__ = ["Code", "Heat", "Margin", "Pane", "linked_code"]
 
@@ -66,6 +67,8 @@ class Pane:
     """Line → its pattern; empty for a file that is not highlighted."""
     links: tuple[int, ...] = ()
     """Line → number of its set of source lines."""
+    begin: int = 1
+    """The line that is shown first."""
     events: Mapping[int, str] = field(default_factory=dict)
     """Line → letters of what it does, with their number."""
     notes: Mapping[int, str] = field(default_factory=dict)
@@ -83,33 +86,80 @@ class Code:
     """Lines of the user's code, `file.py:line`."""
     sets: tuple[tuple[int, ...], ...]
     """Places that a line comes from: innermost first, then who called."""
+    usual: tuple[str, ...]
+    """Names of panes, those first that are shown where there is little room."""
     missing: tuple[str, ...]
     """What is not there, in sentences."""
 
 
 def linked_code(
-    kernel: KernelFacts,
+    kernels: Mapping[str, KernelFacts],
     sources: Sources,
     disassemble: Disassemble | None = None,
     heat: Mapping[str, Heat] | None = None,
+    look_at: str = "",
 ) -> Code:
-    """The files of a kernel.
+    """The files of a kernel, or of several that come from one source.
 
     Args:
+        kernels: what stands in front of the names of its stages → the kernel; empty for a single one.
         heat: of a launch: stage or file of the source → margins.
+        look_at: the stage that matters most; the last one by default.
     """
     heat = heat or {}
     links = _Links()
-    stages = []
-    for stage, facts in kernel.stages.items():
-        problems: list[Problem] = []
-        source = read_source(kernel.artifact, stage, problems, disassemble)
-        module = read_module(kernel.artifact, stage, problems, disassemble)
-        if source is not None and module is not None:
-            sources.know(_paths(module))
-            stages.append(_stage_pane(facts, source.text, module, links, heat.get(stage.value, {})))
-    own = [_source_pane(file, sources, links, heat.get(file, {})) for file in links.files(_home(kernel))]
-    return Code((*own, *stages), tuple(links.places), tuple(links.sets), tuple(_missing(kernel, own, stages)))
+    stages: list[Pane] = []
+    homes: dict[str, int] = {}
+    for prefix, kernel in kernels.items():
+        _note_home(kernel, sources, homes)
+        for stage, facts in kernel.stages.items():
+            problems: list[Problem] = []
+            source = read_source(kernel.artifact, stage, problems, disassemble)
+            module = read_module(kernel.artifact, stage, problems, disassemble)
+            if source is not None and module is not None:
+                sources.know(_paths(module))
+                pane = _stage_pane(facts, source.text, module, links, heat.get(stage.value, {}))
+                region = facts.region(kernel.principal or "")
+                begin = 1 if region is None else max(1, region.lines[0] - 2)
+                stages.append(replace(pane, name=f"{prefix} {pane.name}".strip(), begin=begin))
+    files = sorted(links.files(), key=lambda file: file not in homes)
+    own = [
+        replace(_source_pane(file, sources, links, heat.get(file, {})), begin=homes.get(file, 1))
+        for file in files
+    ]
+    return Code(
+        (*own, *stages),
+        tuple(links.places),
+        tuple(links.sets),
+        tuple(_usual(kernels, own, look_at)),
+        tuple(_missing(own, stages, alone=len(kernels) == 1)),
+    )
+
+
+def _note_home(kernel: KernelFacts, sources: Sources, homes: dict[str, int]) -> None:
+    """Note the file that a kernel stands in, and its line there."""
+    place = None if kernel.program is None else kernel.program.place
+    if place is not None:
+        sources.know([place.file])
+        homes.setdefault(place.file.replace("\\", "/").rpartition("/")[2], max(1, place.line))
+
+
+def _usual(kernels: Mapping[str, KernelFacts], own: Sequence[Pane], look_at: str) -> Iterator[str]:
+    """Panes by how much they tell: of several kernels, one stage of all before another."""
+    yield from (pane.name for pane in own[:1])
+    orders = [_telling(kernel, look_at) for kernel in kernels.values()]
+    for place in range(max(map(len, orders), default=0)):
+        for prefix, order in zip(kernels, orders, strict=True):
+            if place < len(order):
+                yield f"{prefix} {order[place]}".strip()
+
+
+def _telling(kernel: KernelFacts, look_at: str) -> list[str]:
+    names = [stage.value for stage in kernel.stages]
+    last = names[-1:]
+    asked = [stage.value for stage in kernel.stages if look_at in (stage.value, step_of(stage))]
+    ranked = [*asked, *last, *(name for name in ("ttgir", "ptx", "amdgcn", "llir", "ttir") if name in names)]
+    return list(dict.fromkeys(ranked))
 
 
 class _Links:
@@ -126,20 +176,14 @@ class _Links:
         )
         return self.sets.setdefault(tuple(found), len(self.sets))
 
-    def files(self, first: str | None) -> list[str]:
-        """Names of all files that lines come from, that of the kernel itself first."""
-        names = dict.fromkeys(place.rpartition(":")[0] for place in self.places)
-        return sorted(names, key=lambda name: name != first)
+    def files(self) -> list[str]:
+        """Names of all files that lines come from."""
+        return list(dict.fromkeys(place.rpartition(":")[0] for place in self.places))
 
     def lines(self, file: str) -> list[int]:
         """Lines of a file that something comes from."""
         split = (place.rpartition(":") for place in self.places)
         return sorted(int(number) for name, _, number in split if name == file)
-
-
-def _home(kernel: KernelFacts) -> str | None:
-    place = None if kernel.program is None else kernel.program.place
-    return None if place is None else place.file.replace("\\", "/").rpartition("/")[2]
 
 
 def _paths(module: Module) -> Iterator[str]:
@@ -283,7 +327,7 @@ def _margins(heat: Heat) -> Iterator[Margin]:
             yield Margin(title, max(lines.values()), lines)
 
 
-def _missing(kernel: KernelFacts, own: Sequence[Pane], stages: Sequence[Pane]) -> Iterator[str]:
+def _missing(own: Sequence[Pane], stages: Sequence[Pane], *, alone: bool) -> Iterator[str]:
     absent = [pane.name for pane in own if pane.numbers]
     if absent:
         yield (
@@ -292,7 +336,7 @@ def _missing(kernel: KernelFacts, own: Sequence[Pane], stages: Sequence[Pane]) -
         )
     if not own and stages:
         yield "No line of these files says where in the source it comes from: nothing can be lit."
-    if len(stages) == 1:
+    if len(stages) == 1 and alone:
         yield f"There is one stage, {stages[0].name}: nothing to hold it against."
     if not stages:
         yield "No stage of this kernel can be read as text."

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import RegionKind
 from artifact_inspector.pictures.timeline import timeline
+from artifact_inspector.report.diff import side_labels
 
-__all__ = ["Drawing", "View", "draw_kernel"]
+__all__ = ["Drawing", "View", "draw_kernel", "draw_pair"]
 
 WIDTH = 1240
 MOST_REGIONS = 6
@@ -43,6 +45,15 @@ class Drawing:
 def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
     """The pictures that a kernel's files give."""
     yield _timeline(kernel)
+
+
+def draw_pair(pair: Pair) -> Iterator[Drawing]:
+    """The pictures of two kernels."""
+    views = []
+    for label, kernel in zip(side_labels(pair), (pair.left, pair.right), strict=True):
+        drawn = _timeline(kernel)
+        views += [View(f"{label}: {view.name}", view.svg) for view in drawn.views]
+    yield Drawing("timelines", "Timelines", "", tuple(views), "" if views else "Neither can be drawn.")
 
 
 def _timeline(kernel: KernelFacts) -> Drawing:

@@ -21,7 +21,7 @@ from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
 
-__all__ = ["KernelView", "Shown", "leaf_of", "view_kernel"]
+__all__ = ["KernelView", "Shown", "identify", "leaf_of", "view_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ def view_kernel(
     heat: dict[str, Heat] | None = None,
 ) -> KernelView:
     """A kernel as the page shows it, of files that are at hand: what pictures need is asked of them again."""
-    code = linked_code(kernel, sources, disassemble, heat)
+    code = linked_code({"": kernel}, sources, disassemble, heat)
     found = find_findings(kernel)
     limit = find_limit(found)
     shown = {id(finding): _shown(finding, sources) for finding in found}
     artifact = kernel.artifact
     return KernelView(
         artifact.display_name,
-        tuple(_identity(kernel)),
+        tuple(identify(kernel)),
         artifact.hash,
         artifact.directory,
         None if limit is None else shown[id(limit)],
@@ -135,7 +135,8 @@ def leaf_of(view: KernelView, name: str, form: str) -> Leaf:
     return Leaf(name, fragment("kernel.html", kernel=view, id=name, form=form), view.code)
 
 
-def _identity(kernel: KernelFacts) -> Iterator[str]:
+def identify(kernel: KernelFacts) -> Iterator[str]:
+    """What a kernel was compiled for, by what, and how."""
     artifact = kernel.artifact
     yield describe_target(kernel)
     yield "Triton unknown" if artifact.triton_version is None else f"Triton {artifact.triton_version}"

@@ -32,6 +32,8 @@ class Column:
     """Shaded by how large it is among the others."""
     is_group: bool = False
     """Rows can be put together by it."""
+    is_long: bool = False
+    """Its cells hold sentences."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,15 @@ class Pane {
     for (const line of this.lit) paint.fillRect(0, at(line), width, tall);
   }
 
+  // Scroll to where there is something to see, the first time.
+  begin() {
+    if (this.begun || !this.scroll.clientHeight) return;
+    this.begun = true;
+    const at = this.at(this.data.begin);
+    if (at > 0) this.scroll.scrollTop = at * LINE;
+    this.current = Math.max(0, at);
+  }
+
   // Scroll so that a line can be seen.
   reveal(line) {
     const top = line * LINE;
@@ -239,15 +248,11 @@ class Code {
     else this.light(null);
   }
 
-  // The source, and the first and last stage that tell most: as many as there is room for.
+  // What tells most, as much of it as there is room for.
   usual() {
-    const own = this.panes.filter((pane) => pane.data.is_source).slice(0, 1);
-    const stages = this.panes.filter((pane) => !pane.data.is_source);
-    const room = Math.max(1, Math.min(4, Math.floor(this.host.clientWidth / 380)) - own.length);
-    const wanted = ["ttgir", "sass", "ptx", "amdgcn", "llir", "ttir"].map((name) => stages.find((pane) => pane.data.name === name)).filter(Boolean);
-    const last = stages[stages.length - 1];
-    const chosen = new Set([last, ...wanted].filter(Boolean).slice(0, room));
-    return [...own, ...stages.filter((pane) => chosen.has(pane))];
+    const room = Math.max(1, Math.min(4, Math.floor(this.host.clientWidth / 380)));
+    const names = this.data.usual.slice(0, room);
+    return this.panes.filter((pane) => names.includes(pane.data.name));
   }
 
   arrange(shown) {
@@ -255,7 +260,10 @@ class Code {
     this.grid.replaceChildren(...this.shown.map((pane) => pane.element));
     this.grid.style.gridTemplateColumns = `repeat(${Math.max(1, this.shown.length)}, minmax(0, 1fr))`;
     this.panes.forEach((pane, at) => (this.buttons[at].ariaPressed = String(this.shown.includes(pane))));
-    for (const pane of this.shown) pane.draw(true);
+    for (const pane of this.shown) {
+      pane.draw(true);
+      pane.begin();
+    }
   }
 
   toggle(pane) {

@@ -18,21 +18,25 @@ class Pivot {
   restore() {
     const figure = this.data.figures.find((one) => one.key === view.get("figure")) || this.data.figures[0];
     this.choice.value = figure.key;
-    this.told.textContent = figure.unit;
+    this.told.textContent = figure.is_number ? figure.unit : "≠ is not what most forms have";
     const at = this.data.figures.indexOf(figure);
     const known = this.data.cells.map((cell) => cell.values[at]).filter(Number.isFinite);
     const [least, most] = [Math.min(...known), Math.max(...known)];
+    const counts = new Map();
+    for (const cell of this.data.cells) counts.set(String(cell.values[at]), (counts.get(String(cell.values[at])) || 0) + 1);
+    const [usual] = [...counts].reduce((most, one) => (one[1] > most[1] ? one : most));
     const head = make("tr", {}, make("th", { scope: "col" }, "configuration"), ...this.data.columns.map((name) => make("th", { scope: "col" }, name)));
     const rows = this.data.rows.map((name, row) =>
       make("tr", {}, make("th", { scope: "row" }, name || "–"), ...this.data.columns.map((_, column) => {
         const here = this.data.cells.filter((cell) => cell.row === row && cell.column === column);
         const numbers = here.map((cell) => cell.values[at]).filter(Number.isFinite);
         const heat = numbers.length ? heatOf(Math.max(...numbers), least, most) : "";
+        const odd = !figure.is_number && here.some((cell) => String(cell.values[at]) !== usual);
         const said = here.flatMap((cell, n) => {
           const text = String(cell.values[at]) || "–";
           return [n ? ", " : "", cell.id ? make("a", { href: `#k=${encodeURIComponent(cell.id)}` }, text) : text];
         });
-        return make("td", { className: `${figure.is_number ? "number " : ""}${heat}` }, ...said);
+        return make("td", { className: `${figure.is_number ? "number " : ""}${heat}${odd ? "odd" : ""}` }, ...(odd ? ["≠ "] : []), ...said);
       })));
     this.table.replaceChildren(make("caption", { className: "unseen" }, figure.heading), make("thead", {}, head), make("tbody", {}, ...rows));
   }

@@ -156,7 +156,7 @@ class DataTable {
         const first = line.id ? make("a", { href: `#k=${encodeURIComponent(line.id)}` }, text) : text;
         return make("th", { scope: "row" }, first);
       }
-      if (!column.is_number) return make("td", {}, text);
+      if (!column.is_number) return make("td", { className: column.is_long ? "long" : "" }, text);
       const heat = Number.isFinite(cell) ? heatOf(cell, ...this.ranges[at]) : "";
       return make("td", { className: `number ${heat}` }, text);
     });

@@ -1,0 +1,175 @@
+"""Two kernels as a page shows them: where they part, the facts of both, their files linked by one source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.pair import FactPair, Pair, RegionPair, Side, StagePair, State
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
+from artifact_inspector.report.html.book import Leaf
+from artifact_inspector.report.html.code import Code, linked_code
+from artifact_inspector.report.html.drawings import Drawing, draw_pair
+from artifact_inspector.report.html.kernel import identify
+from artifact_inspector.report.html.page import fragment
+from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.vocabulary.rows import CATEGORIES
+
+__all__ = ["PairView", "leaf_of_pair", "view_pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSide:
+    """One of the two."""
+
+    label: str
+    name: str
+    identity: tuple[str, ...]
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A region at one stage of both."""
+
+    stage: str
+    left: str
+    right: str
+    agree: bool | None
+    """None where it cannot be told."""
+    parts: bool
+    """The verdicts part here first."""
+    who: str
+    """Whose work the stage is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLines:
+    """A region from stage to stage."""
+
+    name: str
+    ids: str
+    lines: tuple[StepLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FactCells:
+    """One fact of both."""
+
+    label: str
+    unit: str
+    left: str
+    right: str
+    why: str
+    """For what is not compared: the reason."""
+    is_decisive: bool
+    """It decides whether the kernel runs, or how well, rather than how."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """All that the page of two kernels lays out."""
+
+    title: str
+    sides: tuple[PairSide, PairSide]
+    differences: tuple[tuple[str, str, str], ...]
+    """What they are told apart by, on both sides."""
+    partings: tuple[str, ...]
+    turns: tuple[str, ...]
+    regions: tuple[RegionLines, ...]
+    apart: tuple[FactCells, ...]
+    """Facts that differ, what costs most first."""
+    open: tuple[FactCells, ...]
+    """Facts that could not be compared."""
+    same: tuple[FactCells, ...]
+    notes: tuple[str, ...]
+    drawings: tuple[Drawing, ...]
+    code: Code
+
+
+def view_pair(pair: Pair, sources: Sources, disassemble: Disassemble | None = None) -> PairView:
+    """Two kernels as the page shows them."""
+    labels = side_labels(pair)
+    facts = (*pair.options, *pair.facts)
+    apart = sorted((fact for fact in facts if fact.differs), key=_rank)
+    parting = pair.parting
+    told = [region for region in pair.regions if region.is_principal or region.parting is not None]
+    names = (pair.left.artifact.display_name, pair.right.artifact.display_name)
+    return PairView(
+        names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}",
+        (
+            PairSide(labels[0], names[0], tuple(identify(pair.left)), pair.left.artifact.hash),
+            PairSide(labels[1], names[1], tuple(identify(pair.right)), pair.right.artifact.hash),
+        ),
+        tuple((one.what, value_text(one.left), value_text(one.right)) for one in pair.differences),
+        tuple(filter(None, (describe_parting(pair, region) for region in pair.regions))),
+        tuple(describe_turn(turn, labels, region.name) for region in told for turn in region.turns),
+        tuple(
+            _region(region) for region in pair.regions if region.is_principal or region.parting is not None
+        ),
+        tuple(map(_cells, apart)),
+        tuple(_cells(fact) for fact in facts if fact.state is State.NOT_COMPARED),
+        tuple(_cells(fact) for fact in facts if fact.state is State.SAME),
+        pair.notes,
+        tuple(draw_pair(pair)),
+        linked_code(
+            {labels[0]: pair.left, labels[1]: pair.right},
+            sources,
+            disassemble,
+            look_at="" if parting is None else parting.step,
+        ),
+    )
+
+
+def leaf_of_pair(view: PairView, name: str) -> Leaf:
+    """Two kernels in a page of several, or alone."""
+    return Leaf(name, fragment("pair.html", pair=view, id=name), view.code)
+
+
+def _rank(fact: FactPair) -> tuple[int, int]:
+    if fact.category not in CATEGORIES:
+        return Consequence.REST, len(CATEGORIES)
+    return consequence_of(fact), CATEGORIES.index(fact.category)
+
+
+def _cells(fact: FactPair) -> FactCells:
+    left, right = (
+        "?" if value is None and fact.state is State.NOT_COMPARED else value_text(value)
+        for value in (fact.left, fact.right)
+    )
+    label = f"{fact.region}: {fact.title}" if fact.region else fact.title
+    return FactCells(
+        label, fact.unit, left, right, fact.why, fact.differs and _rank(fact)[0] < Consequence.IN_FLIGHT
+    )
+
+
+def _region(region: RegionPair) -> RegionLines:
+    ids = dict.fromkeys(name for name in (region.left, region.right) if name not in (None, region.name))
+    return RegionLines(region.name, " | ".join(map(str, ids)), tuple(_steps(region)))
+
+
+def _steps(region: RegionPair) -> Iterator[StepLine]:
+    for stage in region.stages:
+        parts = region.parting is not None and stage.step == region.parting.step
+        who = " or ".join(region.parting.components) if parts and region.parting is not None else ""
+        yield StepLine(
+            _stage_name(stage),
+            _phrase(stage.left, stage),
+            _phrase(stage.right, stage),
+            stage.agree,
+            parts,
+            who,
+        )
+
+
+def _stage_name(stage: StagePair) -> str:
+    names = dict.fromkeys(side.stage.value for side in (stage.left, stage.right) if side is not None)
+    return " | ".join(names) or stage.step
+
+
+def _phrase(side: Side | None, stage: StagePair) -> str:
+    if side is None:
+        return "no such region" if stage.compared else "not there"
+    return side.region.phrase
