@@ -1,0 +1,322 @@
+"""Tools that read caches and run nothing of the user's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.recall import Recalling, recall_kernels
+from artifact_inspector.facts.selection import choose, narrow, parse_targets
+from artifact_inspector.files.index import SWITCH, Index, default_place
+from artifact_inspector.findings import find_findings
+from artifact_inspector.model.text import split_words
+from artifact_inspector.serving.bounds import Answer, Bound, Item, fit, safe, size_of
+from artifact_inspector.serving.items import (
+    BY_DEFAULT,
+    PARTS,
+    change_items,
+    finding_items,
+    identity,
+    kernel_items,
+    row_item,
+)
+from artifact_inspector.serving.tool import (
+    CACHE,
+    NAME,
+    OFFSET,
+    TARGET,
+    Parameter,
+    Service,
+    Tool,
+    number,
+    page,
+    text,
+    texts,
+)
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.asked import View
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.files.cache import Artifact, Cache
+
+__all__ = ["READING", "facts_of", "only_one"]
+
+
+def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[KernelFacts]:
+    """The facts of some kernels, looked up where they were found before."""
+    kept = os.environ.get(SWITCH, "").lower() != "off"
+    index = partial(Index, default_place(), lambda sentence: None) if kept else None
+    return list(recall_kernels(chosen, view, Recalling(None, index, cores=1)))
+
+
+def opened(service: Service, given: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:
+    cache = service.roots.open_cache(given.get("cache"))
+    return cache, choose(cache, given.get("name"), parse_targets(split_words([given.get("target", "")])))
+
+
+def only_one(service: Service, given: Mapping[str, Any]) -> Artifact:
+    """The kernel that cache, name and target leave.
+
+    Raises:
+        UsageError: there is none, or there are several; the remedy lists them.
+    """
+    cache, chosen = opened(service, given)
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise UsageError(f"There is no kernel in {cache.root}.", "Name a Triton cache with some.")
+    listed = ", ".join(f"{one.display_name} {one.target or '?'} {one.hash[:12]}" for one in chosen[:6])
+    more = f" and {len(chosen) - 6} more" if len(chosen) > 6 else ""
+    raise UsageError(f"{len(chosen)} kernels fit.", f"Name one by its hash: {listed}{more}.")
+
+
+def _list(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.vocabulary.choice import order, parse_choice
+
+    cache, chosen = opened(service, given)
+    is_meant = parse_choice(given.get("findings", ()), given.get("verdicts", ()), given.get("severity"))
+    narrows = any(given.get(name) for name in ("findings", "verdicts", "severity", "sort"))
+    offset = int(given.get("offset", 0))
+    if narrows:
+        found = [
+            kernel
+            for kernel in facts_of(chosen, lambda kernel: (row_item(kernel), None)[1])
+            if is_meant(kernel)
+        ]
+        found = order(found, given["sort"]) if given.get("sort") else found
+        answer = page("list", given, [row_item(kernel) for kernel in found], bound, "kernels")
+    else:
+        # no more of them are read than an answer can hold
+        some = chosen[offset : offset + bound.characters // LEAST_ROW]
+        rows = [row_item(kernel) for kernel in facts_of(some, lambda kernel: (row_item(kernel), None)[1])]
+        kept = fit(rows, bound)
+        left = len(chosen) - offset - len(kept)
+        call = {"tool": "list", "arguments": {**safe(dict(given)), "offset": offset + len(kept)}}
+        answer = Answer(kept, f"{left} of {len(chosen)} kernels", call) if left > 0 else Answer(kept)
+    return _with_problems(answer, cache)
+
+
+LEAST_ROW = 200
+"""Characters of the shortest row of a list."""
+
+
+def _with_problems(answer: Answer, cache: Cache) -> Answer:
+    if not cache.problems:
+        return answer
+    said = f"{len(cache.problems)} problems: {cache.problems[0].path}: {cache.problems[0].problem}"
+    left = "; ".join(filter(None, (answer.left_out, str(safe(said)))))
+    return Answer(answer.items, left, answer.next)
+
+
+def _inspect(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    (kernel,) = facts_of([only_one(service, given)])
+    parts = given.get("parts") or list(BY_DEFAULT)
+    region = given.get("region")
+    if region is not None:
+        kernel = narrow(kernel, (), region)
+    answer = page(
+        "inspect", given, list(kernel_items(kernel, parts, region)), bound, f"items of {', '.join(parts)}"
+    )
+    if answer.next is None and not given.get("parts"):
+        rest = [part for part in PARTS if part not in parts]
+        call = {"tool": "inspect", "arguments": {**safe(dict(given)), "parts": rest[:1]}}
+        return Answer(answer.items, f"not asked for: {', '.join(rest)}", call)
+    return answer
+
+
+def _lines(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.facts.modules import read_source
+    from artifact_inspector.model import Stage
+
+    artifact = only_one(service, given)
+    known = {stage.value: stage for stage in Stage if stage.value in artifact.files}
+    if given["stage"] not in known:
+        raise UsageError(f"It has no text {given['stage']!r}.", f"It has {', '.join(known) or 'none'}.")
+    source = read_source(artifact, known[given["stage"]], [], None)
+    last = 0 if source is None else len(source.line_starts)
+    first, asked = int(given.get("first", 1)), int(given.get("last", last))
+    numbers = range(first, min(asked, last) + 1)
+    kept = fit(
+        ({"line": number, "text": source.line_text(number).expandtabs(4)} for number in numbers if source),
+        bound,
+    )
+    left = len(numbers) - len(kept)
+    call = {"tool": "lines", "arguments": {**safe(dict(given)), "first": first + len(kept)}}
+    return Answer(kept, f"{left} of {len(numbers)} lines", call) if left > 0 else Answer(kept)
+
+
+def _findings(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.vocabulary.choice import parse_choice
+
+    cache, chosen = opened(service, given)
+    is_meant = parse_choice(given.get("codes", ()), (), given.get("severity"))
+    codes = set(given.get("codes", ()))
+    offset, room = int(given.get("offset", 0)), bound.characters
+    kept: list[Item] = []
+    for place in range(offset, len(chosen)):
+        (kernel,) = facts_of(chosen[place : place + 1], lambda kernel: (find_findings(kernel), None)[1])
+        found = find_findings(kernel) if is_meant(kernel) else ()
+        some = [one for one in found if not codes or {one.code, one.name} & codes]
+        items = [{**identity(kernel.artifact), **item} for item in finding_items(kernel, some)]
+        size = sum(size_of(item) for item in items)
+        if size > room and kept:
+            left = len(chosen) - place
+            call = {"tool": "findings", "arguments": {**safe(dict(given)), "offset": place}}
+            return _with_problems(
+                Answer(kept, f"{left} of {len(chosen)} kernels were not looked at", call), cache
+            )
+        if size > room:
+            own = {"cache": given.get("cache"), "name": kernel.artifact.hash, "parts": ["findings"]}
+            some_items = fit(items, bound)
+            call = {"tool": "inspect", "arguments": {**safe(own), "offset": len(some_items)}}
+            left = len(items) - len(some_items)
+            rest = f", and {len(chosen) - place - 1} kernels" if place + 1 < len(chosen) else ""
+            return Answer(some_items, f"{left} findings of {identity(kernel.artifact)['kernel']}{rest}", call)
+        kept += fit(items, bound)
+        room -= size
+    return _with_problems(Answer(kept), cache)
+
+
+def _diff(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.comparison.corpus import compare_corpora
+    from artifact_inspector.comparison.matching import parse_axes
+    from artifact_inspector.facts.inspection import inspect_artifact
+
+    sides = []
+    for side in ("left", "right"):
+        asked = {"cache": given.get(side, given.get("left"))}
+        asked["name"] = given.get(f"{side}_name", given.get("name"))
+        asked["target"] = given.get(f"{side}_target", given.get("target", ""))
+        sides.append(opened(service, asked)[1])
+    left, right = sides
+    together = len(left) == len(right) == 1
+    corpus = compare_corpora(
+        left, right, inspect_artifact, across=parse_axes(given.get("across", ())), together=together,
+        always=together,
+    )  # fmt: skip
+    if not corpus.changes:
+        raise UsageError(
+            f"None of {len(left)} kernels on the left fits one of {len(right)} on the right.",
+            "Name one on each side (left_name, right_name), or let them differ: across=['config'].",
+        )
+    return page("diff", given, list(change_items(corpus)), bound, "differences")
+
+
+def _explain(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.report.meaning import explain_word
+
+    items = [meaning._asdict() for meaning in explain_word(given["word"])]
+    return page("explain", given, items, bound, "meanings")
+
+
+def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.api.predicting import pair_launches, predict_launches
+    from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
+    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+    from artifact_inspector.findings import find_launch_findings
+    from artifact_inspector.report.json import encode
+    from artifact_inspector.report.json.prediction import prediction_document
+
+    cache = service.roots.open_cache(given.get("cache"))
+    arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
+    targets = parse_targets(split_words([given.get("target", "")]))
+    pairs = pair_launches(cache, given.get("name"), targets, [Request(parse_grid(given["grid"]), arguments)])
+    tool = find_disassembler(None)
+    (found,) = predict_launches(pairs, lambda suffix, binary: disassemble(binary, tool), gpu=given.get("gpu"))
+    document = encode(prediction_document([found]))
+    plain = {key: value for key, value in document.items() if not isinstance(value, list | dict)}
+    told = [
+        {"part": "launch", **identity(pairs[0][0]), **plain},
+        {"part": "counters", **document["counters"]},
+    ]
+    told += [{"part": "finding", **encode(finding)} for finding in find_launch_findings(found)]
+    lists = [(key, value) for key, value in document.items() if isinstance(value, list) and key != "findings"]
+    told += [{"part": key, **one} for key, rows in lists for one in rows if isinstance(one, dict)]
+    return page("predict", given, told, bound, "items")
+
+
+READING = (
+    Tool(
+        "list",
+        "The kernels of a Triton cache, one item each: GPU, order of loads and computes, registers, shared "
+        "memory, spills, blocks that fit, codes of findings. Begin here.",
+        (
+            CACHE, NAME, TARGET, OFFSET,
+            texts("findings", "Only kernels with one of these findings: AI003 …"),
+            texts("verdicts", "Only kernels of these verdicts: serial, pipelined …"),
+            text("severity", "Only kernels with such a finding: warning or note."),
+            text("sort", "name, time, verdict, spills, occupancy or size; -name for the other way."),
+        ),
+        _list,
+    ),
+    Tool(
+        "inspect",
+        "One kernel: findings, order at every stage, resources, what keeps each load narrow. `parts` chooses "
+        f"among {', '.join(PARTS)}.",
+        (
+            CACHE, NAME, TARGET, OFFSET,
+            Parameter(
+                "parts", {"type": "array", "items": {"enum": list(PARTS)}, "description": "What is wanted."}
+            ),
+            text("region", "Only this region: loop@81, straight …"),
+        ),
+        _inspect,
+    ),
+    Tool(
+        "lines",
+        "Lines of one of a kernel's files, as evidence: its TTIR, TTGIR, LLIR, PTX or AMDGCN.",
+        (
+            CACHE, NAME, TARGET, text("stage", "ttir, ttgir, llir, ptx, amdgcn.", required=True),
+            number("first", "The first line.", 1), number("last", "The last line.", 1),
+        ),
+        _lines,
+    ),
+    Tool(
+        "findings",
+        "What stands out in kernels, the worst first, each with the lines that prove it; `explain` says what "
+        "a code means.",
+        (
+            CACHE, NAME, TARGET, OFFSET, texts("codes", "Only these: AI003, narrow-loads …"),
+            text("severity", "Only kernels with a finding of this severity: warning or note."),
+        ),
+        _findings,
+    ),
+    Tool(
+        "diff",
+        "What differs between two kernels, or two caches of them, and which compiler stage did it. One cache "
+        "and two targets compare a kernel for two GPUs.",
+        (
+            text("left", "A cache directory.", required=True), text("right", "The other; `left` by default."),
+            NAME, text("left_name", "Part of a name or hash, on the left."),
+            text("right_name", "Part of a name or hash, on the right."),
+            text("left_target", "GPU on the left."), text("right_target", "GPU on the right."), OFFSET,
+            texts("across", "What may differ in a pair: target, version, config, source."),
+        ),
+        _diff,
+    ),
+    Tool(
+        "predict",
+        "What a launch of an NVIDIA kernel will execute, touch and wait for, by running its machine code on "
+        "paper: instructions, sectors, bank conflicts, waves. No GPU.",
+        (
+            CACHE, NAME, TARGET,
+            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.", required=True),
+            Parameter(
+                "arguments",
+                {"type": "object", "description": "Name → fp16[2048,2048] for a tensor, or a number."}, True,
+            ),
+            text("gpu", "The product whose L2 and SMs count: H200 …"), OFFSET,
+        ),
+        _predict,
+    ),
+    Tool(
+        "explain",
+        "What a finding's code, a verdict, a fact or a word of these answers means.",
+        (text("word", "AI003, narrow-loads, pipelined, registers, ttgir …", required=True), OFFSET),
+        _explain,
+    ),
+)  # fmt: skip
+"""Tools that read caches and run nothing of the user's."""

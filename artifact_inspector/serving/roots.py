@@ -1,0 +1,84 @@
+"""Which directories a server may touch: every path is compared with its links and `..` resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files.cache import Artifact, Cache, Problem, default_directory, open_cache, open_file
+from artifact_inspector.model.printable import escaped
+
+__all__ = ["Roots", "default_roots"]
+
+
+def default_roots() -> list[Path]:
+    """The working directory, and the cache that Triton uses."""
+    try:
+        return [Path.cwd(), default_directory()]
+    except CacheError:
+        return [Path.cwd()]
+
+
+class Roots:
+    """Directories that may be read and written, and no others."""
+
+    def __init__(self, directories: Iterable[Path]) -> None:
+        self.directories: Sequence[Path] = tuple(
+            dict.fromkeys(path.expanduser().resolve() for path in directories)
+        )
+
+    def inside(self, path: str | Path) -> Path:
+        """The path with its links resolved; a relative one is from the first root.
+
+        Raises:
+            UsageError: it leads out of every root.
+        """
+        try:
+            found = (self.directories[0] / Path(path).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError):
+            found = Path("/")
+        if not self._holds(found):
+            listed = ", ".join(map(str, self.directories))
+            raise UsageError(
+                f"{escaped(str(path))} is outside of what this server may touch.",
+                f"Name a path in {listed}, or start it with another --root.",
+            )
+        return found
+
+    def place(self, word: str) -> str:
+        """`PATH` or `PATH:NAME` with its path resolved; what leads to nothing that is there stays as it is.
+
+        Raises:
+            UsageError: it leads out of every root.
+        """
+        head, colon, name = word.rpartition(":")
+        for path, rest in ((word, ""), (head, f"{colon}{name}")):
+            if path and (path.endswith(".py") or (self.directories[0] / Path(path).expanduser()).exists()):
+                return f"{self.inside(path)}{rest}"
+        if "/" in word or "\\" in word:
+            self.inside(word)
+        return word
+
+    def open_cache(self, path: str | None) -> Cache:
+        """The cache at a path, or Triton's own, without entries that lead out of the roots.
+
+        Raises:
+            UsageError, CacheError: it is outside, missing or unreadable.
+        """
+        place = self.inside(default_directory() if path is None else path)
+        cache = open_file(place) if place.is_file() else open_cache(place)
+        kept = tuple(entry for entry in cache.entries if self._holds_all(entry))
+        outside = tuple(
+            Problem(entry.directory, "its files lead out of what this server may touch")
+            for entry in cache.entries
+            if not self._holds_all(entry)
+        )
+        return replace(cache, entries=kept, problems=(*cache.problems, *outside))
+
+    def _holds(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self.directories)
+
+    def _holds_all(self, entry: Artifact) -> bool:
+        return all(self._holds(file.resolve()) for file in entry.files.values() if isinstance(file, Path))
