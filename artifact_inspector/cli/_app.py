@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +23,41 @@ _SOURCE = re.compile(r".+\.py(:\w+)?")
 """What can be compiled and not inspected: `FILE.py`, `FILE.py:KERNEL`."""
 
 
+def _be_brief(wanted: bool) -> None:
+    from artifact_inspector.report.brief import set_brief
+
+    set_brief(wanted=wanted)
+
+
+@cache
+def _brief() -> Any:
+    """The option that every command has."""
+    own = typer.Typer(add_completion=False)
+
+    @own.command()
+    def _(
+        brief: Annotated[
+            bool,
+            typer.Option(
+                "--brief",
+                metavar="",
+                help="Print 12 lines at most.",
+                callback=_be_brief,
+                expose_value=False,
+            ),
+        ] = False,
+    ) -> None: ...
+
+    return next(one for one in typer.main.get_command(own).params if "--brief" in one.opts)
+
+
 class _Group(TyperGroup):
     """Commands, and a default one for whatever is none of them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for command in self.commands.values():
+            command.params.append(_brief())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self._with_command(args))

@@ -31,7 +31,7 @@ def bandwidth(
     """Count the bytes that a matrix product moves, and with its time give the effective bandwidth."""
     with exit_codes(json=json):
         from artifact_inspector.analysis.access.traffic import parse_product
-        from artifact_inspector.report.console import write
+        from artifact_inspector.report.console import write, write_lines
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.traffic import traffic_document
         from artifact_inspector.report.traffic import describe_traffic
@@ -47,7 +47,7 @@ def bandwidth(
         if json:
             write(as_text(traffic_document(traffic, time, most), sys.stdout.encoding), sys.stdout)
         else:
-            write("\n".join(describe_traffic(traffic, types, time, most)) + "\n", sys.stdout)
+            write_lines("\n".join(describe_traffic(traffic, types, time, most)) + "\n", sys.stdout)
 
 
 def _peak(word: str) -> float:

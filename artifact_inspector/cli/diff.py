@@ -150,14 +150,14 @@ def _write_page(
 def _write_passes(pair: Pair) -> None:
     """End with the pass that made each fact what it is, on either side."""
     from artifact_inspector.passes.attribution import attribute, earliest
-    from artifact_inspector.report.console import write
+    from artifact_inspector.report.console import write, write_lines
     from artifact_inspector.report.diff import side_labels
     from artifact_inspector.report.passes import describe_attribution
 
     apart = [fact for fact in pair.facts if fact.differs]
     asked = earliest((one.key, one.category, f"{one.region} {one.title}".strip()) for one in apart)
     if not asked:
-        write("\nNo fact differs that a pass could have made.\n", sys.stdout)
+        write_lines("\nNo fact differs that a pass could have made.\n", sys.stdout)
         return
     values = ({one.key: one.left for one in apart}, {one.key: one.right for one in apart})
     sides = [
@@ -172,7 +172,7 @@ def _write_passes(pair: Pair) -> None:
         )
         for label, kernel, own in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
     ]
-    write("\n" + "\n".join(describe_attribution(asked, sides)) + "\n", sys.stdout)
+    write_lines("\n" + "\n".join(describe_attribution(asked, sides)) + "\n", sys.stdout)
 
 
 def _sides(

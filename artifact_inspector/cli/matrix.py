@@ -85,12 +85,12 @@ def _write_page(html: Path, forms: Matrix, disassemble: Disassemble | None) -> N
 def _write_passes(forms: Matrix) -> None:
     """The pass that made the verdict of each form, in one line."""
     from artifact_inspector.passes.attribution import attribute, earliest
-    from artifact_inspector.report.console import write
+    from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.passes import describe_decision
     from artifact_inspector.vocabulary.fact import Category
     from artifact_inspector.vocabulary.names import name_regions
 
-    write("\npasses\n", sys.stdout)
+    write_lines("\npasses\n", sys.stdout)
     for form in forms.forms:
         label = " ".join(filter(None, (form.summary.triton, form.summary.target, form.label)))
         principal = form.kernel.principal_region
@@ -98,7 +98,7 @@ def _write_passes(forms: Matrix) -> None:
         rows = form.summary.rows
         verdicts = [row for row in rows if row.category == Category.VERDICT.value and row.region == name]
         if not verdicts:
-            write(f"  {label}: no verdict\n", sys.stdout)
+            write_lines(f"  {label}: no verdict\n", sys.stdout)
             continue
         last = verdicts[-1]
         asked = earliest([(last.key, last.category, last.label)])
@@ -106,6 +106,6 @@ def _write_passes(forms: Matrix) -> None:
             form.kernel.artifact,
             asked,
             {last.key: last.value},
-            notice=lambda said: write(f"{said} …\n", sys.stderr),
+            notice=lambda said: write_lines(f"{said} …\n", sys.stderr),
         )
-        write(f"{describe_decision(f'{label}: {last.value}', asked[0], found)}\n", sys.stdout)
+        write_lines(f"{describe_decision(f'{label}: {last.value}', asked[0], found)}\n", sys.stdout)

@@ -82,7 +82,7 @@ def passes(
     with exit_codes(json=json):
         from artifact_inspector.passes.subject import trace_passes
         from artifact_inspector.passes.trace import PassTrace
-        from artifact_inspector.report.console import write
+        from artifact_inspector.report.console import write, write_lines
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.passes import PassesDocument
         from artifact_inspector.report.passes import describe_passes, text_difference
@@ -111,10 +111,10 @@ def passes(
         if json:
             write(as_text(PassesDocument(passes=found), sys.stdout.encoding), sys.stdout)
         elif diff is None:
-            write("\n".join(describe_passes(found, every=every)) + "\n", sys.stdout)
+            write_lines("\n".join(describe_passes(found, every=every)) + "\n", sys.stdout)
         else:
             _refuse_unknown_pass(diff, found, shown)
-            write("\n".join(shown) + "\n", sys.stdout)
+            write_lines("\n".join(shown) + "\n", sys.stdout)
 
 
 @app.command()
@@ -137,7 +137,7 @@ def bisect(
     """Find the release of Triton in which a kernel changed, and the pass on either side."""
     with exit_codes(json=json):
         from artifact_inspector.passes.bisection import bisect as search
-        from artifact_inspector.report.console import write
+        from artifact_inspector.report.console import write, write_lines
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.passes import BisectionDocument
         from artifact_inspector.report.passes import describe_bisection
@@ -154,7 +154,7 @@ def bisect(
         if json:
             write(as_text(BisectionDocument(bisection=found), sys.stdout.encoding), sys.stdout)
         else:
-            write("\n".join(describe_bisection(found)) + "\n", sys.stdout)
+            write_lines("\n".join(describe_bisection(found)) + "\n", sys.stdout)
 
 
 def _subject(

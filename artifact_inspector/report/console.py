@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import io
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TextIO
@@ -17,9 +18,10 @@ from rich.segment import Segment
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
 from artifact_inspector.model.printable import escaped
+from artifact_inspector.report.brief import cut, is_brief
 from artifact_inspector.report.printable import obeyed_by_nobody
 
-__all__ = ["is_for_a_screen", "make_console", "show", "to_html", "to_text", "write"]
+__all__ = ["is_for_a_screen", "make_console", "show", "to_html", "to_text", "write", "write_lines"]
 
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
@@ -47,11 +49,18 @@ def is_for_a_screen(console: Console) -> bool:
 
 
 def show(report: RenderableType, stream: TextIO) -> None:
-    """Write a report to a stream in one piece."""
+    """Write a report to a stream in one piece; its `brief` one where few lines are wanted."""
+    short = getattr(report, "brief", None) if is_brief() and stream is sys.stdout else None
+    report = report if short is None else short()
     console = make_console(stream)
     with console.capture() as captured:
         console.print(_Printable(report), crop=False)
-    write(_unpadded(captured.get()), stream)
+    write_lines(_unpadded(captured.get()), stream)
+
+
+def write_lines(text: str, stream: TextIO) -> None:
+    """Write lines for people, no more of them than are wanted on standard output."""
+    write(cut(text) if stream is sys.stdout else text, stream)
 
 
 def to_text(report: RenderableType, width: int) -> str:

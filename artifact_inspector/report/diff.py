@@ -47,6 +47,18 @@ class PairReport:
     identical: bool = False
     """True where the files of both are the same: there is nothing more to say."""
 
+    def brief(self) -> RenderableType:
+        """What differs in a few lines, the worst first."""
+        pair = self.pair
+        if self.identical:
+            return Text("identical: every text is the same to the byte", "bold")
+        labels = side_labels(pair)
+        apart = sorted((fact for fact in pair.facts if fact.differs), key=consequence_of)
+        told = [Text(describe_fact(fact), overflow="fold") for fact in apart if fact.category != "verdict"]
+        names = pair.left.artifact.display_name, pair.right.artifact.display_name
+        head = Text(" | ".join(f"{one} {label}" for one, label in zip(names, labels, strict=True)), "bold")
+        return Group(head, *_attribution(pair, labels), *told)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         pair = self.pair
         labels = side_labels(pair)

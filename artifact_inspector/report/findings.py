@@ -34,6 +34,17 @@ class FindingsReport:
     def __init__(self, kernels: Sequence[KernelFacts]) -> None:
         self.kernels = kernels
 
+    def brief(self) -> RenderableType:
+        """One line for each finding, warnings first, those that are alike counted."""
+        told: dict[str, list[str]] = {}
+        for kernel in self.kernels:
+            for finding in find_findings(kernel):
+                head = f"{finding.code} {finding.severity.value} {finding.name}"
+                told.setdefault(head, []).append(f"{kernel.artifact.display_name}: {finding.remark.message}")
+        order = sorted(told, key=lambda head: (Severity.WARNING.value not in head, -len(told[head])))
+        lines = [f"{head} ×{len(told[head])}  {told[head][0]}" for head in order]
+        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines or ["0 findings"]))
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         total = 0
         forms = [Compiled(kernel.artifact, kernel.program) for kernel in self.kernels]

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
@@ -37,6 +37,10 @@ class Answer:
     reach: Reach
     entries: tuple[str, str]
     """The directories of the old and of the new entry."""
+
+    def brief(self) -> RenderableType:
+        """The answer alone."""
+        return Text(f"{self.label}: {describe_reach(self.reach)}", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]

@@ -117,6 +117,18 @@ class KernelReport:
         own = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
         yield from faults([self.kernel], own)
 
+    def brief(self) -> RenderableType:
+        """The kernel in a few lines: what it is, its order, what it takes, and its findings."""
+        kernel, region = self.kernel, self.kernel.principal_region
+        head = list(self._header())[:2]
+        order = []
+        if region is not None:
+            changed = [f"{what} {where}" for what, where in describe_changes(kernel, region.id)]
+            order = [Text("; ".join([f"{region.id} {region.phrase}", *changed]), overflow="fold")]
+        found = findings_block(kernel)
+        told = [_remark_grid(describe_resources(kernel, self.others)), *([] if found is None else [found])]
+        return Group(*head, *order, *told)
+
     def _header(self) -> Iterator[RenderableType]:
         artifact = self.kernel.artifact
         head = Text(artifact.display_name, "bold", overflow="fold")
