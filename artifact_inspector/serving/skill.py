@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 __all__ = ["skill_text"]
 
 
 def skill_text() -> str:
-    """The skill file as Markdown."""
-    return _TEXT
-
-
-_TEXT = ""
+    """The skill file, Markdown with the name and the description in front that agents choose it by."""
+    return files(__package__).joinpath("skill.md").read_text(encoding="utf-8")
