@@ -7,7 +7,7 @@ from textwrap import dedent
 from artifact_inspector.analysis.access.accesses import StageAccesses, find_accesses
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import Stage
+from artifact_inspector.model import BasicBlock, EventKind, Frame, Function, Instruction, Operands, Stage
 from artifact_inspector.model.text import SourceText
 
 HEAD = "%p: !tt.ptr<f16>, %q: !tt.ptr<f16>, %n: i32, %odd: i32"
@@ -68,3 +68,59 @@ def address(pointer: str, offsets: str = "%i", elements: int = 1024) -> str:
     %b = tt.splat {pointer} : !tt.ptr<f16> -> tensor<{elements}x!tt.ptr<f16>>
     %a = tt.addptr %b, {offsets} : tensor<{elements}x!tt.ptr<f16>>, tensor<{elements}xi32>
     """
+
+
+def code_of(which: Stage, text: str) -> Code:
+    """The one function of a text at a stage, with its control flow."""
+    language = format_of(which)
+    (function,) = language.parse(SourceText(f"k.{which.value}", text), which).functions
+    return Code(function, language)
+
+
+def tensor_code(body: str, which: Stage = Stage.TTIR, head: str = "%p: !tt.ptr<f32>, %n: i32") -> Code:
+    """A kernel of tensor-level IR with these operations; a digit of its own ends a line: its line in k.py.
+
+    `%a = tt.load %x : f32 @7` stands at k.py:7.
+    """
+    lines = []
+    for line in dedent(body).strip("\n").splitlines():
+        operation, mark, number = line.rpartition(" @")
+        lines.append(f'    {operation} loc("k.py":{number}:1)' if mark else f"    {line}")
+    text = f"module {{\n  tt.func public @k({head}) {{\n{chr(10).join(lines)}\n    tt.return\n  }}\n}}\n"
+    return code_of(which, text)
+
+
+def indices_of(code: Code, opcode: str) -> list[int]:
+    """The instructions whose opcode ends so, in text order."""
+    found = enumerate(code.function.instructions)
+    return [index for index, instruction in found if instruction.opcode.endswith(opcode)]
+
+
+LETTERS = {kind.letter: kind for kind in EventKind if kind.letter} | {
+    "I": EventKind.INTEGER, "m": EventKind.MOVE, "b": EventKind.BRANCH, ".": EventKind.OTHER,
+}  # fmt: skip
+"""As in a signature; integers, moves, branches and all else besides."""
+
+
+def made(*blocks: str, to: dict[int, tuple[int, ...]] | None = None, home: int | None = None) -> Code:
+    """A function made of letters, a block for each word group, which go on to the next one or to those in `to`.
+
+    `L7` is a load that stands at k.py:7, `L` one without a place; `home` is the line of the function.
+    """
+    instructions: list[Instruction] = []
+    found = []
+    for number, block in enumerate(blocks):
+        start = len(instructions)
+        for word in block.split():
+            location = (Frame("k.py", int(word[1:]), 1),) if word[1:] else None
+            instructions.append(
+                Instruction(len(instructions) + 1, word, LETTERS[word[0]], location, None, word, _no_operands)
+            )
+        after = (to or {}).get(number, (number + 1,) if number + 1 < len(blocks) else ())
+        found.append(BasicBlock(number, f"b{number}", start, len(instructions), after))
+    location = None if home is None else (Frame("k.py", home, 1),)
+    return Code(Function("k", 1, location, (), tuple(instructions), tuple(found)), format_of(Stage.PTX))
+
+
+def _no_operands(text: str) -> Operands:
+    return Operands((), ())

@@ -1,0 +1,201 @@
+"""Where the rounds of a small program ended up; stages are made of letters with lines of k.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handwritten import made, tensor_code
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.locate import locate
+from artifact_inspector.analysis.order.placement import Memory, Placement
+from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.regions import Region, find_regions
+from artifact_inspector.model import Basis
+
+T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
+HEAD = f"%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i32, %z: {T}, %o: {P}, %i: tensor<8xi32>"
+
+
+def loaded(name: str, line: int, pointer: str = "%q") -> str:
+    """A load of an address made from a pointer."""
+    return f"""
+    %{name}b = tt.splat {pointer} : !tt.ptr<f32> -> {P}
+    %{name}p = tt.addptr %{name}b, %i : {P}, tensor<8xi32>
+    %{name} = tt.load %{name}p : {P} @{line}"""
+
+
+# two rounds: a · a stored, b · c stored, and a load that is only stored
+PROGRAM = (
+    loaded("a", 3, "%p") + f"\n%d = arith.mulf %a, %a : {T} @4\ntt.store %o, %d : {P} @5"
+    + loaded("b", 6) + loaded("c", 7) + f"\n%e = arith.mulf %b, %c : {T} @8\ntt.store %o, %e : {P} @9"
+    + loaded("f", 10) + f"\ntt.store %o, %f : {P} @11"
+)  # fmt: skip
+
+
+def program(body: str = PROGRAM) -> tuple[Code, tuple[ReferenceRegion, ...]]:
+    code = tensor_code(body, head=HEAD)
+    return code, find_reference(code)
+
+
+def straight(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool = False) -> Region:
+    return find_regions(code, reference, exact=exact)[0]
+
+
+def placed(*blocks: str, before: Memory | None = None, home: int | None = None) -> Placement:
+    _, reference = program()
+    code = made(*blocks, home=home)
+    return locate(code, straight(code, reference), before, exact=False)
+
+
+def loads(found: Placement) -> list[list[list[int]]]:
+    return [[statement.loads for statement in item.statements] for item in found.rounds]
+
+
+def memory(found: Placement) -> Memory:
+    """What a stage tells the next one."""
+    statements = [statement for item in found.rounds for statement in item.statements]
+    return Memory(
+        {s.statement.index: len(s.loads) for s in statements},
+        {number: len(item.computes) for number, item in enumerate(found.rounds)},
+        {}, 1,
+    )  # fmt: skip
+
+
+def test_the_stage_of_the_program_has_its_rounds_as_they_are() -> None:
+    code, reference = program()
+    found = locate(code, straight(code, reference, exact=True), None, exact=True)
+    assert [len(item.statements) for item in found.rounds] == [1, 2]
+    assert all(item.found == frozenset(item.computes) for item in found.rounds)
+    assert (found.basis, found.other, found.uncertain) == (Basis.SOURCE, ["k.py:10"], False)
+
+
+def test_loads_and_computes_are_found_again_by_their_place() -> None:
+    found = placed("L3 L3 F4 S5 L6 L7 F8 S9 L10 S11")
+    assert loads(found) == [[[0, 1]], [[4], [5]]]
+    assert [item.computes for item in found.rounds] == [[2], [6]]
+    assert (found.basis, found.notes, found.other) == (Basis.SOURCE, [], ["k.py:10"])
+    assert all(item.identity is not None for item in found.rounds)
+
+
+def test_without_a_program_rounds_are_runs_of_loads() -> None:
+    code = made("L F")
+    assert locate(code, straight(code, ()), None, exact=False).basis is Basis.DATAFLOW
+
+
+def test_what_is_left_of_a_loop_has_no_rounds() -> None:
+    code, reference = made("L3 F4"), program()[1]
+    gone = replace(straight(code, reference), remains=(0,))
+    assert locate(code, gone, None, exact=False) == Placement([], [], Basis.SOURCE)
+    lineless = made("L F")
+    assert locate(lineless, gone, None, exact=False).basis is Basis.DATAFLOW
+
+
+def test_a_stage_without_lines_is_read_by_dataflow() -> None:
+    code, reference = made("L L F L L F"), program()[1]
+    assert locate(code, straight(code, reference), None, exact=False).basis is Basis.DATAFLOW
+
+
+def test_loads_that_lost_their_line_are_taken_in_order_for_what_is_missing() -> None:
+    found = placed("L3 F4 S5 L1 L7 F8 S9 L10", home=1)
+    assert loads(found) == [[[0]], [[3], [4]]]
+    assert found.rounds[1].statements[0].guessed
+    assert not found.rounds[0].statements[0].guessed
+    assert found.rounds[1].identity is None
+    assert found.notes == [
+        "loads without a line of their own were taken, in order, for the statements without a load"
+    ]
+
+
+def test_too_few_of_them_are_taken_for_none() -> None:
+    found = placed("L3 F4 S5 L1 F8 S9 L10", home=1)
+    assert loads(found)[1][0] == loads(found)[1][1] == []
+
+
+def test_a_load_without_a_line_of_its_own_may_be_part_of_its_neighbours_wider_one() -> None:
+    found = placed("L3 F4 S5 L6 F8 S9 L10")
+    assert loads(found) == [[[0]], [[3], [3]]]
+    assert [s.merged for s in found.rounds[1].statements] == [False, True]
+    assert found.notes == ["the load of k.py:7 has no line of its own: it shares that of k.py:6"]
+
+
+def test_only_loads_from_one_pointer_can_be_one() -> None:
+    other = PROGRAM.replace("%bb = tt.splat %q", "%bb = tt.splat %qq")
+    code = tensor_code(other, head=HEAD + ", %qq: !tt.ptr<f32>")
+    stage = made("L3 F4 S5 L7 F8 S9 L10")
+    found = locate(stage, straight(stage, find_reference(code)), None, exact=False)
+    assert loads(found) == [[[0]], [[], [3]]]
+
+
+def test_loads_that_others_have_too_many_are_those_that_are_missing() -> None:
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    found = placed("L3 L3 F4 S5 L7 F8 S9 L10", before=before)
+    assert loads(found) == [[[0]], [[1], [4]]]
+
+
+def test_loads_at_a_place_of_none_are_taken_if_they_are_as_many_as_are_missing() -> None:
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    # line 8 is that of a compute, which loads nothing
+    found = placed("L3 F4 S5 L6 L8 F8 S9 L10", before=before)
+    assert loads(found) == [[[0]], [[3], [4]]]
+    assert placed("L3 F4 S5 L6 L8 L8 F8 S9 L10", before=before).rounds[1].statements[1].merged
+
+
+def test_a_store_of_a_loaded_value_at_its_line_is_no_stray_load() -> None:
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    found = placed("L3 F4 S5 L6 L9 F8 S9 L10", before=before)  # 9 is the line of a store
+    assert found.rounds[1].statements[1].merged
+
+
+TWICE = loaded("a", 3) + loaded("b", 3) + f"\n%d = arith.mulf %a, %b : {T} @4\ntt.store %o, %d : {P} @5"
+
+
+def test_loads_at_one_place_are_shared_in_equal_runs_and_an_odd_number_is_a_guess() -> None:
+    _, reference = program(TWICE)
+    for letters, runs, guessed in (
+        ("L3 L3 L3 L3 F4", [[0, 1], [2, 3]], False),
+        ("L3 L3 L3 F4", [[0], [1, 2]], True),
+    ):
+        code = made(letters)
+        found = locate(code, straight(code, reference), None, exact=False)
+        assert loads(found) == [runs]
+        assert [s.guessed for s in found.rounds[0].statements] == [guessed, guessed]
+
+
+def test_a_load_through_the_scalar_cache_counts_where_it_is_due() -> None:
+    def scalar(letters: str, before: Memory | None) -> list[list[list[int]]]:
+        code = made(letters)
+        instructions = list(code.function.instructions)
+        from artifact_inspector.model import EventKind
+
+        instructions[0] = instructions[0]._replace(kind=EventKind.SCALAR_LOAD)
+        changed = Code(replace(code.function, instructions=tuple(instructions)), code.language)
+        return loads(locate(changed, straight(changed, program()[1]), before, exact=False))
+
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    assert scalar("L3 F4 S5 L6 L7 F8 S9 L10", before)[0] == [[0]]
+    assert scalar("L3 F4 S5 L6 L7 F8 S9 L10", None)[0] == [[]]
+
+
+def test_of_loads_in_one_clause_those_that_only_follow_are_left_to_others() -> None:
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    code = made("L3 L3 F4 S5 L7 F8 S9 L10")  # the second load bears the line of the clause's first
+    clause = Code(replace(code.function, followers=frozenset({1})), code.language)
+    found = locate(clause, straight(clause, program()[1]), before, exact=False)
+    assert loads(found) == [[[0]], [[1], [4]]]
+
+
+def test_loads_in_front_of_a_loop_are_its_prologue() -> None:
+    _, reference = program(f"""
+        %r = scf.for %j = %n to %n step %n iter_args(%acc = %z) -> ({T})  : i32 {{
+          %a = tt.load %o : {P} @22
+          %d = arith.addf %acc, %a : {T} @23
+          scf.yield %d : {T}
+        }} @21
+        tt.store %o, %r : {P} @25
+    """)
+    code = made("A22 A22", "F23 A22 b21", "S25", to={1: (1, 2)})
+    loop = find_regions(code, reference, exact=False)[1]
+    found = locate(code, loop, None, exact=False)
+    ((statement,),) = (item.statements for item in found.rounds)
+    assert (statement.loads, statement.front) == ([3], [0, 1])

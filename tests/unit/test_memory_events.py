@@ -1,0 +1,153 @@
+"""What happens to loads in flight, instruction by instruction, read off a few lines of PTX by eye."""
+
+from __future__ import annotations
+
+from handwritten import code_of
+
+from artifact_inspector.analysis.overlap.memory_events import (
+    Commit,
+    Event,
+    Issue,
+    Moves,
+    Reads,
+    WaitFor,
+    find_memory_events,
+)
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Module, Queue, Stage
+
+
+def events(*body: str, target: str = "sm_80") -> list[tuple[Event, ...]]:
+    """By block; the first instruction is number 0."""
+    lines = "\n".join(line if line.endswith(":") else f"\t{line};" for line in body)
+    text = f".version 8.7\n.target {target}\n.visible .entry k()\n{{\n{lines}\n\tret;\n}}\n"
+    code = code_of(Stage.PTX, text)
+    module = Module(Stage.PTX, "k", (code.function,), {"target": target})
+    return find_memory_events(code, module, format_of(Stage.PTX))
+
+
+def flat(*body: str, target: str = "sm_80") -> list[tuple[int, object]]:
+    return [(event.at, event.what) for block in events(*body, target=target) for event in block]
+
+
+def kinds(*body: str, target: str = "sm_80") -> list[tuple[int, str]]:
+    return [(at, type(what).__name__) for at, what in flat(*body, target=target)]
+
+
+LOAD = "ld.global.f32 %f1, [%rd1]"
+
+
+def test_a_load_is_in_flight_from_its_issue_to_the_first_use_of_its_register() -> None:
+    (first, issue), (second, read) = flat(
+        LOAD, "add.f32 %f9, %f8, %f8", "add.f32 %f3, %f1, %f9", "add.f32 %f4, %f1, %f1"
+    )
+    assert (first, second) == (0, 2)
+    assert isinstance(issue, Issue)
+    assert (issue.registers, issue.is_load, issue.transfer.bytes) == (("%f1",), True, 4)
+    assert read == Reads(frozenset({"%f1"}))
+
+
+def test_a_load_that_nothing_uses_has_no_registers() -> None:
+    ((_, issue),) = flat(LOAD)
+    assert isinstance(issue, Issue)
+    assert issue.registers == ()
+
+
+def test_a_move_hands_the_value_on_and_is_no_use() -> None:
+    found = flat(LOAD, "mov.b32 %r1, %f1", "add.s32 %r2, %r1, %r1")
+    assert found[1:] == [(1, Moves((("%r1", ("%f1",)),))), (2, Reads(frozenset({"%r1"})))]
+    issue = found[0][1]
+    assert isinstance(issue, Issue)
+    assert issue.registers == ("%f1",)
+
+
+def test_a_guarded_move_may_leave_what_was_there() -> None:
+    moves = [
+        what
+        for _, what in flat(LOAD, "@%p1 mov.b32 %r1, %f1", "add.s32 %r2, %r1, %r1")
+        if isinstance(what, Moves)
+    ]
+    assert [move.always for move in moves] == [False]
+
+
+def test_a_register_that_is_overwritten_is_let_go() -> None:
+    found = flat(LOAD, "add.f32 %f1, %f8, %f8", "add.f32 %f2, %f1, %f1")
+    assert found[1] == (1, Reads(frozenset({"%f1"})))
+    assert len(found) == 2  # the second use completes nothing
+
+
+def test_a_register_that_is_filled_again_may_be_used_again() -> None:
+    again = (LOAD, "add.f32 %f2, %f1, %f1", LOAD, "add.f32 %f3, %f1, %f1")
+    assert kinds(*again) == [(0, "Issue"), (1, "Reads"), (2, "Issue"), (3, "Reads")]
+
+
+def test_copies_are_closed_into_groups_and_waited_for() -> None:
+    body = (
+        "cp.async.cg.shared.global [%r1], [%rd1], 16", "cp.async.commit_group", "cp.async.wait_group 1",
+        "st.shared.f32 [%r9], %f9",
+    )  # fmt: skip
+    issue, commit, wait = (what for _, what in flat(*body))
+    assert isinstance(issue, Issue)
+    assert (issue.transfer.queue, issue.transfer.bytes, issue.is_load) == (Queue.GROUP, 16, True)
+    assert commit == Commit(Queue.GROUP)
+    assert isinstance(wait, WaitFor)
+    assert (wait.wait.depth, wait.wait.queue) == (1, Queue.GROUP)
+
+
+def test_a_plain_store_takes_no_place_in_any_queue() -> None:
+    assert kinds("st.global.f32 [%rd1], %f1") == []
+
+
+WGMMA = "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {%f1, %f2}, %rd3, %rd4, 1, 1, 1, 0, 0"
+
+
+def test_asynchronous_products_fly_in_a_queue_of_their_own() -> None:
+    body = (WGMMA, "wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned 0")
+    found = flat(*body, target="sm_90a")
+    assert [(at, type(what).__name__) for at, what in found] == [(0, "Issue"), (1, "Commit"), (2, "WaitFor")]
+    issue = found[0][1]
+    assert isinstance(issue, Issue)
+    assert (issue.transfer.queue, issue.is_load, issue.closes) == (Queue.MATRIX, False, False)
+
+
+def test_commits_and_waits_of_products_that_are_not_there_are_passed_over() -> None:
+    assert kinds("wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned 0", target="sm_90a") == []
+    kept = kinds(LOAD, "add.f32 %f3, %f1, %f1", "wgmma.commit_group.sync.aligned", target="sm_90a")
+    assert kept == [(0, "Issue"), (1, "Reads")]
+
+
+def test_a_product_at_once_is_in_no_queue() -> None:
+    mma = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, {%f1,%f2,%f3,%f4}"
+    assert kinds(mma) == []
+
+
+def test_events_stand_in_their_blocks_and_what_a_loop_hands_back_is_followed() -> None:
+    first, loop, rest = events(
+        LOAD, "mov.b32 %f5, %f1", "$L__BB0_1:", "add.f32 %f6, %f5, %f5", "ld.global.f32 %f7, [%rd2]",
+        "mov.b32 %f5, %f7", "@%p1 bra $L__BB0_1",
+    )  # fmt: skip
+    assert [event.at for event in first] == [0, 1]
+    assert [(event.at, type(event.what).__name__) for event in loop] == [
+        (2, "Reads"),
+        (3, "Issue"),
+        (4, "Moves"),
+    ]
+    assert rest == ()
+
+
+def test_what_runs_in_front_of_the_first_load_is_not_looked_at() -> None:
+    body = ("add.f32 %f3, %f1, %f1", "$L__BB0_1:", LOAD, "add.f32 %f4, %f1, %f1")
+    assert kinds(*body) == [(1, "Issue"), (2, "Reads")]
+
+
+def test_copies_by_barriers_name_their_array() -> None:
+    body = (
+        "mov.b32 %r1, global_smem", "mbarrier.init.shared::cta.b64 [%r1], 1",
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 128",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], [%rd1, {%r2, %r3}], [%r1]",
+        "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r9",
+    )  # fmt: skip
+    found = [what for _, what in flat(*body, target="sm_90a")]
+    arrays = [what.array for what in found if isinstance(what, Issue | Commit | WaitFor)]
+    assert len(arrays) == 3
+    assert {array and array.start for array in arrays} == {0}
