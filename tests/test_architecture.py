@@ -6,7 +6,9 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -28,37 +30,75 @@ READERS = [
 ]
 
 
+@cache
 def layers() -> list[set[str]]:
     """The layers as the import contract in pyproject.toml has them, highest first."""
     listed, *_ = re.findall(r"^layers = \[\n(.*?)^\]", SETTINGS, re.M | re.S)
     return [{name.strip() for name in row.split("|")} for row in re.findall(r'"([^"]+)"', listed)]
 
 
-def imported(module: Path) -> set[str]:
-    """Dotted names of everything a module imports, inside functions and for type checking too."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+class Seen(NamedTuple):
+    """What a module is made of, as far as a rule asks for it."""
+
+    text: str
+    imports: frozenset[str]
+    """Dotted names of everything it imports, inside functions and for type checking too."""
+    functions: tuple[tuple[str, int], ...]
+    """With their lines."""
+    classes: tuple[tuple[str, frozenset[str]], ...]
+    """With their fields."""
+    copied: tuple[tuple[int, frozenset[str]], ...]
+    """Dictionaries with keys that are named as the attribute that is their value: line, keys."""
+    spelt: tuple[int, ...]
+    """Lines that look into the text of an instruction."""
+
+
+@cache
+def seen(module: Path) -> Seen:
+    """A module, parsed once for all rules."""
+    text = module.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    imports: set[str] = set()
+    functions, classes, copied = [], [], []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: relative import"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+            imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append((node.name, (node.end_lineno or 0) - node.lineno + 1))
+        elif isinstance(node, ast.ClassDef):
+            fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}  # type: ignore[union-attr]
+            classes.append((node.name, frozenset(fields)))
+        elif isinstance(node, ast.Dict):
+            keys = {
+                key.value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+                and isinstance(value, ast.Attribute)
+                and value.attr == key.value
+            }
+            copied.append((node.lineno, frozenset(keys)))
+    spelt = spells(tree) if module.is_relative_to(PACKAGE / "analysis") else []
+    return Seen(text, frozenset(imports), tuple(functions), tuple(classes), tuple(copied), tuple(spelt))
+
+
+def imported(module: Path) -> frozenset[str]:
+    return seen(module).imports
 
 
 def layer_of(name: str) -> int:
     return next(place for place, names in enumerate(layers()) if name in names)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_down(module: Path) -> None:
-    own = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if own == "__init__":
-        return
-    for name in imported(module):
-        parts = name.split(".")
-        if parts[0] == "artifact_inspector" and parts[1] not in ("__version__", own):
-            assert layer_of(own) < layer_of(parts[1]), f"{own} imports {name}"
+def test_imports_point_down() -> None:
+    for module in MODULES:
+        own = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        for name in imported(module) if own != "__init__" else ():
+            parts = name.split(".")
+            if parts[0] == "artifact_inspector" and parts[1] not in ("__version__", own):
+                assert layer_of(own) < layer_of(parts[1]), f"{module} imports {name}"
 
 
 def test_the_contract_names_every_module() -> None:
@@ -84,7 +124,7 @@ def test_every_format_module_is_listed_and_under_the_contract() -> None:
 
 def test_what_lies_in_a_cache_is_never_executed() -> None:
     for module in READERS:
-        text = module.read_text(encoding="utf-8")
+        text = seen(module).text
         roots = {name.partition(".")[0] for name in imported(module)}
         assert roots.isdisjoint(
             {"subprocess", "importlib", "pickle", "ctypes", "runpy", "marshal", "triton", "torch"}
@@ -107,43 +147,28 @@ def test_every_file_that_is_not_the_readers_own_is_opened_in_one_place() -> None
     for module in MODULES:
         place = module.relative_to(PACKAGE).parts[0]
         if place in ("formats", "analysis", "facts", "report", "model", "hardware"):
-            assert (
-                re.search(r"\bopen\(|\.read_text\(|\.read_bytes\(", module.read_text(encoding="utf-8"))
-                is None
-            ), module
+            assert re.search(r"\bopen\(|\.read_text\(|\.read_bytes\(", seen(module).text) is None, module
 
 
-def classes() -> dict[str, set[str]]:
+def classes() -> dict[str, frozenset[str]]:
     """Dataclasses and named tuples of the package, by name → their fields."""
-    found: dict[str, set[str]] = {}
-    for module in MODULES:
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}  # type: ignore[union-attr]
-                found[f"{module.stem}.{node.name}"] = fields
-    return {name: fields for name, fields in found.items() if len(fields) > 3}
+    return {
+        f"{module.stem}.{name}": fields
+        for module in MODULES
+        for name, fields in seen(module).classes
+        if len(fields) > 3
+    }
 
 
 def test_nothing_repeats_the_fields_of_a_dataclass() -> None:
     """A document encodes the dataclasses; a second list of their fields would have to be kept alike."""
     known = classes()
     for module in MODULES:
-        text = module.read_text(encoding="utf-8")
+        text = seen(module).text
         assert "TypedDict" not in text or "measuring" in module.parts, f"{module}: a document is a dataclass"
-        for node in ast.walk(ast.parse(text)):
-            if not isinstance(node, ast.Dict):
-                continue
-            copied = {
-                key.value
-                for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant)
-                and isinstance(value, ast.Attribute)
-                and value.attr == key.value
-            }
+        for line, copied in seen(module).copied:
             repeated = [name for name, fields in known.items() if fields <= copied]
-            assert not repeated, (
-                f"{module}:{node.lineno} repeats {repeated}; report/json/_encoding encodes it"
-            )
+            assert not repeated, f"{module}:{line} repeats {repeated}; report/json/_encoding encodes it"
 
 
 def test_numpy_is_for_running_on_paper_alone() -> None:
@@ -204,7 +229,7 @@ def spells(tree: ast.AST) -> list[int]:
 
 @pytest.mark.parametrize("module", analyses(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_an_analysis_reads_no_text(module: Path) -> None:
-    assert spells(ast.parse(module.read_text(encoding="utf-8"))) == []
+    assert seen(module).spelt == ()
 
 
 @pytest.mark.parametrize(
@@ -247,15 +272,16 @@ def closure(start: str, edges: dict[str, set[str]]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_fits_in_a_head_and_a_function_on_a_page(module: Path) -> None:
-    name, text = str(module.relative_to(PACKAGE)), module.read_text(encoding="utf-8")
-    if name not in TABLES | LONG:
-        assert text.count("\n") <= 450
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or 0) - node.lineno + 1
-            assert lines <= 80 or f"{name}:{node.name}" in LONG_FUNCTIONS, node.name
+def test_a_module_fits_in_a_head_and_a_function_on_a_page() -> None:
+    lengths = {str(module.relative_to(PACKAGE)): seen(module).text.count("\n") for module in MODULES}
+    assert {name for name, lines in lengths.items() if lines > 450 and name not in TABLES} <= LONG
+    functions = {
+        f"{module.relative_to(PACKAGE)}:{function}"
+        for module in MODULES
+        for function, lines in seen(module).functions
+        if lines > 80
+    }
+    assert functions <= LONG_FUNCTIONS
 
 
 def test_no_type_repeats_a_dataclass_as_a_dictionary() -> None:

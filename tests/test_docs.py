@@ -9,12 +9,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import typer.main
 from saved import ROOT, saved
 from typer.core import TyperGroup
+from typer.testing import CliRunner
 
 from artifact_inspector import cli
 from artifact_inspector.facts.inspection import inspect_cache
@@ -44,17 +45,29 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Path:
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recalled: None) -> Path:
     (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+READING = {"baseline", "check", "diff", "findings", "graph", "index", "matrix", "predict", "schema"}
+"""Commands that start no other process, beside that without a name."""
+
+
+class Answer(NamedTuple):
+    """What a command said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(command: str, directory: Path) -> Answer:
     program, *arguments = shlex.split(command, comments=True)
     if program == "grep":  # the judge that everybody has
         files = [str(found.relative_to(directory)) for found in sorted(directory.glob(arguments[-1]))]
-        words = [program, *arguments[:-1], *files]
-        return subprocess.run(words, cwd=directory, capture_output=True, encoding="utf-8", check=False)
+        return started([program, *arguments[:-1], *files], directory, {**os.environ})
     assert program == "inspect-kernel"
     settings = {
         **os.environ,
@@ -64,14 +77,18 @@ def run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": str(ROOT),
         "TRITON_CACHE_DIR": "fixtures/3.6.0/sm_80",
     }
-    return subprocess.run(
-        [sys.executable, "-m", "artifact_inspector", *arguments],
-        cwd=directory,
-        env=settings,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
+    if not arguments or arguments[0] in READING or arguments[0].startswith(("-", "fixtures")):
+        told = CliRunner().invoke(cli.app, arguments, prog_name=program, env=settings)
+        return Answer(told.exit_code, told.stdout, told.stderr)
+    return started([sys.executable, "-m", "artifact_inspector", *arguments], directory, settings)
+
+
+def started(words: list[str], directory: Path, settings: dict[str, str]) -> Answer:
+    """What a program of its own says."""
+    told = subprocess.run(
+        words, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False
     )
+    return Answer(told.returncode, told.stdout, told.stderr)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

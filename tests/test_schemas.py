@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,14 @@ def closed(schema: Any) -> Any:
     return found
 
 
+@cache
+def validator_of(name: str) -> Draft202012Validator:
+    return Draft202012Validator(closed(schema_of(name)))
+
+
 def check(document: Any) -> None:
     """Hold a document, as it is printed, against the closed schema of the document that it says it is."""
-    schema = closed(schema_of(document["document"]))
-    errors = list(Draft202012Validator(schema).iter_errors(document))
+    errors = list(validator_of(document["document"]).iter_errors(document))
     assert not errors, [f"{error.json_path}: {error.message[:200]}" for error in errors]
 
 
@@ -109,8 +114,13 @@ def a_bisection() -> Bisection:
     return Bisection("gemv_splitk", "gfx942", (What.ORDER,), tried, ("3.2.0", "3.3.1"), (difference,))
 
 
+@pytest.fixture(scope="module")
+def baseline() -> str:
+    return CliRunner().invoke(cli.app, ["baseline", str(ROOT / "fixtures" / "3.6.0" / "sm_80")]).stdout
+
+
 @pytest.fixture
-def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, baseline: str, recalled: None) -> None:
     """A compile that succeeds at once, into a cache that is there already, and a measurement with no GPU."""
     rows = [
         CompileResult("softmax", parse_target("T4"), 0.1234, tmp_path / "AB", None),
@@ -136,9 +146,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(subject, "trace_passes", lambda *_, **__: a_trace())
     monkeypatch.setattr(bisection, "bisect", lambda *_, **__: a_bisection())
     monkeypatch.chdir(tmp_path)
-    CliRunner().invoke(
-        cli.app, ["baseline", str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "-o", "baseline.json"]
-    )
+    (tmp_path / "baseline.json").write_text(baseline, encoding="utf-8")
     (tmp_path / "triton-cache").symlink_to(ROOT / "fixtures" / "3.9.0" / "sm_75", target_is_directory=True)
 
 

@@ -187,10 +187,12 @@ def _chosen(found: Iterable[KernelFacts], rows: Rows) -> Iterable[KernelFacts]:
     """The kernels that were asked for, in the order that was asked for."""
     if rows == Rows(limit=rows.limit):
         return found
-    kernels = list(found)
     from artifact_inspector.vocabulary.choice import order, parse_choice
 
     is_meant = parse_choice(rows.findings, rows.verdicts, rows.severity)
+    if rows.sort is not None:
+        order((), rows.sort)  # what cannot be asked for is said before anything is read
+    kernels = list(found)
     meant = [kernel for kernel in kernels if is_meant(kernel)]
     if kernels and not meant:
         raise UsageError(f"None of {len(kernels)} kernels is such a one.", "Ask for fewer things at a time.")

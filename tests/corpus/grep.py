@@ -38,10 +38,10 @@ def count(stage: str, text: str) -> dict[str, int]:
         "sass": (sass_opcodes, SASS),
     }[stage]
     found: Counter[str] = Counter()
-    for opcode in opcodes(text):
+    for opcode, times in Counter(opcodes(text)).items():
         kind = next((kind for kind, pattern in patterns.items() if re.match(pattern, opcode)), None)
         if kind is not None:
-            found[kind] += 1
+            found[kind] += times
     return {kind: found[kind] for kind in KINDS}
 
 

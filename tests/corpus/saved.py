@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, open_cache, read_stage
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Stage
+from artifact_inspector.model.text import SourceText
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures"
@@ -42,16 +43,21 @@ class Saved(NamedTuple):
         return [stage for stage in Stage if stage.value in self.artifact.files]
 
     def text(self, stage: Stage) -> str:
-        return read_stage(self.artifact, stage.value).source.text
+        return _source_of(self.path, stage).text
 
     def module(self, stage: Stage) -> Module:
-        return format_of(stage).parse(read_stage(self.artifact, stage.value).source, stage)
+        return _module(self.path, stage)
 
 
 def saved_kernels(**wanted: str) -> list[Saved]:
     """Every fixture that compiled, or those with some version, target or kernel."""
+    return [found for found in _every() if all(getattr(found, key) == value for key, value in wanted.items())]
+
+
+@cache
+def _every() -> list[Saved]:
     rows = json.loads((FIXTURES / "manifest.json").read_text(encoding="utf-8"))
-    every = [
+    return [
         Saved(
             row["path"],
             row["triton"],
@@ -63,7 +69,6 @@ def saved_kernels(**wanted: str) -> list[Saved]:
         for row in rows
         if row.get("files")
     ]
-    return [found for found in every if all(getattr(found, key) == value for key, value in wanted.items())]
 
 
 def saved(path: str) -> Saved:
@@ -71,6 +76,7 @@ def saved(path: str) -> Saved:
     return next(found for found in saved_kernels() if found.path == path)
 
 
+@cache
 def _source(reference: str) -> Path:
     """`kernels.softmax` is kernels/softmax.py, `sources.two_loops:FIRST` is fixtures/sources/two_loops.py.
 
@@ -89,6 +95,17 @@ def _source(reference: str) -> Path:
 @cache
 def facts(path: str) -> KernelFacts:
     return inspect_artifact(_artifact(path))
+
+
+# Tests of one kernel run one after the other (tests/conftest.py): a few files at hand are enough.
+@lru_cache(maxsize=12)
+def _source_of(path: str, stage: Stage) -> SourceText:
+    return read_stage(_artifact(path), stage.value).source
+
+
+@lru_cache(maxsize=12)
+def _module(path: str, stage: Stage) -> Module:
+    return format_of(stage).parse(_source_of(path, stage), stage)
 
 
 @cache

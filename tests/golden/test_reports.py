@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from artifact_inspector.cli import app
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+pytestmark = pytest.mark.usefixtures("recalled")
 GOLDENS = Path(__file__).parent / "reports"
 MUST_NOT = "==== must not appear\n"
 

@@ -137,14 +137,11 @@ def test_texts_that_are_cut_off_cost_no_more_than_themselves(lines: list[str]) -
     assert found.steps[-1].level is Level.ASSEMBLY
 
 
-def traced(kernel: str, target: str, *what: What, **options: int) -> PassTrace:
-    pytest.importorskip("triton")
-    request = KernelRequest(kernel, options=options)
-    return trace_passes(of_request(request, parse_target(target)), what)
-
-
 def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
-    found = traced("matmul_grouped", "sm_80", What.ORDER, What.PIPELINE)
+    pytest.importorskip("triton")
+    tile = {"BLOCK_SIZE_M": 32, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8}
+    request = KernelRequest("matmul_grouped", constexprs=tile, options={})
+    found = trace_passes(of_request(request, parse_target("sm_80")), (What.ORDER, What.PIPELINE))
     step = changing(found, "loop1.verdict")[-1]
     assert step.argument == "tritongpu-pipeline"
     after = {change.key: change.after for change in step.changes}

@@ -614,9 +614,9 @@ def test_a_run_is_stopped_behind_so_many_launches_with_a_table_for_every_target(
 @needs_torch
 def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
     command = program(SCALE, "\nimport time\nwrapper(1000)\ntime.sleep(600)\n")
-    (run,) = capture_program(command, ["sm_80"], tmp_path / "out", seconds=20)
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out", seconds=3)
     assert run.status == 0
-    assert run.notes[0].text == "The program was stopped after 20 s."
+    assert run.notes[0].text == "The program was stopped after 3 s."
     with pytest.raises(UsageError, match="captures nothing"):
         capture_program(command, ["sm_80"], tmp_path / "out", seconds=0)
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from artifact_inspector import cli
 
 MATMUL = FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped"
+pytestmark = pytest.mark.usefixtures("recalled")
 
 
 def run(*arguments: object) -> Result:

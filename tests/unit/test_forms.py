@@ -17,6 +17,7 @@ from artifact_inspector.comparison.matrix import Form, find_matrix, shown_column
 from artifact_inspector.errors import UsageError
 from artifact_inspector.report.matrix import MatrixReport
 
+pytestmark = pytest.mark.usefixtures("recalled")
 MATMUL = saved_kernels(version="3.6.0", kernel="matmul_grouped")
 FLASH = saved_kernels(version="3.6.0", kernel="flash_attention")
 

@@ -21,6 +21,7 @@ from artifact_inspector.vocabulary.choice import order
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CACHE = FIXTURES / "3.6.0"
+pytestmark = pytest.mark.usefixtures("recalled")
 
 
 @pytest.fixture(scope="module")

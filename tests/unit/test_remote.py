@@ -5,6 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from artifact_inspector.compiling import KernelRequest, compile_kernels
+from artifact_inspector.compiling.ask import remote
 from artifact_inspector.errors import CompileError
 from artifact_inspector.files.cache import open_cache
 
@@ -23,7 +24,7 @@ def scheduler():
 
 
 def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler, tmp_path):
-    requests = [KernelRequest("softmax"), KernelRequest("no_such.py:kernel"), KernelRequest("gemv_splitk")]
+    requests = [KernelRequest("softmax"), KernelRequest("no_such.py:kernel")]
     targets = ["sm_80", "gfx942"]
     here = compile_kernels(requests, targets, tmp_path / "here")
     there = compile_kernels(requests, targets, tmp_path / "there", scheduler=scheduler)
@@ -35,15 +36,16 @@ def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler,
         row.directory and row.directory.name for row in here
     ]
     made = open_cache(tmp_path / "there")
-    assert [entry.state for entry in made.entries] == ["complete"] * 4
+    assert [entry.state for entry in made.entries] == ["complete"] * 2
     assert not made.problems
     again = compile_kernels(requests, targets, tmp_path / "there", scheduler=scheduler)
-    assert [row.cached for row in again if row.message is None] == [True] * 4
+    assert [row.cached for row in again if row.message is None] == [True] * 2
     # Triton itself finds the entries there: their group files name them where they are
     local = compile_kernels(requests, targets, tmp_path / "there")
-    assert [row.cached for row in local if row.message is None] == [True] * 4
+    assert [row.cached for row in local if row.message is None] == [True] * 2
 
 
-def test_where_no_scheduler_answers_the_address_is_named(tmp_path):
+def test_where_no_scheduler_answers_the_address_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "PATIENCE", 0.5)
     with pytest.raises(CompileError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         compile_kernels([KernelRequest("softmax")], ["sm_80"], tmp_path, scheduler="tcp://127.0.0.1:9")

@@ -21,6 +21,9 @@ __all__ = ["remote_answers"]
 CHUNKS_PER_THREAD = 4
 """Few enough that Triton is not loaded for every job, enough that all threads end together."""
 
+PATIENCE = 10.0
+"""Seconds to wait for a scheduler to answer."""
+
 Files = Mapping[str, bytes]
 
 
@@ -90,7 +93,7 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
         ) from None
     try:
         connect: Any = Client  # the library has no types for it
-        return connect(scheduler, timeout=10), as_completed
+        return connect(scheduler, timeout=PATIENCE), as_completed
     except (OSError, ValueError) as error:
         raise CompileError(
             f"No Dask scheduler answers at {scheduler}: {error}.",
