@@ -1,0 +1,233 @@
+"""The verdict on a region and what is remembered of it, on programs of a few lines and stages made of letters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from handwritten import made, tensor_code
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.placement import Memory
+from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.order.verdict import judge
+from artifact_inspector.model import Standing, Verdict
+
+T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
+HEAD = f"%q: {P}, %n: i32, %z: {T}, %o: {P}, %k: {P}"
+# two rounds: lines 3 and 4, 6 and 7
+TWO = f"""
+    %a = tt.load %q : {P} @3
+    %c = arith.mulf %a, %a : {T} @4
+    tt.store %o, %c : {P} @5
+    %b = tt.load %k : {P} @6
+    %d = arith.mulf %b, %b : {T} @7
+    tt.store %o, %d : {P} @8
+"""
+LOOP = f"""
+    %r = scf.for %j = %n to %n step %n iter_args(%acc = %z) -> ({T})  : i32 {{
+      %a = tt.load %q : {P} @22
+      %b = tt.load %k : {P} @23
+      %c = arith.mulf %a, %b : {T} @24
+      %d = arith.addf %acc, %c : {T} @25
+      scf.yield %d : {T}
+    }} @21
+    tt.store %o, %r : {P} @27
+"""
+
+
+def program(body: str = TWO) -> tuple[ReferenceRegion, ...]:
+    return find_reference(tensor_code(body, head=HEAD))
+
+
+def judged(
+    code: Code, reference: tuple[ReferenceRegion, ...], before: Memory | None = None, name: str = "straight"
+) -> tuple[RegionFacts, Memory]:
+    (region,) = [found for found in find_regions(code, reference, exact=False) if found.id == name]
+    return judge(code, region, before, exact=False)
+
+
+def facts(
+    *blocks: str, body: str = TWO, name: str = "straight", to: dict[int, tuple[int, ...]] | None = None
+) -> RegionFacts:
+    return judged(made(*blocks, to=to), program(body), name=name)[0]
+
+
+@pytest.mark.parametrize(
+    ("letters", "verdict"),
+    [
+        ("L3 F4 S5 L6 F7 S8", Verdict.INTERLEAVED),
+        ("L3 L6 F4 S5 F7 S8", Verdict.CLUSTERED),
+        ("L3 L3 F4 L6 F4 L6 S5 F7 S8", Verdict.MIXED),
+        ("L3 F4 S5", Verdict.UNKNOWN),
+        ("I90 S5", Verdict.GONE),
+        ("L3 L6 S5 S8", Verdict.GONE),
+    ],
+)
+def test_two_rounds_are_judged_by_how_loads_and_computes_stand(letters: str, verdict: Verdict) -> None:
+    assert facts(letters).verdict is verdict
+
+
+def test_what_is_missing_is_said_by_round_and_line() -> None:
+    found = facts("L3 F4 S5")
+    assert "round 2 (k.py:6): no load found at this stage" in found.notes
+    assert "no compute" in facts("L3 F4 S5 L6").notes[-1]
+
+
+def test_one_round_is_no_order() -> None:
+    one = TWO.partition("%b =")[0]
+    assert facts("L3 F4 S5", body=one).verdict is Verdict.SINGLE
+    loop = facts(".", "L22 L23 F24 F25 b21", "S27", to={1: (1, 2)}, body=LOOP, name="loop@21")
+    assert (loop.verdict, loop.distance, loop.copies_stand) == (Verdict.SERIAL, None, None)
+
+
+def test_code_without_loads_or_computes_is_told_as_that() -> None:
+    stored = f"%a = tt.load %q : {P} @3\ntt.store %o, %a : {P} @5"
+    assert facts("L3 S5", body=stored).verdict is Verdict.NO_COMPUTE
+    assert (
+        facts("F3 S5", body=f"%a = arith.mulf %z, %z : {T} @3\ntt.store %o, %a : {P} @5").verdict
+        is Verdict.NO_LOADS
+    )
+    # loads that the program does not have there may be of other regions; without a program they are its own
+    assert facts("L9", body=f"tt.store %o, %z : {P} @5").verdict is Verdict.NO_LOADS
+    assert judged(made("L9"), ())[0].verdict is Verdict.NO_COMPUTE
+
+
+def test_lines_signature_and_words_are_those_of_the_region() -> None:
+    found = facts("L3 F4 S5 L6 F7 S8")
+    assert (found.lines, found.signature, found.readable) == ((1, 6), "L1 F1 S1 L1 F1 S1", "L(a) F L(b) F")
+    assert (found.matrix, found.fused, found.unrolled_by, found.in_program) == (0, 0, 1, True)
+    first, second = found.rounds
+    assert (first.first_load, first.last_load, first.first_compute, first.last_compute) == (1, 1, 2, 2)
+    assert (second.sources, second.names, second.distances) == (("k.py:6",), ("b",), (0,))
+
+
+def test_an_empty_region_stands_at_the_line_of_its_function() -> None:
+    assert judged(made(""), ())[0].lines == (1, 1)
+
+
+AHEAD = {1: (1, 2)}
+
+
+def test_a_loop_whose_loads_all_run_ahead_is_pipelined_and_one_with_some_partly() -> None:
+    body = ("A22 A23", "F24 F25 A22 A23 b21", "S27")
+    whole = facts(*body, to=AHEAD, body=LOOP, name="loop@21")
+    assert (whole.verdict, whole.distance, whole.copies_stand) == (Verdict.PIPELINED, 1, Standing.AFTER)
+    assert [item.distances for item in whole.rounds] == [(1, 1)]
+    part = facts("A22", "A23 F24 F25 A22 b21", "S27", to=AHEAD, body=LOOP, name="loop@21")
+    assert (part.verdict, part.distance) == (Verdict.PARTLY_PIPELINED, 1)
+    assert part.notes == ("loaded in the iteration that uses it: b (k.py:23)",)
+
+
+def test_copies_that_fit_no_iteration_leave_it_unknown() -> None:
+    found = facts("A22", "F24 F25 A22 A22 A23 b21", "S27", to=AHEAD, body=LOOP, name="loop@21")
+    assert (found.verdict, found.distance) == (Verdict.UNKNOWN, None)
+
+
+def test_a_loop_that_is_none_here_was_unrolled_or_is_gone() -> None:
+    assert facts("L22 L23 F24 F25 S27", body=LOOP, name="loop@21").verdict is Verdict.UNROLLED
+    assert facts("I90 S27", body=LOOP, name="loop@21").verdict is Verdict.GONE
+    assert facts("S", body=LOOP, name="loop@21").verdict is Verdict.UNROLLED  # no lines, and no loop at all
+
+
+def test_without_lines_a_loop_that_is_not_matched_is_unknown() -> None:
+    found = facts(
+        ".", "I b", ".", "I b", ".", to={1: (1, 2), 3: (3, 4)}, body=LOOP, name="loop#1".replace("#1", "@21")
+    )
+    assert found.verdict is Verdict.UNKNOWN
+    assert "no lines to look for it by" in found.notes[0]
+
+
+def test_a_loop_whose_loads_and_computes_stand_in_two_is_specialised() -> None:
+    to = {1: (1, 2), 3: (3, 4)}
+    found = facts(".", "A22 A23 b21", ".", "F24 F25 b21", "S27", to=to, body=LOOP, name="loop@21")
+    assert found.verdict is Verdict.WARP_SPECIALISED
+
+
+# -- what changed since the stage before ---------------------------------------------------
+
+
+def then(first: str, second: str) -> RegionFacts:
+    reference = program()
+    _, memory = judged(made(first), reference)
+    return judged(made(second), reference, memory)[0]
+
+
+def test_a_change_of_order_is_told_of_the_same_loads_and_computes() -> None:
+    assert then("L3 F4 S5 L6 F7 S8", "L3 L6 F4 S5 F7 S8").changed is True
+    assert then("L3 F4 S5 L6 F7 S8", "L3 F4 S5 L6 F7 S8").changed is False
+    assert facts("L3 L6 F4 S5 F7 S8").changed is False  # nothing came before
+
+
+def test_where_other_work_was_found_a_change_cannot_be_told() -> None:
+    reference = program()
+    _, memory = judged(made("L3 F4 S5 L6 F7 S8"), reference)
+    assert memory.identities is not None
+    code = made("L3 L6 F4 S5 F7 S8")
+    fewer = replace(memory, identities=memory.identities[:1])
+    found = judged(code, reference, fewer)[0]
+    assert found.changed is None
+    assert found.notes[-1] == "unknown whether the order has changed: it has other rounds"
+    guessed = replace(memory, identities=(None, memory.identities[1]))
+    assert (
+        "which loads and computes are those of round 1 is a guess"
+        in judged(code, reference, guessed)[0].notes[-1]
+    )
+    one, two = memory.identities
+    assert two is not None
+    other = replace(memory, identities=(one, (frozenset({99}), two[1])))
+    assert "other loads of round 2 were found than before" in judged(code, reference, other)[0].notes[-1]
+    third = replace(memory, identities=(one, (two[0], frozenset({99}))))
+    assert "other computes of round 2 were found than before" in judged(code, reference, third)[0].notes[-1]
+
+
+def test_the_last_verdict_that_spoke_of_an_order_is_remembered() -> None:
+    reference = program()
+    _, first = judged(made("L3 F4 S5 L6 F7 S8"), reference)
+    assert first.verdict is Verdict.INTERLEAVED
+    lost, second = judged(made("S5"), reference, first)
+    assert lost.changed is False
+    assert (second.verdict, second.identities) == (first.verdict, first.identities)
+    assert judged(made("S5"), reference)[1].verdict is None
+
+
+def test_what_a_stage_holds_is_remembered_by_statement_and_round() -> None:
+    _, memory = judged(made("L3 L3 F4 S5 L6 F7 F7 S8"), program())
+    assert sorted(memory.loads.values()) == [1, 2]
+    assert memory.computes == {0: 1, 1: 2}
+    assert set(memory.distances.values()) == {0}
+    assert memory.unrolled_by == 1
+
+
+# -- a file that is cut off ------------------------------------------------------------------
+
+
+def test_of_a_part_nothing_is_told_that_rests_on_a_guess() -> None:
+    def cut(letters: str) -> RegionFacts:
+        code = made(letters)
+        part = Code(code.function, code.language, is_whole=False)
+        return judged(part, program())[0]
+
+    assert cut("L3 F4 S5 L6 F7 S8").verdict is Verdict.INTERLEAVED
+    assert cut("L3 F4 S5 L6 F7 S8").notes == ("the file is cut off: what is not there may have been",)
+    assert cut("L3 L6 S5 S8").verdict is Verdict.UNKNOWN  # its computes may stand in what is missing
+
+
+def test_rounds_of_alternative_arms_have_no_order() -> None:
+    arms = f"""
+        scf.if %b {{
+          %a = tt.load %q : {P} @4
+          %c = arith.mulf %a, %a : {T} @5
+          tt.store %o, %c : {P} @6
+        }} else {{
+          %e = tt.load %k : {P} @8
+          %f = arith.mulf %e, %e : {T} @9
+          tt.store %o, %f : {P} @10
+        }} @3
+    """
+    reference = find_reference(tensor_code(arms, head=HEAD + ", %b: i1"))
+    found, _ = judged(made("b3", "L4 F5 S6", "L8 F9 S10", ".", to={0: (1, 2), 1: (3,), 2: (3,)}), reference)
+    assert (found.verdict, found.exclusive) == (Verdict.SINGLE, ((1, 2),))
+    assert "they have no order: 1 and 2" in found.notes[0]
