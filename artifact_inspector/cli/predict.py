@@ -11,13 +11,15 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Targets
+from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.requests import Request
+    from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.files.cache import Artifact
 
 
 MOST_STEPS = 50_000_000
@@ -50,6 +52,7 @@ def predict(
     steps: Annotated[
         int, typer.Option("--steps", metavar="N", help="Steps after which a kernel counts as endless.")
     ] = MOST_STEPS,
+    html: Html = None,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -72,6 +75,8 @@ def predict(
                 ctas_per_wave=ctas_per_wave,
                 progress=lambda entry: advance(entry.display_name),
             )
+        if html is not None:
+            _write_page(html, [entry for entry, _ in pairs], found, disassemble, gpu)
         _show(found, gpu, json=json)
         if any(prediction.outside for prediction in found):
             raise typer.Exit(FOUND)
@@ -98,6 +103,37 @@ def _requests(arg: list[str], grid: str | None, launch: Path | None) -> tuple[Re
         Request(extents or found.grid, {**found.arguments, **given}, found.hash, found.notes)
         for found in parse_document(text, launch.name)
     )
+
+
+def _write_page(
+    html: Path,
+    entries: Sequence[Artifact],
+    found: Sequence[Prediction],
+    disassemble: Disassemble | None,
+    gpu: str | None,
+) -> None:
+    from artifact_inspector.cli._pages import read_here, write_page
+    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.hardware.peaks import find_peaks
+    from artifact_inspector.report.html import (
+        MOST_LEAVES,
+        Sources,
+        launch_page,
+        leaf_of,
+        name_leaves,
+        view_kernel,
+    )
+
+    if len(found) > MOST_LEAVES:
+        raise UsageError(f"A page shows {MOST_LEAVES} launches at most.", "Choose fewer of them.")
+    leaves = {}
+    peaks = None if gpu is None else find_peaks(gpu)
+    names = name_leaves([entry.hash for entry in entries])
+    for name, entry, launch in zip(names, entries, found, strict=True):
+        kernel = inspect_artifact(entry, disassemble)
+        view = view_kernel(kernel, Sources(read_here), disassemble, launch, peaks)
+        leaves[name] = (leaf_of(view, name, ""), launch)
+    write_page(html, launch_page(leaves))
 
 
 def _show(found: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:

@@ -124,6 +124,19 @@ class Line:
     wavefronts: int | None
     wavefronts_ideal: int | None
 
+    @property
+    def extra_sectors(self) -> int | None:
+        """Sectors beyond those that its bytes would fill side by side."""
+        return (
+            None if self.sectors is None or self.sectors_ideal is None else self.sectors - self.sectors_ideal
+        )
+
+    @property
+    def conflicts(self) -> int | None:
+        """Passes over shared memory that banks in conflict add."""
+        known = self.wavefronts is not None and self.wavefronts_ideal is not None
+        return (self.wavefronts or 0) - (self.wavefronts_ideal or 0) if known else None
+
 
 @dataclass(frozen=True, slots=True)
 class Outside:

@@ -15,7 +15,7 @@ from artifact_inspector.execution.prediction import Counters, Line, Prediction, 
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
-__all__ = ["PredictionReport"]
+__all__ = ["PredictionReport", "describe_counters", "describe_limits", "describe_order"]
 
 MOST_LINES = 12
 """Source lines of a table; the costliest stand in it."""
@@ -54,7 +54,7 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
     grown = Table.grid(padding=(0, 2, 0, 0))
     grown.add_column()
     grown.add_column(overflow="fold")
-    for label, text in _rows(found.counters, peaks):
+    for label, text in describe_counters(found.counters, peaks):
         grown.add_row(label, text)
     yield Padding(grown, (0, 0, 0, 2))
     yield from _lines(found.by_source or found.by_line)
@@ -68,28 +68,32 @@ MOST_DRAWN = 40
 
 
 def _order(order: CtaOrder) -> Iterator[Text | Padding]:
+    first, *more = describe_order(order)
+    yield Padding(Text(first), (1, 0, 0, 2))
+    yield from (Text(f"    {sentence}") for sentence in more)
+    yield from _drawn(order)
+
+
+def describe_order(order: CtaOrder) -> Iterator[str]:
+    """The waves of a launch, what they read, and what another order would."""
     first = order.waves[0]
-    size = f"{order.ctas_per_wave} CTAs side by side ({order.basis})"
-    yield Padding(Text(f"waves: {order.waves_in_all} of {size}"), (1, 0, 0, 2))
+    yield f"waves: {order.waves_in_all} of {order.ctas_per_wave} CTAs side by side ({order.basis})"
     blocks = (
         ""
         if first.distinct_tiles is None or first.tiles_asked is None
         else f", {first.distinct_tiles:,} distinct blocks of {first.tiles_asked:,} asked for"
     )
     share = first.distinct_bytes_read / first.bytes_asked if first.bytes_asked else 1
-    yield Text(
-        f"    the first reads {first.distinct_bytes_read:,} B of {first.bytes_asked:,} B asked for "
+    yield (
+        f"the first reads {first.distinct_bytes_read:,} B of {first.bytes_asked:,} B asked for "
         f"({share:.0%}){blocks}"
     )
-    yield Text(
-        f"    all waves read {order.distinct_bytes_read:,} B; each byte once is {order.footprint_bytes:,} B"
-    )
+    yield f"all waves read {order.distinct_bytes_read:,} B; each byte once is {order.footprint_bytes:,} B"
     for other in order.others:
         blocks = "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} blocks"
-        yield Text(f"    {other.name}: {other.distinct_bytes_read:,} B{blocks}")
+        yield f"{other.name}: {other.distinct_bytes_read:,} B{blocks}"
     if order.fits_l2:
-        yield Text("    all of it fits in the L2: another order saves nothing there")
-    yield from _drawn(order)
+        yield "all of it fits in the L2: another order saves nothing there"
 
 
 def _drawn(order: CtaOrder) -> Iterator[Padding]:
@@ -112,7 +116,8 @@ def number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def _rows(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
+def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
+    """What a launch adds up to, as (label, figures)."""
     c = counters
     yield "instructions", number(c.instructions) + _part(" of the tensor pipe", c.tensor_instructions)
     if c.flop is None or c.flop:
@@ -221,9 +226,7 @@ def _lines(lines: Sequence[Line]) -> Iterator[Padding]:
 
 
 def _waste(line: Line) -> tuple[int, int]:
-    sectors = (line.sectors or 0) - (line.sectors_ideal or 0)
-    wavefronts = (line.wavefronts or 0) - (line.wavefronts_ideal or 0)
-    return sectors + wavefronts, (line.sectors or 0) + (line.wavefronts or 0)
+    return (line.extra_sectors or 0) + (line.conflicts or 0), (line.sectors or 0) + (line.wavefronts or 0)
 
 
 def _blank(value: int | None) -> str:
@@ -233,6 +236,11 @@ def _blank(value: int | None) -> str:
 def _sentences(found: Prediction) -> Iterator[str]:
     for finding in find_launch_findings(found):
         yield f"{finding.code} {finding.name}: {finding.remark.message}"
+    yield from describe_limits(found)
+
+
+def describe_limits(found: Prediction) -> Iterator[str]:
+    """What went wrong in a launch, and what is not known of it."""
     for outside in found.outside[:MOST_OUTSIDE]:
         source = f" ({outside.source})" if outside.source else ""
         yield (

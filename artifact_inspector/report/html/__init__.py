@@ -6,10 +6,11 @@ nothing of their own. Whatever a cache holds is text: templates escape it, and w
 
 from __future__ import annotations
 
-from artifact_inspector.report.html.book import MOST_LEAVES
+from artifact_inspector.report.html.book import MOST_LEAVES, name_leaves
 from artifact_inspector.report.html.cache import cache_page
 from artifact_inspector.report.html.corpus import corpus_page
-from artifact_inspector.report.html.kernel import KernelView, view_kernel
+from artifact_inspector.report.html.kernel import KernelView, leaf_of, view_kernel
+from artifact_inspector.report.html.launch import launch_page
 from artifact_inspector.report.html.matrix import matrix_page
 from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources
 
@@ -21,6 +22,9 @@ __all__ = [
     "Sources",
     "cache_page",
     "corpus_page",
+    "launch_page",
+    "leaf_of",
     "matrix_page",
+    "name_leaves",
     "view_kernel",
 ]

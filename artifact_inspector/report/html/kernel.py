@@ -5,46 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.findings import Finding, Severity, find_findings
+from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.decisive import find_limit
-from artifact_inspector.model import SourceLine
+from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.diff import value_text
-from artifact_inspector.report.findings import place_text
 from artifact_inspector.report.html.book import Leaf
-from artifact_inspector.report.html.code import Code, Heat, linked_code
+from artifact_inspector.report.html.code import Code, linked_code
 from artifact_inspector.report.html.drawings import Drawing, draw_kernel
+from artifact_inspector.report.html.finding import Shown, show_finding
+from artifact_inspector.report.html.launch import LaunchView, heat_of, view_launch
 from artifact_inspector.report.html.page import fragment
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
 
-__all__ = ["KernelView", "Shown", "identify", "leaf_of", "view_kernel"]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A line of the user's code beside a finding."""
-
-    name: str
-    text: str | None
-    """None where its file is not at hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One finding."""
-
-    code: str
-    name: str
-    level: str
-    message: str
-    where: str
-    places: tuple[Place, ...]
-    goes_to: str
-    """Stage and line where the code can be seen, `ptx:193`; empty where the evidence is no text."""
+__all__ = ["KernelView", "identify", "leaf_of", "view_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +65,29 @@ class KernelView:
     """By region, what is said of the whole kernel first."""
     problems: tuple[str, ...]
     drawings: tuple[Drawing, ...]
+    launch: LaunchView | None
+    """None where none is known."""
     code: Code
-
-
-MOST_PLACES = 3
-"""Lines of the source beside a finding."""
 
 
 def view_kernel(
     kernel: KernelFacts,
     sources: Sources,
     disassemble: Disassemble | None = None,
-    heat: dict[str, Heat] | None = None,
+    launch: Prediction | None = None,
+    peaks: Peaks | None = None,
 ) -> KernelView:
-    """A kernel as the page shows it, of files that are at hand: what pictures need is asked of them again."""
+    """A kernel as the page shows it, of files that are at hand: what pictures need is asked of them again.
+
+    Args:
+        launch: what one of its launches will do.
+        peaks: of the GPU that it is for.
+    """
+    heat = {} if launch is None else heat_of(launch)
     code = linked_code({"": kernel}, sources, disassemble, heat)
     found = find_findings(kernel)
     limit = find_limit(found)
-    shown = {id(finding): _shown(finding, sources) for finding in found}
+    shown = {id(finding): show_finding(finding, sources) for finding in found}
     artifact = kernel.artifact
     return KernelView(
         artifact.display_name,
@@ -121,6 +105,7 @@ def view_kernel(
         _facts(kernel),
         tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
         tuple(draw_kernel(kernel)),
+        None if launch is None else view_launch(launch, sources, peaks),
         code,
     )
 
@@ -146,21 +131,6 @@ def identify(kernel: KernelFacts) -> Iterator[str]:
         yield f"num_stages {artifact.num_stages}"
     if artifact.shared_bytes is not None:
         yield f"{artifact.shared_bytes} B shared"
-
-
-def _shown(finding: Finding, sources: Sources) -> Shown:
-    remark = finding.remark
-    places = tuple(
-        Place(str(source), sources.line(source)) for source in dict.fromkeys(remark.sources[:MOST_PLACES])
-    )
-    goes_to = ""
-    if remark.stage is not None and remark.lines:
-        goes_to = f"{remark.stage.value}:{remark.lines[0]}"
-    elif remark.sources:
-        first = remark.sources[0]
-        goes_to = first.innermost if isinstance(first, SourceLine) else first
-    level = "warning" if finding.severity is Severity.WARNING else "note"
-    return Shown(finding.code, finding.name, level, remark.message, place_text(finding), places, goes_to)
 
 
 def _steps(kernel: KernelFacts) -> Iterator[Step]:

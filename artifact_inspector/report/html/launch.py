@@ -1,0 +1,113 @@
+"""A launch that was run on paper, as the page of its kernel shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from artifact_inspector.execution.prediction import Line, Prediction
+from artifact_inspector.findings import find_launch_findings
+from artifact_inspector.hardware.peaks import Peaks
+from artifact_inspector.report.html.book import Book, Leaf, bind
+from artifact_inspector.report.html.code import Heat
+from artifact_inspector.report.html.finding import Shown, show_finding
+from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.html.table import NOT_KNOWN, Column, Table
+from artifact_inspector.report.html.table import Line as TableLine
+from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order
+
+__all__ = ["LaunchView", "heat_of", "launch_page", "view_launch"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchView:
+    """What a launch will do."""
+
+    title: str
+    counters: tuple[tuple[str, str], ...]
+    findings: tuple[Shown, ...]
+    order: tuple[str, ...]
+    """Of its CTAs."""
+    limits: tuple[str, ...]
+    """What went wrong, and what is not known."""
+    is_sampled: bool
+
+
+def view_launch(found: Prediction, sources: Sources, peaks: Peaks | None) -> LaunchView:
+    """A launch as the page shows it."""
+    return LaunchView(
+        f"grid {_grid(found)}, {found.threads} threads",
+        tuple(describe_counters(found.counters, peaks)),
+        tuple(show_finding(finding, sources) for finding in find_launch_findings(found)),
+        () if found.cta_order is None else tuple(describe_order(found.cta_order)),
+        tuple(describe_limits(found)),
+        found.sampled,
+    )
+
+
+def heat_of(found: Prediction) -> dict[str, Heat]:
+    """Figures beside the lines of machine code and of the source: stage or file → title → line → figure."""
+    heat: dict[str, dict[str, dict[int, float]]] = {}
+    for line in (*found.by_line, *found.by_source):
+        file = (line.source or "").rpartition(":")[0]
+        for title, figure in _figures(line):
+            if figure:
+                place = heat.setdefault(file if line.stage == "source" else line.stage, {})
+                place.setdefault(title, {})[line.line] = figure
+    return {name: dict(margins) for name, margins in heat.items()}
+
+
+def _figures(line: Line) -> Iterator[tuple[str, int | None]]:
+    yield "executed", line.executed
+    yield "sectors", line.sectors
+    yield "sectors too many", line.extra_sectors
+    yield "bank conflicts", line.conflicts
+
+
+def launch_page(leaves: Mapping[str, tuple[Leaf, Prediction]]) -> str:
+    """Launches, each with the page of its kernel.
+
+    Args:
+        leaves: what the page calls each → its leaf, and what it will do.
+    """
+    names = dict.fromkeys(found.kernel for _, found in leaves.values())
+    count = len(leaves)
+    book = Book(
+        f"{', '.join(names)} run on paper",
+        f"{count} launches run on paper",
+        table=Table("launches", _COLUMNS, tuple(_row(name, found) for name, (_, found) in leaves.items())),
+    )
+    return bind(book, [leaf for leaf, _ in leaves.values()], alone=count == 1)
+
+
+_COLUMNS = (
+    Column("kernel", "kernel", "", False, True),
+    Column("target", "target", "", False, True),
+    Column("grid", "grid", "CTAs", False, True),
+    Column("instructions", "instructions", "that warps execute", True),
+    Column("tensor", "tensor", "instructions of the tensor pipe", True),
+    Column("sectors", "sectors", "of 32 B that loads ask for", True),
+    Column("wavefronts", "wavefronts", "passes over shared memory", True),
+    Column("read", "read", "distinct bytes of global memory", True),
+    Column("written", "written", "distinct bytes of global memory", True),
+    Column("findings", "findings", "of the launch", False, True),
+)
+
+
+def _row(name: str, found: Prediction) -> TableLine:
+    counters = found.counters
+    figures = (
+        counters.instructions,
+        counters.tensor_instructions,
+        counters.global_load_sectors,
+        counters.shared_wavefronts,
+        counters.unique_bytes_read,
+        counters.unique_bytes_written,
+    )
+    told = (NOT_KNOWN if figure is None else figure for figure in figures)
+    codes = dict.fromkeys(finding.code for finding in find_launch_findings(found))
+    return TableLine(name, (found.kernel, found.target, _grid(found), *told, tuple(codes)))
+
+
+def _grid(found: Prediction) -> str:
+    return "×".join(map(str, found.grid))
