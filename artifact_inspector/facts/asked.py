@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from artifact_inspector.analysis.access.accesses import count_accesses
 from artifact_inspector.analysis.overlap.inflight import InFlight
-from artifact_inspector.facts.kernel import KernelFacts, Outline, RegionWork, StageFacts
+from artifact_inspector.facts.kernel import TOLD, KernelFacts, Outline, RegionWork, StageFacts
 from artifact_inspector.facts.records import on_demand
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
@@ -40,7 +40,7 @@ class Source(Protocol):
 
 def kernel_of(artifact: Artifact, source: Source) -> KernelFacts:
     """A kernel that asks a source for each fact when it is read."""
-    return on_demand(KernelFacts, partial(_of_kernel, source), artifact=artifact)
+    return on_demand(KernelFacts, partial(_of_kernel, source, []), artifact=artifact)
 
 
 def ask_all(kernel: KernelFacts) -> None:
@@ -57,9 +57,11 @@ def _ask(record: Any) -> None:
         getattr(record, field.name)
 
 
-def _of_kernel(source: Source, name: str) -> Any:
+def _of_kernel(source: Source, told: list[Problem], name: str) -> Any:
+    if name == TOLD:
+        return told
     if name == "problems":
-        return source.problems
+        return (*source.problems, *told)
     if name == "stages":
         return {stage: _stage(source, stage) for stage in source.stages}
     return source.ask(name)

@@ -29,12 +29,14 @@ from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import EventKind, Stage
 
-__all__ = ["COUNTED", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
+__all__ = ["COUNTED", "TOLD", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
 
 COUNTED = tuple(
     kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
 )
 """Kinds whose instructions are counted per file."""
+TOLD = "told"
+"""What a kernel is asked for by who has a problem to add to its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,12 @@ class KernelFacts(Record):
     """What went wrong while the facts that were asked for so far were found."""
     remarks: tuple[CompilerRemark, ...] | None = None
     """What the compilers said; None where nobody kept it."""
+
+    def tell(self, problem: Problem) -> None:
+        """Add what went wrong while the kernel's facts were looked at."""
+        told: list[Problem] = self._ask(TOLD)
+        if problem not in told:
+            told.append(problem)
 
     @property
     def last(self) -> StageFacts | None:

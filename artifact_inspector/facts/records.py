@@ -21,6 +21,7 @@ class Record:
     """A frozen dataclass whose fields may be asked for."""
 
     __slots__ = ("_ask",)
+    _ask: Ask
     CHANGING: ClassVar[frozenset[str]] = frozenset()
     """Fields that grow while others are asked for: never kept."""
 

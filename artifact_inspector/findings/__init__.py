@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.table import FAULTS
+from artifact_inspector.files.cache import Problem
 from artifact_inspector.findings import (
     bank_conflicts,
     clustered_loads,
@@ -71,7 +73,17 @@ RULES: tuple[Rule, ...] = (
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
     """What the rules say of a kernel: what decides most first, of that the warnings first."""
-    return _in_order((rule, finding) for rule in RULES for finding in rule.find(kernel))
+    return _in_order((rule, finding) for rule in RULES for finding in _find(rule, kernel))
+
+
+def _find(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:
+    """What one rule says; its own fault is a problem of the kernel, and costs the other rules nothing."""
+    try:
+        return tuple(rule.find(kernel))
+    except FAULTS as fault:
+        said = f"{rule.code} {rule.name}: the inspector itself failed here ({type(fault).__name__}: {fault})"
+        kernel.tell(Problem(kernel.artifact.directory, f"{said}; please report it"))
+        return ()
 
 
 def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:

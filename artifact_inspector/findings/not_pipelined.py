@@ -5,7 +5,8 @@ All of it, or a part of it, though the compile asked for stages.
 **When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
 and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop that a compiler made
 from another one (the remainder of an unrolled loop): the other one is told. A loop that was compiled with
-`num_stages` 1 is left alone, and so is one whose warps are specialised.
+`num_stages` 1 is left alone, and so is one whose warps are specialised, one around such a loop, and what
+is left of one that was flattened into the loop inside it.
 
 **What it is likely to cost.** Inside a warp every iteration waits for the memory's latency; only other
 warps can fill the time.
@@ -17,23 +18,27 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.model import Verdict
 
-UNPIPELINED = frozenset({"serial", "interleaved", "clustered", "grouped", "mixed", "partly pipelined"})
+UNPIPELINED = frozenset({verdict for verdict in Verdict if verdict.is_of_order}) | {
+    Verdict.SERIAL,
+    Verdict.PARTLY_PIPELINED,
+}
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
+    around = _around_specialised(kernel)
     for name, pipeline in kernel.pipelines.items():
         region = None if last is None else last.region(name)
         if last is None or region is None or region.verdict not in UNPIPELINED:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
-        if pipeline.why_not is None:
+        if pipeline.why_not is None or name.partition("/")[0] in around:
             continue
-        how = (
-            "not all of its loads are pipelined" if region.verdict == "partly pipelined" else "not pipelined"
-        )
+        partly = region.verdict is Verdict.PARTLY_PIPELINED
+        how = "not all of its loads are pipelined" if partly else "not pipelined"
         asked = f" (num_stages {pipeline.num_stages} asked for)"
         stages = {evidence.stage for evidence in pipeline.evidence}
         stage = stages.pop() if len(stages) == 1 else last.stage
@@ -43,6 +48,15 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(
             f"{name}: {how}{asked}: {pipeline.why_not}", stage, lines, sources, is_minor=not has_dots
         )
+
+
+def _around_specialised(kernel: KernelFacts) -> set[str | None]:
+    """The loops of the program around one whose loads and computes stand in several partitions."""
+    last, first = kernel.last, next(iter(kernel.stages.values()), None)
+    if last is None or first is None:
+        return set()
+    apart = {region.id for region in last.regions if region.verdict is Verdict.WARP_SPECIALISED}
+    return {region.parent for region in first.regions if region.id in apart}
 
 
 RULE = Rule("AI003", "not-pipelined", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

@@ -3,7 +3,8 @@
 `mma.sync`, for example, where the target has `wgmma` or `tcgen05`.
 
 **When it is said.** A region uses one family of matrix instructions and the target's newest is another. The
-reason is named where the IR tells it: a tile with fewer rows than the newest instruction takes.
+reason is named where the IR tells it: a tile with fewer rows than the newest instruction takes. Nothing is
+said of tiles of 16 rows, the fewest that a dot may have: such a kernel was written for few rows.
 
 **What it is likely to cost.** The older instructions run, at a part of the newest unit's rate.
 """
@@ -14,6 +15,10 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.model import Stage
+
+FEWEST_ROWS = 16
+"""Of a dot. Source: Triton, `min_dot_size` of third_party/nvidia/backend/compiler.py."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -21,9 +26,18 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for name, generation in kernel.generations.items():
         if last is None or not generation.used or generation.is_newest is not False:
             continue
+        if _has_fewest_rows(kernel, name):
+            continue
         why = f": {generation.reason}" if generation.reason else ""
         lines = () if generation.lines is None else generation.lines[:1]
         yield Remark(f"{name}: {generation.words}{why}", last.stage, lines, dots_of(kernel, name)[2])
+
+
+def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:
+    facts = kernel.stages.get(Stage.TTGIR)
+    work = None if facts is None else facts.work.get(region)
+    shapes = [found.matrix for found in work.matrix] if work is not None else []
+    return bool(shapes) and all(shape is not None and shape.m <= FEWEST_ROWS for shape in shapes)
 
 
 RULE = Rule("AI005", "older-mma-than-target", Severity.WARNING, Consequence.MATRIX, _look, __doc__)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from math import inf
 
 from artifact_inspector.analysis.flow.code import Code
@@ -12,6 +13,16 @@ from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegio
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
 
 __all__ = ["Region", "count_with_trait", "find_in_region", "find_regions"]
+
+
+class _Part(Enum):
+    """What one of several loops that a loop of the program became holds of its rounds."""
+
+    LOADS = "loads"
+    COMPUTES = "computes"
+    WORK = "work"
+    """Loads and computes."""
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         matched = {region.loop: region for region in reference if region.loop is not None}
     else:
         matched = match_loops(code, reference)
-    split = _split_regions(code, reference, matched)
+    parts = _find_parts(code, reference, matched)
     own: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
     for block in range(len(function.blocks)):
         own[flow.loop_of[block]].add(block)
@@ -100,9 +111,11 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     for name, inside in partitions:
         blocks = frozenset(own[None]) & inside
         regions.append(Region(name, RegionKind.PARTITION, None, STRAIGHT, 0, blocks, blocks, inside, None))
-    names = _name_loops(code, by_id, matched, split)
+    names = _name_loops(code, by_id, matched, parts)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
+        if region is not None and parts.get(loop) is _Part.NOTHING:
+            region = replace(region, rounds=(), other=())
         home = next((n for n, inside in partitions if natural.header in inside), STRAIGHT)
         parent = home if natural.parent is None else names[natural.parent]
         regions.append(
@@ -116,7 +129,7 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
                 natural.blocks,
                 natural.blocks,
                 region,
-                computes_elsewhere=loop in split,
+                computes_elsewhere=parts.get(loop) in (_Part.LOADS, _Part.COMPUTES),
             )
         )
     if not exact:
@@ -133,12 +146,13 @@ def _name_loops(
     code: Code,
     by_id: dict[str, ReferenceRegion],
     matched: dict[int, ReferenceRegion],
-    split: dict[int, str],
+    parts: dict[int, _Part],
 ) -> dict[int, str]:
     """A name for every loop, which means the same at every stage where one of the program became several.
 
     They stand in any order in the text: the one with matrix operations keeps the name, the others are
-    numbered in the order of the program's lines that they compute on.
+    numbered in the order of the program's lines that they compute on; those that hold none of the rounds
+    come last.
     """
     flow = code.flow
     spare = loop_names(code)
@@ -146,15 +160,15 @@ def _name_loops(
     for loop in range(len(flow.loops)):
         region = matched.get(loop)
         base = spare[loop] if region is None else region.id
-        if split.get(loop) == "loads":
+        if parts.get(loop) is _Part.LOADS:
             base += "/loads"  # the computes keep the loop's name
         if region is None and base in by_id:
             base = f"{base}'"  # a loop that the compiler made on a line that has one of its own
         bases.setdefault(base, []).append(loop)
     names: dict[int, str] = {}
     for base, loops in bases.items():
-        if split.get(loops[0]) == "computes":
-            loops.sort(key=lambda loop: _held_first(code, loop))
+        if parts.get(loops[0]) not in (None, _Part.LOADS):
+            loops.sort(key=lambda loop: (parts[loop] is _Part.NOTHING, _held_first(code, loop)))
         for copy, loop in enumerate(loops, 1):
             names[loop] = base if copy == 1 else f"{base}/{copy}"
     return names
@@ -200,16 +214,19 @@ def _statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set
     return {code.visible(s.chain) for region in reference for s in (*region.statements, *region.other)}
 
 
-def _split_regions(
+def _find_parts(
     code: Code, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
-) -> dict[int, str]:
-    """Loops that hold only the `loads`, or only the `computes`, of a region that none holds both of.
+) -> dict[int, _Part]:
+    """What each holds of the loops that one of the program became; nothing for a loop that stands once.
+
+    A pass that specialises warps leaves its loads in one loop and its computes in another, and a loop around
+    them in every partition, of which one may do all of its own work.
 
     A load at the place of no statement counts for the loop it stands in: partitioning passes put
     their copies at the function's own line.
     """
     known = _statement_places(code, reference)
-    holds: dict[str, dict[int, tuple[bool, bool]]] = {}
+    holds: dict[str, dict[int, _Part]] = {}
     for loop, region in matched.items():
         if not region.rounds:
             continue
@@ -230,10 +247,19 @@ def _split_regions(
         for index in code.find(COMPUTES, blocks):
             chain = code.chains.get(index)
             has_compute = has_compute or (chain is not None and chain in computes)
-        holds.setdefault(region.id, {})[loop] = (has_load, has_compute)
-    split: dict[int, str] = {}
-    for found in holds.values():
-        pairs = set(found.values())
-        if (True, False) in pairs and (False, True) in pairs and (True, True) not in pairs:
-            split.update({loop: "loads" if has_load else "computes" for loop, (has_load, _) in found.items()})
-    return split
+        part = _Part.WORK if has_compute else _Part.LOADS
+        if not has_load:
+            part = _Part.COMPUTES if has_compute else _Part.NOTHING
+        holds.setdefault(region.id, {})[loop] = part
+    found: dict[int, _Part] = {}
+    for parts in holds.values():
+        present = set(parts.values())
+        if {_Part.LOADS, _Part.COMPUTES} <= present and _Part.WORK not in present:
+            found.update(
+                (loop, _Part.COMPUTES if part is _Part.NOTHING else part) for loop, part in parts.items()
+            )
+        elif _Part.WORK in present and _Part.NOTHING in present:
+            found.update(
+                (loop, _Part.WORK if part is not _Part.NOTHING else part) for loop, part in parts.items()
+            )
+    return found

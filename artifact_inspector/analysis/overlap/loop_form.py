@@ -49,6 +49,8 @@ class LoopForm:
     """It has bounds (`scf.for`); a `while` has none."""
     inner: int | None
     """Line of a loop inside it."""
+    flattens: bool
+    """It asks to be made one loop with the one inside it."""
     old_values: int | None
     """Line where it hands a value on as it came: what the iteration after next reads is older than
     one iteration."""
@@ -86,6 +88,7 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
         header.num_stages,
         code.has(opening, Trait.COUNTED),
         None if inner is None else _first_line(code, inner),
+        header.flattens,
         _old_values(code, opening),
         _trips(code, opening, header),
         rounds,

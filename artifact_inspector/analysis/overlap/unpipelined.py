@@ -87,6 +87,11 @@ class AskedLoop:
         return self.buffers[self.first_stage].form
 
     @property
+    def is_alone(self) -> bool:
+        """True where TTGIR has no loop inside it."""
+        return self.tiles is not None and self.tiles.form is not None and self.tiles.form.inner is None
+
+    @property
     def own(self) -> int | None:
         """The number of stages that the loop itself asks for.
 
@@ -115,6 +120,8 @@ def find_cause(loop: AskedLoop) -> tuple[Cause | None, tuple[str, ...]]:
         return None, ()
     if loop.program is None:
         return None, ("the loop is not in the program: a compiler made it from another",)
+    if loop.program.flattens and loop.is_alone:
+        return None, ("made one with the loop inside it: what is left here runs where that one has no turn",)
     cause = None if verdict == "partly pipelined" else _cause_in_loop(loop, loop.program)
     if cause is not None:
         return cause, ()
@@ -162,7 +169,7 @@ def _cause_in_loop(loop: AskedLoop, form: LoopForm) -> Cause | None:
         return Cause(f"{loop.target} has no asynchronous copy (cp.async comes with sm_80)")
     if not form.is_counted:
         return Cause("it is no counted loop: only `for` loops are pipelined", at_loop)
-    if form.inner is not None:
+    if form.inner is not None and not loop.is_alone:
         inner = Evidence(loop.first_stage, form.inner)
         return Cause("another loop stands in it: only innermost loops are pipelined", (inner,))
     if loop.own is None and not loop.buffers[loop.first_stage].matrix and form.rounds:

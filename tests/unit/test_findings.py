@@ -1,0 +1,44 @@
+"""The rules together: a fault of one is told by its name and costs the others nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from saved import saved
+
+from artifact_inspector import findings
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import RULES, find_findings
+from artifact_inspector.findings._rule import Remark
+from artifact_inspector.findings.not_pipelined import UNPIPELINED
+from artifact_inspector.model import Verdict
+
+A_KERNEL = "3.6.0/sm_80/unaligned_columns"
+
+
+def test_a_rule_that_fails_is_a_named_problem_and_the_others_still_speak(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(_kernel: KernelFacts) -> Iterator[Remark]:
+        raise KeyError("nothing here")
+        yield
+
+    whole = {finding.code for finding in find_findings(saved(A_KERNEL).facts)}
+    assert {"AI003", "AI006"} <= whole
+    broken = tuple(replace(rule, look=look) if rule.code == "AI003" else rule for rule in RULES)
+    monkeypatch.setattr(findings, "RULES", broken)
+    facts = inspect_artifact(saved(A_KERNEL).artifact)
+    for _ in range(2):  # told once, however often it is asked
+        assert {finding.code for finding in find_findings(facts)} == whole - {"AI003"}
+    (problem,) = facts.problems
+    assert problem.path == facts.artifact.directory
+    assert problem.problem.startswith("AI003 not-pipelined: the inspector itself failed here (KeyError")
+
+
+def test_every_order_in_which_a_loop_may_load_for_itself_counts_as_not_pipelined() -> None:
+    ahead = {Verdict.PIPELINED, Verdict.WARP_SPECIALISED}
+    nothing = {Verdict.UNROLLED, Verdict.GONE, Verdict.NO_LOADS, Verdict.NO_COMPUTE, Verdict.UNKNOWN}
+    assert set(Verdict) - UNPIPELINED == ahead | nothing | {Verdict.SINGLE}
