@@ -69,23 +69,29 @@ class Row:
     merged: int
     """Events that share a box with others."""
 
+    _anchors: tuple[list[int], list[float]] | None = None
+
     def x_of(self, place: float) -> float:
         """Where an instruction stands: between blocks where it is no event."""
-        places, xs = [self.start], [self.x]
-        for block in self.blocks:
-            places += [block.start, block.stop]
-            xs += [block.x, block.x + block.width]
-        for repeat in self.repeats:
-            at = bisect_right(places, self.blocks[repeat.last].stop)
-            places.insert(at, repeat.stop)
-            xs.insert(at, xs[at - 1])
-        places.append(self.stop)
-        xs.append(self.x + self.width)
+        if self._anchors is None:
+            self._anchors = self._find_anchors()
+        places, xs = self._anchors
         right = min(max(1, bisect_right(places, place)), len(places) - 1)
         left = right - 1
         span = places[right] - places[left]
         share = 0 if span <= 0 else min(1, max(0, (place - places[left]) / span))
         return xs[left] + share * (xs[right] - xs[left])
+
+    def _find_anchors(self) -> tuple[list[int], list[float]]:
+        """Places whose pixels are known; what a repeat leaves out stands at its right edge."""
+        anchors = [(self.start, self.x)]
+        ends = {repeat.last: repeat.stop for repeat in self.repeats}
+        for number, block in enumerate(self.blocks):
+            anchors += [(block.start, block.x), (block.stop, block.x + block.width)]
+            if number in ends:
+                anchors.append((ends[number], block.x + block.width))
+        anchors.append((self.stop, self.x + self.width))
+        return [place for place, _ in anchors], [x for _, x in anchors]
 
 
 def demand(events: Sequence[Event]) -> float:

@@ -61,6 +61,8 @@ class Flight(NamedTuple):
     """It stands behind the loop that they stand in."""
     by_wait: bool
     """It is a wait; else it uses what they load, or waits for it by its control code."""
+    bounded: bool
+    """They are over there at the latest: it needs their register or barrier again."""
 
 
 class Level(NamedTuple):
@@ -168,6 +170,7 @@ def _flights(walk: Walk, steps: tuple[Step, ...]) -> Iterator[Flight]:
             turns,
             behind,
             at in waits,
+            at in moved,
         )
 
 
