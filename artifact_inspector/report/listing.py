@@ -15,7 +15,7 @@ from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import Instruction, Module
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.layout import Pieces, phrase_text
-from artifact_inspector.report.lexers import lexer_for
+from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.words import legend
 
 __all__ = ["ListedLine", "Listing", "events_by_line", "list_lines"]

@@ -32,7 +32,7 @@ from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, encode
 from artifact_inspector.report.json.cache import cache_document
 from artifact_inspector.report.layout import Pieces
-from artifact_inspector.report.lexers import lexer_for
+from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.text import CacheReport
 from artifact_inspector.report.waits import (

@@ -1,0 +1,38 @@
+"""No lexer makes an error token of any line of any fixture.
+
+No rule but that for a comment over several lines goes beyond its line, so a line is lexed alike wherever it stands,
+and lines that differ in their numbers alone are lexed once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+from pygments.token import Error
+from saved import saved_kernels
+
+from artifact_inspector.model import Stage
+from artifact_inspector.report.lexers.choice import lexer_for
+
+DIGITS = re.compile(r"\d+")
+
+
+@cache
+def lines() -> dict[Stage, dict[str, str]]:
+    """The lines of all fixtures by what they are but for their numbers."""
+    found: dict[Stage, dict[str, str]] = {stage: {} for stage in Stage}
+    for kernel in saved_kernels():
+        for stage in kernel.stages:
+            for line in set(kernel.text(stage).splitlines()):
+                found[stage].setdefault(DIGITS.sub("0", line), line)
+    return found
+
+
+@pytest.mark.parametrize("stage", Stage, ids=lambda stage: stage.value)
+def test_no_line_of_a_fixture_holds_an_error_token(stage: Stage) -> None:
+    text = "\n".join(lines()[stage].values())
+    assert len(text) > 10_000
+    wrong = {value for _, token, value in lexer_for(stage).get_tokens_unprocessed(text) if token is Error}
+    assert wrong == set()
