@@ -15,7 +15,7 @@ from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.html.sources import Sources
-from artifact_inspector.report.lexers import lexer_for
+from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.listing import events_by_line
 from artifact_inspector.vocabulary.names import step_of
 
