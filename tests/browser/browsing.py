@@ -85,13 +85,14 @@ class Browser:
             if event["method"] == "Network.requestWillBeSent"
         }
 
-    def barriers(self, *rules: str) -> list[str]:
+    def barriers(self, *rules: str, inside: str = "body") -> list[str]:
         """Serious faults that axe-core finds, each with an element that has it; by some rules, else by all."""
         self.run(AXE.read_text(encoding="utf-8"))
         found = self.driver.execute_async_script(
-            "const done = arguments[1];"
-            "axe.run({runOnly: arguments[0]}).then(found => done(found.violations))",
+            "const done = arguments[2];"
+            "axe.run(arguments[1], {runOnly: arguments[0]}).then(found => done(found.violations))",
             list(rules) or ["wcag2a", "wcag2aa", "wcag21aa"],
+            inside,
         )
         return [
             f"{one['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
