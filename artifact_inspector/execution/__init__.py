@@ -27,9 +27,10 @@ How it is built, from below; each layer knows only those before it:
   `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
 - One module per language, with one table `SEMANTICS: opcode → builder of its run` and
   `read_program(module, kernel)`: `sass` (rows in `sass_integer`, `sass_logic`, `sass_float`,
-  `sass_memory`, `sass_control`; operands in `sass_operands`). Its `Environment` holds what a launch
-  gives: constants and special registers. Another language brings its own of both and needs nothing else
-  of the machine: wavefront size is `Program.warp`, masks such as EXEC are predicates.
+  `sass_memory`, `sass_control`; operands in `sass_operands`), and `amdgcn`, whose rows are actions that
+  `formats` names for opcodes (`amdgcn_integer`, `amdgcn_logic`, `amdgcn_lanes`, `amdgcn_memory`,
+  `amdgcn_control`). Its `Environment` holds what a launch gives: constants, special registers, arguments.
+  Masks of lanes are numbers there, EXEC too: `amdgcn_operands.on_lanes` switches lanes on by it.
 
 A new opcode is one row; an opcode without a row writes unknown results and stands in
 `Program.not_understood`.

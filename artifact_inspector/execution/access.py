@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
 from artifact_inspector.execution.memory import (
-    SECTOR,
     count_copied,
     count_sectors,
     count_wavefronts,
@@ -91,13 +90,14 @@ def access_global(
         return None
     counts, index = machine.counts, machine.step.index
     addresses, on = _by_warp(machine, lanes)
-    found = count_sectors(addresses, on) * max(size // SECTOR, 1)
+    piece = machine.program.line
+    found = count_sectors(addresses, on, piece) * max(size // piece, 1)
     if on is None:
-        full = -(-machine.program.warp * size // SECTOR) * len(addresses)
+        full = -(-machine.program.warp * size // piece) * len(addresses)
         active = lanes.addresses.size
     else:
         each = on.sum(axis=1)
-        full, active = int((-(-each * size // SECTOR)).sum()), int(each.sum())
+        full, active = int((-(-each * size // piece)).sum()), int(each.sum())
     counts.sectors[index] += found * lanes.repeat
     counts.sectors_ideal[index] += min(full, found) * lanes.repeat
     counts.bytes[index] += active * size * lanes.repeat

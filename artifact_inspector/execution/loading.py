@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.errors import CacheError, ParseError
+from artifact_inspector.execution import amdgcn
 from artifact_inspector.execution.program import Program
-from artifact_inspector.execution.sass import arch_of, default_parameters, read_program
+from artifact_inspector.execution.sass import default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.assembly import assemble
 from artifact_inspector.files.binaries import read_interface
 from artifact_inspector.files.binary import Interface
 from artifact_inspector.files.cache import Artifact, Problem, read_binary, read_stage
 from artifact_inspector.formats import format_of
+from artifact_inspector.formats._amdgcn_kernel import Beginning, read_beginning
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -49,8 +52,8 @@ class Loaded:
     problems: tuple[Problem, ...]
     tile_bytes: Mapping[str, int]
     """Argument → bytes of the block that one load of it reads."""
-    cubin: bytes | None = None
-    """The binary, where there is one, or one was made of the PTX."""
+    beginning: Beginning | None = None
+    """How a kernel for AMD begins; None for NVIDIA."""
 
 
 def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
@@ -60,6 +63,8 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
         CacheError: there is none, or it cannot be read.
     """
     problems: list[Problem] = []
+    if "amdgcn" in artifact.files or "hsaco" in artifact.files:
+        return _load_amd(artifact, disassemble, problems)
     module = read_module(artifact, Stage.SASS, problems, disassemble)
     made: bytes | None = None
     if module is None and "ptx" in artifact.files and disassemble is not None:
@@ -80,32 +85,51 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
     tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
-    if made is None:
-        made = _cubin(artifact, problems)
     interface = _interface(artifact, made, problems)
     names = [function.name for function in module.functions]
     name = artifact.name if artifact.name in names else names[0]
-    places = interface.parameters or default_parameters(arch_of(module), [p.type for p in parameters])
+    program = read_program(module, name)
+    places = interface.parameters or default_parameters(program.arch, [p.type for p in parameters])
     extra = len(places) - len(parameters)
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     program = read_program(module, name, constants=interface.constants, parameters=places)
     threads = _threads(artifact, problems)
-    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, made)
+    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles)
 
 
-def _cubin(artifact: Artifact, problems: list[Problem]) -> bytes | None:
+def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: list[Problem]) -> Loaded:
+    """Of AMDGCN's text, whose metadata tell arguments and registers."""
+    module = read_module(artifact, Stage.AMDGCN, problems, disassemble)
+    if module is None or "amdgcn" not in artifact.files:
+        told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
+        raise CacheError(
+            f"{artifact.display_name} cannot be run on paper: its machine code cannot be read"
+            f"{f' ({told})' if told else ''}.",
+            "It takes the text of AMDGCN, which has the kernel's arguments and registers.",
+        )
+    text = read_stage(artifact, "amdgcn").source.text
+    names = [function.name for function in module.functions]
+    name = artifact.name if artifact.name in names else names[0]
+    beginning = read_beginning(text, name)
+    target = parse_target(module.attributes.get("target", "gfx942"))
+    caches = target.gpu.caches
+    program = amdgcn.read_program(module, name, beginning, 128 if caches is None else caches.line)
+    tensor_level, written = _written(artifact, problems)
+    parameters = _parameters(written)
+    tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
+    extra = len(program.parameters) - len(parameters)
+    added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
+    threads = beginning.wave * (artifact.num_warps or 1) if artifact.num_warps else beginning.threads
+    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, beginning)
+
+
+def _interface(artifact: Artifact, made: bytes | None, problems: list[Problem]) -> Interface:
     try:
+        if made is not None:
+            return read_interface(made, artifact.name)
         read = read_binary(artifact)
-    except CacheError as error:
-        problems.append(Problem(artifact.relative("cubin"), error.message))
-        return None
-    return read[1] if read is not None and read[0] == "cubin" else None
-
-
-def _interface(artifact: Artifact, cubin: bytes | None, problems: list[Problem]) -> Interface:
-    try:
-        if cubin is not None:
-            return read_interface(cubin, artifact.name)
+        if read is not None and read[0] == "cubin":
+            return read_interface(read[1], artifact.name)
     except CacheError as error:
         problems.append(Problem(artifact.relative("cubin"), error.message))
     return Interface((), {})

@@ -209,14 +209,15 @@ class Memory:
 # ── What an access costs ─────────────────────────────────────────────────────────────────────────
 
 
-def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> int:
-    """Distinct sectors of the lanes in each row, added up.
+def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int = SECTOR) -> int:
+    """Distinct sectors, or lines, of the lanes in each row, added up.
 
     Args:
         addresses: shape (warps, lanes); an access does not cross a sector.
         mask: lanes that take part, all where None.
+        piece: bytes of a sector or a line.
     """
-    sectors = addresses >> 5
+    sectors = addresses >> (piece.bit_length() - 1)
     if mask is None:
         steps = sectors[:, 1:] - sectors[:, :-1]
         if (steps >= 0).all():

@@ -28,7 +28,7 @@ from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.program import Step
 from artifact_inspector.execution.running import Run
 
-__all__ = ["Counters", "Line", "Outside", "Prediction", "Range", "predict"]
+__all__ = ["NOT_OF_AMD", "Counters", "Line", "Outside", "Prediction", "Range", "predict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class Counters:
     global_store_sectors: int | None
     global_store_sectors_ideal: int | None
     global_atomic_sectors: int | None
+    cache_lines: int | None
+    """Lines of the first-level cache that waves ask for; of AMD, whose sectors are null."""
     shared_wavefronts: int | None
     """Passes over shared memory, of all accesses to it."""
     shared_wavefronts_ideal: int | None
@@ -123,6 +125,8 @@ class Line:
     sectors_ideal: int | None
     wavefronts: int | None
     wavefronts_ideal: int | None
+    cache_lines: int | None
+    """Of AMD's first-level cache; null for NVIDIA."""
 
     @property
     def extra_sectors(self) -> int | None:
@@ -179,6 +183,8 @@ class Prediction:
     outside_count: int
     """Lanes that accessed memory outside of every tensor."""
     notes: tuple[str, ...]
+    held_against_hardware: bool
+    """Whether such figures were held against counters of a GPU of that vendor; AMD's were not."""
     cta_order: CtaOrder | None
     """The waves of CTAs; None where it was not asked for, or the launch did not run to its end."""
 
@@ -201,7 +207,7 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
     return Prediction(
         loaded.artifact.display_name,
         loaded.artifact.hash,
-        f"sm_{program.arch}",
+        program.target,
         run.launch.grid,
         loaded.threads,
         counters,
@@ -218,6 +224,7 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
         tuple(_outside(run, found) for found in run.counts.outside),
         run.counts.more_outside,
         run.launch.notes,
+        loaded.beginning is None,
         _order(run, wave, l2_bytes),
     )
 
@@ -240,16 +247,18 @@ def _line(run: Run, step: Step, complete: bool) -> Line:
     def figure(held: list[int], needs_address: bool) -> int | None:
         return held[at] if complete and (known or not needs_address) else None
 
+    amd = run.loaded.beginning is not None
     return Line(
-        "sass",
+        "amdgcn" if amd else "sass",
         step.line,
         _source(step),
         step.opcode,
         figure(counts.executed, False),
-        figure(counts.sectors, True),
-        figure(counts.sectors_ideal, True),
-        figure(counts.wavefronts, True),
-        figure(counts.wavefronts_ideal, True),
+        None if amd else figure(counts.sectors, True),
+        None if amd else figure(counts.sectors_ideal, True),
+        None if amd else figure(counts.wavefronts, True),
+        None if amd else figure(counts.wavefronts_ideal, True),
+        figure(counts.sectors, True) if amd else None,
     )
 
 
@@ -261,7 +270,9 @@ def _by_source(lines: Iterable[Line]) -> tuple[Line, ...]:
     return tuple(
         Line("source", int(source.rpartition(":")[2]), source, "", *(
             _added(getattr(line, name) for line in group)
-            for name in ("executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal")
+            for name in (
+                "executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines",
+            )
         ))
         for source, group in sorted(groups.items(), key=lambda row: _place(row[0]))
     )  # fmt: skip
@@ -312,6 +323,13 @@ _SECTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "global_atomic_sectors": ("sectors", ("global_reduction", "global_atomic")),
 }
 _GLOBAL = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
+_LINES = "AMD's caches move whole lines: see cache_lines"
+NOT_OF_AMD: Mapping[str, str] = {
+    **dict.fromkeys(_SECTORS, _LINES),
+    **dict.fromkeys(("shared_wavefronts", "shared_wavefronts_ideal"), "passes over LDS are not counted"),
+    "dram_bytes_read": "lines that caches of AMD fill are not followed",
+}
+"""Counter → why it has no figure for AMD."""
 _TENSOR_COPIES = ("tensor_load", "tensor_store")
 
 
@@ -337,13 +355,18 @@ class _Sums:
             held = getattr(counts, name.removeprefix("shared_"))
             found[name] = self._told(name, sum(held), None, shared=True)
         read, written = self.run.memory.unique()
-        everything = _GLOBAL + _TENSOR_COPIES
+        everything = (*_GLOBAL, *_TENSOR_COPIES, "scalar_load")
         found["unique_bytes_read"] = self._told("unique_bytes_read", read, everything)
         found["unique_bytes_written"] = self._told("unique_bytes_written", written, everything)
         found["dram_bytes_read"] = self._dram(found["unique_bytes_read"])
+        found["cache_lines"] = None
+        if self.run.loaded.beginning is not None:
+            found["cache_lines"] = self._told("cache_lines", self._sum(counts.sectors, _GLOBAL), _GLOBAL)
+            for name, reason in NOT_OF_AMD.items():
+                found[name], self.unknown[name] = None, reason
         found["flop"] = self._told("flop", self._flop())
         found["divergent_branches"] = self._told("divergent_branches", sum(counts.divergent))
-        lanes = 32 * self._sum(counts.executed, _GLOBAL)
+        lanes = self.run.loaded.program.warp * self._sum(counts.executed, _GLOBAL)
         active = self._sum(counts.active, _GLOBAL)
         found["memory_lanes"] = self._told("memory_lanes", lanes)
         found["masked_lanes"] = self._told("masked_lanes", lanes - active, _GLOBAL)

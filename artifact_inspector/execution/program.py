@@ -63,6 +63,12 @@ class Program:
     arch: int = 90
     shared: int = 0
     """Bytes of shared memory that a CTA may use; 0 where the binary does not say."""
+    target: str = ""
+    """`sm_90`, `gfx942`."""
+    line: int = 32
+    """Bytes of what requests are counted in: NVIDIA's sectors, lines of AMD's first-level cache."""
+    start: int = 0
+    """The step that runs first."""
     bytes: int = 0
     """Of the code, which comes from device memory as data do; 0 where that is not known."""
 

@@ -32,7 +32,7 @@ from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.machine import Machine
 
-__all__ = ["SEMANTICS", "Environment", "arch_of", "default_parameters", "read_program"]
+__all__ = ["SEMANTICS", "Environment", "default_parameters", "read_program"]
 
 SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL}
 """Opcode without modifiers → what builds its run from a statement."""
@@ -63,11 +63,6 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def arch_of(module: Module) -> int:
-    """The number of the architecture that SASS is for, 90 where it does not say."""
-    return int("".join(c for c in module.attributes.get("target", "sm_90") if c.isdigit()) or 90)
-
-
 def read_program(
     module: Module,
     kernel: str,
@@ -84,7 +79,7 @@ def read_program(
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
-    arch = arch_of(module)
+    arch = int("".join(c for c in module.attributes.get("target", "sm_90") if c.isdigit()) or 90)
     targets = _targets(function)
     steps = tuple(
         _step(at, instruction, module, targets.get(at))
@@ -97,6 +92,7 @@ def read_program(
         constants=dict(constants or {}),
         parameters=tuple(parameters),
         arch=arch,
+        target=f"sm_{arch}",
         bytes=len(steps) * WORD,
     )
 
@@ -329,6 +325,9 @@ class Environment:
         self.bank[offset : offset + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
         for byte in range(offset, offset + size):
             self.known[byte] = None
+
+    def begin(self, machine: Machine) -> None:
+        """Nothing: code finds what a launch gives in constants and special registers."""
 
     def constant(self, bank: int, offset: int, size: int) -> Value:
         """What a constant bank holds at an offset."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.execution.order import CtaOrder
-from artifact_inspector.execution.prediction import Counters, Line, Prediction, Range
+from artifact_inspector.execution.prediction import NOT_OF_AMD, Counters, Line, Prediction, Range
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
@@ -49,6 +49,8 @@ _KEY = (
 def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table | Padding]:
     grid = "×".join(str(extent) for extent in found.grid)
     yield Text.assemble((found.kernel, "bold"), f"  {found.target}  grid {grid}, {found.threads} threads")
+    if not found.held_against_hardware:
+        yield Text("  not held against hardware: nothing here was measured on a GPU of this vendor")
     if found.sampled:
         yield Text("  some of the CTAs were run, each for those like it")
     grown = Table.grid(padding=(0, 2, 0, 0))
@@ -57,7 +59,7 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
     for label, text in describe_counters(found.counters, peaks):
         grown.add_row(label, text)
     yield Padding(grown, (0, 0, 0, 2))
-    yield from _lines(found.by_source or found.by_line)
+    yield from _lines(found.by_source or found.by_line, _COLUMNS if found.held_against_hardware else _AMD)
     if found.cta_order is not None:
         yield from _order(found.cta_order)
     yield from (Text(f"  {sentence}") for sentence in _sentences(found))
@@ -133,8 +135,11 @@ def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple
             _some("atomics", c.global_atomic_instructions),
         ),
     )
-    yield "sectors loaded", _against(c.global_load_sectors, c.global_load_sectors_ideal)
-    yield "sectors stored", _against(c.global_store_sectors, c.global_store_sectors_ideal)
+    if c.cache_lines is not None:
+        yield "cache lines", number(c.cache_lines)
+    else:
+        yield "sectors loaded", _against(c.global_load_sectors, c.global_load_sectors_ideal)
+        yield "sectors stored", _against(c.global_store_sectors, c.global_store_sectors_ideal)
     yield (
         "shared memory",
         _join(
@@ -145,13 +150,14 @@ def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple
             _some("atomics", c.shared_atomic_instructions),
         ),
     )
-    if c.shared_wavefronts != 0:
+    if c.shared_wavefronts != 0 and c.cache_lines is None:
         yield "wavefronts", _against(c.shared_wavefronts, c.shared_wavefronts_ideal)
     if c.local_load_instructions or c.local_store_instructions:
         spilled = f"{number(c.local_load_instructions)} loads, {number(c.local_store_instructions)} stores"
         yield "local memory", spilled
     yield "distinct bytes", f"{number(c.unique_bytes_read)} read, {number(c.unique_bytes_written)} written"
-    yield "from DRAM", _range(c.dram_bytes_read)
+    if c.cache_lines is None:
+        yield "from DRAM", _range(c.dram_bytes_read)
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
         yield "lanes off", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
@@ -202,31 +208,44 @@ def _range(value: Range | None) -> str:
     return f"{value.low:,} to {value.high:,} B read (more than the L2 holds)"
 
 
-def _lines(lines: Sequence[Line]) -> Iterator[Padding]:
+_COLUMNS: Mapping[str, str] = {
+    "executed": "executed", "sectors": "sectors", "sectors_ideal": "ideal", "wavefronts": "wavefronts",
+    "wavefronts_ideal": "ideal",
+}  # fmt: skip
+"""Figure of a line → the title of its column."""
+_AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines"}
+
+
+def _lines(lines: Sequence[Line], columns: Mapping[str, str]) -> Iterator[Padding]:
     """The lines that touch memory, the most wasteful first, else those that execute most."""
-    touching = [line for line in lines if line.sectors or line.wavefronts or line.sectors is None]
+    touching = [line for line in lines if line.sectors or line.wavefronts or line.cache_lines or _lacks(line)]
     if not touching:
         return
     shown = sorted(touching, key=_waste, reverse=True)[:MOST_LINES]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("line")
-    for title in ("executed", "sectors", "ideal", "wavefronts", "ideal"):
+    for title in columns.values():
         table.add_column(title, justify="right")
     for line in sorted(shown, key=lambda line: (line.stage, line.line)):
         place = line.source if line.stage == "source" else f"{line.opcode} at {line.line}"
         table.add_row(
             place or "",
-            number(line.executed),
-            _blank(line.sectors),
-            _blank(line.sectors_ideal),
-            _blank(line.wavefronts),
-            _blank(line.wavefronts_ideal),
+            *(
+                number(line.executed) if name == "executed" else _blank(getattr(line, name))
+                for name in columns
+            ),
         )
     yield Padding(table, (1, 0, 0, 2))
 
 
+def _lacks(line: Line) -> bool:
+    """Whether what it touches is not known."""
+    return line.sectors is None and line.cache_lines is None
+
+
 def _waste(line: Line) -> tuple[int, int]:
-    return (line.extra_sectors or 0) + (line.conflicts or 0), (line.sectors or 0) + (line.wavefronts or 0)
+    touched = (line.sectors or 0) + (line.wavefronts or 0) + (line.cache_lines or 0)
+    return (line.extra_sectors or 0) + (line.conflicts or 0), touched
 
 
 def _blank(value: int | None) -> str:
@@ -249,7 +268,8 @@ def describe_limits(found: Prediction) -> Iterator[str]:
         )
     if found.outside_count > len(found.outside[:MOST_OUTSIDE]):
         yield f"out of bounds: {found.outside_count:,} lanes in all"
-    grouped = _grouped(found.unknown.items())
+    inherent = {} if found.held_against_hardware else NOT_OF_AMD
+    grouped = _grouped(item for item in found.unknown.items() if item[1] != inherent.get(item[0]))
     for names, reason in grouped[:MOST_UNKNOWN]:
         yield f"not known: {', '.join(names)}: {reason}"
     if found.not_understood:

@@ -1,0 +1,122 @@
+"""What AMDGCN's text says of a kernel beside its code: the registers that it begins with, and its arguments.
+
+**Source** LLVM, "User Guide for AMDGPU Backend": "Initial Kernel Execution State", "Kernel Argument Segment",
+"Code Object V3 and Above Metadata", "Preloaded Kernel Arguments".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Argument", "Beginning", "read_beginning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument in the kernel argument segment."""
+
+    offset: int
+    size: int
+    kind: str
+    """`global_buffer`, `by_value`, `hidden_block_count_x` …"""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the runtime gives it."""
+        return self.kind.startswith("hidden")
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A kernel's first state."""
+
+    arguments: tuple[Argument, ...]
+    wave: int
+    """Lanes."""
+    kernarg: int | None
+    """First scalar register of the pair that has the segment's address."""
+    preloaded: tuple[int, int, int] = (0, 0, 0)
+    """Words of the segment that stand in scalar registers, from which word on, and the first register."""
+    workgroup: Mapping[int, str] = field(default_factory=dict)
+    """Axis → scalar register with the number of the workgroup."""
+    shared: int = 0
+    """Bytes of LDS."""
+    threads: int = 0
+    """Of a workgroup, at most."""
+    starts_behind: bool = False
+    """A part in front of the first branch only loads what hardware has preloaded, and is not run."""
+
+
+_USER = (
+    ("private_segment_buffer", 4),
+    ("dispatch_ptr", 2),
+    ("queue_ptr", 2),
+    ("kernarg_segment_ptr", 2),
+    ("dispatch_id", 2),
+    ("flat_scratch_init", 2),
+    ("private_segment_size", 1),
+)
+"""In the order in which they take registers, with how many."""
+_DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(\d+)", re.M)
+_FIELD = re.compile(r"\.(offset|size|value_kind):\s*(\S+)")
+
+
+def read_beginning(text: str, kernel: str) -> Beginning:
+    """How a kernel begins, by its descriptor and the metadata at the end of the text.
+
+    Args:
+        text: of the whole file.
+        kernel: the function's name.
+    """
+    told = _directives(text, kernel)
+    at, kernarg = 0, None
+    for name, count in _USER:
+        if told.get(f"user_sgpr_{name}"):
+            kernarg = at if name == "kernarg_segment_ptr" else kernarg
+            at += count
+    length, start = (told.get(f"user_sgpr_kernarg_preload_{name}", 0) for name in ("length", "offset"))
+    preloaded = (length, start, at)
+    at = told.get("user_sgpr_count", at + length)
+    workgroup = {}
+    for axis, name in enumerate("xyz"):
+        if told.get(f"system_sgpr_workgroup_id_{name}", 1 if name == "x" else 0):
+            workgroup[axis] = f"s{at}"
+            at += 1
+    wave = re.search(r"\.wavefront_size:\s*(\d+)", text)
+    threads = re.search(r"\.max_flat_workgroup_size:\s*(\d+)", text)
+    return Beginning(
+        _arguments(text, kernel),
+        int(wave[1]) if wave is not None else 32 if told.get("wavefront_size32") else 64,
+        kernarg,
+        preloaded,
+        workgroup,
+        told.get("group_segment_fixed_size", 0),
+        int(threads[1]) if threads is not None else 0,
+        length > 0,
+    )
+
+
+def _directives(text: str, kernel: str) -> dict[str, int]:
+    start = text.find(f".amdhsa_kernel {kernel}")
+    stop = text.find(".end_amdhsa_kernel", start)
+    if start < 0:
+        return {"user_sgpr_kernarg_segment_ptr": 1, "user_sgpr_count": 2}
+    return {
+        name: int(value) for name, value in _DIRECTIVE.findall(text[start : stop if stop > 0 else len(text)])
+    }
+
+
+def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
+    """Of the kernel whose name stands behind its list of arguments, the only one where none has it."""
+    parts = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
+    named = [part for part in parts if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", part)]
+    chosen = (named or parts)[:1]
+    found: list[Argument] = []
+    for part in chosen:
+        for item in re.split(r"\n\s*- ", part.partition(".group_segment_fixed_size")[0]):
+            given = dict(_FIELD.findall(item))
+            if {"offset", "size"} <= set(given):
+                found.append(Argument(int(given["offset"]), int(given["size"]), given.get("value_kind", "")))
+    return tuple(found)

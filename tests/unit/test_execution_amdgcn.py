@@ -1,0 +1,208 @@
+"""What AMDGCN instructions compute, one by one: a few lines of code, run over one wave or two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from artifact_inspector.execution import amdgcn
+from artifact_inspector.execution.counters import Counts
+from artifact_inspector.execution.lanes import Names, Unknown
+from artifact_inspector.execution.launch import Launch, Tensor, place
+from artifact_inspector.execution.machine import Machine
+from artifact_inspector.execution.memory import Memory
+from artifact_inspector.execution.running import _run_all
+from artifact_inspector.formats import format_of
+from artifact_inspector.formats._amdgcn_kernel import read_beginning
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import SourceText
+
+TEXT = """\
+\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"
+\t.type\tk,@function
+k:
+{code}
+\ts_endpgm
+.Lfunc_end0:
+\t.amdhsa_kernel k
+\t\t.amdhsa_user_sgpr_count 2
+\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1
+\t.end_amdhsa_kernel
+\t.amdgpu_metadata
+    .args:
+      - .offset:         0
+        .size:           8
+        .value_kind:     global_buffer
+      - .offset:         8
+        .size:           4
+        .value_kind:     by_value
+    .group_segment_fixed_size: 0
+    .name:           k
+    .wavefront_size: {wave}
+\t.end_amdgpu_metadata
+"""
+
+
+def run(
+    code: str, target: str = "gfx942", threads: int = 64, ctas: int = 1, values: tuple[int, ...] | None = None
+):
+    """The machine after some statements, one on each line, labels ending in a colon."""
+    wave = 32 if target.startswith("gfx1") else 64
+    lines = [
+        line if line.endswith(":") else f"\t{line}" for line in map(str.strip, code.strip().splitlines())
+    ]
+    text = TEXT.format(target=target, code="\n".join(lines), wave=wave)
+    module = format_of(Stage.AMDGCN).parse(SourceText("k.amdgcn", text), Stage.AMDGCN)
+    beginning = read_beginning(text, "k")
+    program = amdgcn.read_program(module, "k", beginning, 128)
+    launch = place(Launch((ctas, 1, 1), {"x": Tensor((256,), "int32", values=values), "n": 7}))
+    names, counts, memory = Names(), Counts(len(program.steps), 10_000), Memory(launch)
+    given = [(name, launch.arguments[name]) for name in ("x", "n")]
+    environment = amdgcn.Environment(program, beginning, launch, given, threads, names)
+    machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
+    environment.begin(machine)
+    return machine, counts, _run_all(machine)
+
+
+def value(machine: Machine, name: str) -> object:
+    found = machine.read(name)
+    if isinstance(found, np.ndarray):
+        return found.tolist() if found.min() != found.max() else found.flat[0].item()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "expected"),
+    [
+        ("s_load_dword s4, s[0:1], 0x8", "s4", 7),
+        ("s_movk_i32 s4, 0xffff", "s4", 0xFFFFFFFF),
+        ("s_mov_b32 s3, 5\ns_sub_i32 s4, s3, 7", "s4", 0xFFFFFFFE),
+        ("s_mov_b32 s3, -1\ns_add_u32 s5, s3, 1\ns_addc_u32 s4, 0, 0", "s4", 1),
+        ("s_mov_b32 s3, 0x7fffffff\ns_add_i32 s5, s3, 1\ns_cselect_b32 s4, 1, 0", "s4", 1),
+        ("s_mov_b32 s3, 0\ns_sub_u32 s5, s3, 1\ns_subb_u32 s4, 9, 0", "s4", 8),
+        ("s_mov_b32 s3, -1\ns_mul_hi_u32 s4, s3, s3", "s4", 0xFFFFFFFE),
+        ("s_mov_b32 s3, -8\ns_ashr_i32 s4, s3, 1", "s4", 0xFFFFFFFC),
+        ("s_mov_b32 s3, 0xabcd\ns_bfe_u32 s4, s3, 0x80004", "s4", 0xBC),
+        ("s_mov_b32 s3, 0x80\ns_bfe_i32 s4, s3, 0x10007", "s4", 0xFFFFFFFF),
+        ("s_mov_b64 s[2:3], -2\ns_lshr_b64 s[4:5], s[2:3], 33", "s4", 0x7FFFFFFF),
+        ("s_mov_b32 s3, -5\ns_abs_i32 s4, s3", "s4", 5),
+        ("s_mov_b32 s3, 3\ns_cmp_lt_i32 s3, -1\ns_cselect_b32 s4, 1, 2", "s4", 2),
+        ("s_mov_b32 s3, 4\ns_addk_i32 s3, 0xfffe\ns_mov_b32 s4, s3", "s4", 2),
+        ("s_mov_b32 s3, 6\ns_bitcmp1_b32 s3, 1\ns_cselect_b32 s4, 1, 0", "s4", 1),
+        ("v_mov_b32_e32 v1, 0x90\nv_bfe_i32 v2, v1, 4, 4\nv_readfirstlane_b32 s4, v2", "s4", 0xFFFFFFF9),
+        ("v_mov_b32_e32 v1, -1\nv_mul_hi_u32 v2, v1, v1\nv_readfirstlane_b32 s4, v2", "s4", 0xFFFFFFFE),
+        ("v_mov_b32_e32 v1, 3\nv_lshl_or_b32 v2, v1, 4, 5\nv_readlane_b32 s4, v2, 63", "s4", 0x35),
+        ("v_mov_b32_e32 v1, 6\nv_xad_u32 v2, v1, 3, 10\nv_readfirstlane_b32 s4, v2", "s4", 15),
+        ("v_mov_b32_e32 v1, 0x44332211\nv_perm_b32 v2, v1, v1, 0x0c000304\nv_readfirstlane_b32 s4, v2", "s4", 0x114411),
+        ("v_readlane_b32 s4, v0, 17", "s4", 17),
+        ("v_cmp_gt_u32_e64 s[4:5], 3, v0", "s4", 7),
+        ("v_cmp_eq_u32_e32 vcc, 33, v0\ns_mov_b32 s4, vcc_hi", "s4", 2),
+        ("v_mbcnt_lo_u32_b32 v1, -1, 0\nv_mbcnt_hi_u32_b32 v1, -1, v1\nv_readlane_b32 s4, v1, 40", "s4", 40),
+        ("v_mov_b32_dpp v1, v0 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1\nv_readlane_b32 s4, v1, 18", "s4", 17),
+        ("v_mov_b32_dpp v1, v0 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1\nv_readlane_b32 s4, v1, 16", "s4", 0),
+        ("v_mov_b32_dpp v1, v0 quad_perm:[3,2,1,0] row_mask:0xf bank_mask:0xf\nv_readlane_b32 s4, v1, 5", "s4", 6),
+        ("v_lshrrev_b32_sdwa v1, v0, v0 dst_sel:DWORD src0_sel:BYTE_1 src1_sel:DWORD\nv_readlane_b32 s4, v1, 9", "s4", 9),
+        ("v_lshlrev_b32_e32 v1, 2, v0\nv_xor_b32_e32 v1, 4, v1\nds_bpermute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 8", "s4", 9),
+    ],
+)  # fmt: skip
+def test_a_number_is_what_the_manual_says(code: str, name: str, expected: int) -> None:
+    machine, _, ended = run(code)
+    assert ended == []
+    assert value(machine, name) == expected
+
+
+def test_an_integer_division_by_floats_is_exact() -> None:
+    code = """
+    s_mov_b32 s2, 1000003
+    s_mov_b32 s3, 97
+    v_cvt_f32_u32_e32 v1, s3
+    v_rcp_iflag_f32_e32 v1, v1
+    v_mul_f32_e32 v1, 0x4f7ffffe, v1
+    v_cvt_u32_f32_e32 v1, v1
+    s_sub_i32 s5, 0, s3
+    v_readfirstlane_b32 s6, v1
+    s_mul_i32 s5, s5, s6
+    s_mul_hi_u32 s5, s6, s5
+    s_add_i32 s6, s6, s5
+    s_mul_hi_u32 s5, s2, s6
+    s_mul_i32 s7, s5, s3
+    s_sub_i32 s7, s2, s7
+    s_cmp_ge_u32 s7, s3
+    s_addc_u32 s4, s5, 0
+    """
+    machine, _, _ = run(code)
+    assert value(machine, "s4") == 1000003 // 97
+
+
+def test_lanes_that_exec_has_off_keep_what_they_held_and_touch_nothing() -> None:
+    code = """
+    s_load_dwordx2 s[2:3], s[0:1], 0x0
+    v_mov_b32_e32 v1, 1
+    v_lshlrev_b32_e32 v2, 2, v0
+    v_cmp_gt_u32_e32 vcc, 3, v0
+    s_and_saveexec_b64 s[4:5], vcc
+    v_mov_b32_e32 v1, 2
+    global_store_dword v2, v1, s[2:3]
+    s_or_b64 exec, exec, s[4:5]
+    """
+    machine, _, _ = run(code)
+    assert machine.read("v1").tolist() == [[2] * 3 + [1] * 61]
+    assert machine.memory.unique() == (0, 12)
+
+
+def test_waves_part_at_a_scalar_branch_and_meet_at_a_barrier() -> None:
+    code = """
+    v_readfirstlane_b32 s2, v0
+    s_cmp_eq_u32 s2, 0
+    s_cbranch_scc1 .LBB0_1
+    s_nop 0
+    s_nop 0
+    .LBB0_1:
+    s_barrier
+    """
+    _, counts, ended = run(code, threads=256)
+    assert ended == []
+    assert counts.executed == [4, 4, 4, 3, 3, 4, 4]
+
+
+def test_a_buffer_reads_nought_behind_its_end() -> None:
+    code = """
+    s_load_dwordx2 s[4:5], s[0:1], 0x0
+    s_mov_b32 s6, 16
+    s_mov_b32 s7, 0x27000
+    v_lshlrev_b32_e32 v1, 2, v0
+    buffer_load_dword v2, v1, s[4:7], 0 offen
+    """
+    machine, counts, _ = run(code, values=tuple(range(10, 266)))
+    assert machine.read("v2").tolist() == [[10, 11, 12, 13] + [0] * 60]
+    assert machine.memory.unique() == (16, 0)
+    assert counts.sectors[4] == 1
+
+
+def test_both_halves_of_a_dual_instruction_read_before_either_writes() -> None:
+    code = """
+    v_dual_mov_b32 v1, 3 :: v_dual_mov_b32 v2, 5
+    v_dual_mov_b32 v1, v2 :: v_dual_mov_b32 v2, v1
+    """
+    machine, counts, _ = run(code, target="gfx1100", threads=32)
+    assert (value(machine, "v1"), value(machine, "v2")) == (5, 3)
+    assert sum(counts.executed) == 3
+
+
+def test_what_a_float_decides_is_unknown_by_name_and_an_opcode_without_meaning_is_listed() -> None:
+    machine, _, ended = run(
+        "v_exp_f32_e32 v1, v0\nv_cmp_gt_f32_e32 vcc, 0, v1\ns_cbranch_vccz .LBB0_1\n.LBB0_1:"
+    )
+    assert ended[0].reasons == ("the result of v_cmp_gt_f32_e32",)
+    machine, _, _ = run("s_frobnicate_b32 s4, s0")
+    assert machine.program.not_understood == ("s_frobnicate_b32",)
+    assert isinstance(machine.read("s4"), Unknown)
+
+
+def test_the_lower_half_of_a_sum_needs_no_upper_half() -> None:
+    """LLVM leaves the upper half of what `v_mad_u64_u32` adds as it happens to be."""
+    machine, _, _ = run(
+        "v_mov_b32_e32 v2, 5\nv_mad_u64_u32 v[4:5], s[2:3], v0, 3, v[2:3]\nv_readlane_b32 s4, v4, 7"
+    )
+    assert value(machine, "s4") == 26
+    assert isinstance(machine.read("v5"), Unknown)
