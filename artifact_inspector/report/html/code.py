@@ -227,7 +227,7 @@ def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane
     if found is None:
         told = tuple(known)
         ids = tuple(links.number([(f"{file}:{number}",)]) for number in told)
-        text = "\n".join("" for _ in told)
+        text = "\n".join(f"{file}:{number}" for number in told)
         return Pane(
             file, f"{file} is not at hand: its lines by number", True, text, told, links=ids, margins=margins
         )

@@ -153,8 +153,9 @@ class DataTable {
       const column = this.data.columns[at];
       const text = Array.isArray(cell) ? cell.join(" ") : String(cell ?? "");
       if (at === 0) {
-        const first = line.id ? make("a", { href: `#k=${encodeURIComponent(line.id)}` }, text) : text;
-        return make("th", { scope: "row" }, first);
+        const words = text.split(/(?<=_)/).flatMap((word) => [word, make("wbr")]);
+        const first = line.id ? [make("a", { href: `#k=${encodeURIComponent(line.id)}` }, ...words)] : words;
+        return make("th", { scope: "row" }, ...first);
       }
       if (!column.is_number) return make("td", { className: column.is_long ? "long" : "" }, text);
       const heat = Number.isFinite(cell) ? heatOf(cell, ...this.ranges[at]) : "";
