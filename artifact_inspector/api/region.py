@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from artifact_inspector.api._pictures import small_timeline
 from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, explain
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import narrow
@@ -192,4 +193,5 @@ class RegionView:
 
     def _repr_html_(self) -> str:
         kernel = narrow(self.inspection.details, (), self.id)
-        return to_html(KernelReport(self.inspection.cache, kernel, one_region=True))
+        picture = small_timeline(self.inspection.details, self.id)
+        return picture + to_html(KernelReport(self.inspection.cache, kernel, one_region=True))

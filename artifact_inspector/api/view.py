@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.api._pictures import small_timeline
 from artifact_inspector.api.evidence import (
     MATRIX,
     ORDER,
@@ -284,4 +285,4 @@ class Inspection:
         return f"<{self.title}{version}: {verdict}>"
 
     def _repr_html_(self) -> str:
-        return to_html(KernelReport(self.cache, self.details))
+        return small_timeline(self.details) + to_html(KernelReport(self.cache, self.details))

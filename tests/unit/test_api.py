@@ -332,8 +332,14 @@ def text_of(html: str) -> str:
     return parser.text
 
 
-def test_the_html_is_the_report(matmul: Inspection) -> None:
-    assert text_of(matmul._repr_html_()) == matmul.report(width=120)
+def test_the_html_is_the_timeline_and_the_report(matmul: Inspection) -> None:
+    picture, _, report = matmul._repr_html_().partition("</svg>\n")
+    assert picture.startswith("<svg")
+    assert [lane for lane in ("ttir", "ttgir", "llir", "ptx") if f">{lane}</text>" in picture] == [
+        "ttgir",
+        "ptx",
+    ]
+    assert text_of(report) == matmul.report(width=120)
     assert "shared memory  30720 B per block" in matmul.report()
     region = text_of(matmul.loop()._repr_html_())
     assert "W1 B1 s8 M16 B1 A4 K1 A1 K1" in region

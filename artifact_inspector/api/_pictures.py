@@ -1,0 +1,24 @@
+"""Pictures beside the text of a notebook."""
+
+from __future__ import annotations
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.pictures.timeline import timeline
+
+__all__ = ["small_timeline"]
+
+WIDTH = 760
+SHOWN = 2
+"""Lanes: what Triton made of the kernel, and what became of it."""
+
+
+def small_timeline(kernel: KernelFacts, region: str | None = None) -> str:
+    """The timeline in TTGIR and in the last stage that has it, as SVG; empty where nothing can be drawn."""
+    have = [stage for stage, facts in kernel.stages.items() if region is None or facts.region(region)]
+    lanes = [stage for stage in have if stage is Stage.TTGIR or stage is have[-1]]
+    try:
+        return timeline(kernel, region, lanes[-SHOWN:], width=WIDTH) if lanes else ""
+    except UsageError:
+        return ""
