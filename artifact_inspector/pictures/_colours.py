@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from artifact_inspector.model import EventKind
 
-__all__ = ["DARK", "FAMILIES", "FAMILY_OF", "INK", "LIGHT", "contrast"]
+__all__ = ["CYCLE", "DARK", "FAMILIES", "FAMILY_OF", "INK", "LIGHT", "contrast"]
 
 INK = "#111111"
 """Of text on any fill, in both modes."""
@@ -47,6 +47,9 @@ FAMILIES = {
     "other": "#d3d8dd",
 }
 """Fills, alike in both modes."""
+
+CYCLE = ("load", "float", "matrix", "shared", "barrier", "wait", "store", "other")
+"""Fills for what is told apart by number alone: neighbours differ most, and each bears its number."""
 
 FAMILY_OF = {
     EventKind.GLOBAL_LOAD: "load",

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.execution.order import CtaOrder
 from artifact_inspector.execution.prediction import NOT_OF_AMD, Counters, Line, Prediction, Range
+from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
@@ -166,19 +167,13 @@ def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple
 
 
 def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
-    intensity = counters.intensity
-    if intensity is None:
+    if counters.intensity is None:
         return
-    text = f"{intensity:.1f} FLOP/B of distinct bytes"
-    kinds = counters.flop or {}
-    main = max(kinds, key=lambda kind: kinds[kind], default=None)
-    unit = {"bf16": "fp16", "fp6": "fp8"}.get(main or "", main)
-    if peaks is not None and unit in ("fp4", "fp8", "fp16", "tf32", "fp32"):
-        bound = peaks.flops_of(unit)
-        if bound is not None:
-            ridge = bound[1] / peaks.bandwidth
-            side = "arithmetic" if intensity > ridge else "memory"
-            text += f"; {peaks.product} turns at {ridge:.0f} ({bound[0]}): bound by {side}"
+    text = f"{counters.intensity:.1f} FLOP/B of distinct bytes"
+    found = find_roofline(counters, peaks)
+    if found is not None:
+        side = "memory" if found.is_bound_by_memory else "arithmetic"
+        text += f"; {found.product} turns at {found.ridge:.0f} ({found.unit}): bound by {side}"
     yield "roofline", text
 
 

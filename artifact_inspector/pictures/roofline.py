@@ -1,0 +1,83 @@
+"""The roofline: what a launch can do at most, by the FLOP that it does for each distinct byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, log10
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.roofline import Roofline
+from artifact_inspector.pictures._canvas import Canvas, cut
+from artifact_inspector.pictures._colours import CYCLE
+
+__all__ = ["roofline"]
+
+MARGIN, LEFT, TOP, TALL = 14, 84, 44, 300
+
+
+def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, style: bool = True) -> str:
+    """Launches under the roof of one product as SVG; a point lies on the roof, for no time was measured.
+
+    Args:
+        launches: names and places, all of one product.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if not launches:
+        raise UsageError("No launch has an intensity and a product whose peaks are known.", "Give --gpu.")
+    roof = launches[0][1]
+    canvas = Canvas()
+    title = f"{roof.product} · {roof.peak / 1e12:g} TFLOP/s {roof.unit}, {roof.bandwidth / 1e12:g} TB/s"
+    canvas.text(MARGIN, 20, cut(title, width - 2 * MARGIN, 13), "head")
+    xs = [found.intensity for _, found in launches if found.intensity > 0] or [roof.ridge]
+    low, high = floor(log10(min(*xs, roof.ridge) / 3)), ceil(log10(max(*xs, roof.ridge) * 1.5))
+    top, bottom = log10(roof.peak) + 0.15, log10(roof.bandwidth) + low
+    right = width - MARGIN
+
+    def x_of(intensity: float) -> float:
+        return LEFT + (right - LEFT) * (log10(intensity) - low) / (high - low)
+
+    def y_of(rate: float) -> float:
+        return TOP + TALL * (top - log10(rate)) / (top - bottom)
+
+    for power in range(ceil(low), floor(high) + 1):
+        x = x_of(10.0**power)
+        canvas.line(x, TOP, x, TOP + TALL, "line rule dotted")
+        canvas.text(x, TOP + TALL + 14, f"{10.0**power:g}", "small faint", "middle")
+    for power in range(ceil(bottom), floor(top) + 1):
+        y = y_of(10.0**power)
+        canvas.line(LEFT, y, right, y, "line rule dotted")
+        canvas.text(LEFT - 6, y + 3, _rate(10.0**power), "small faint", "end")
+    canvas.text((LEFT + right) / 2, TOP + TALL + 28, "FLOP per distinct byte", "small", "middle")
+    start = 10.0**low
+    ridge, flat = x_of(roof.ridge), y_of(roof.peak)
+    canvas.path(
+        f"M{LEFT} {y_of(start * roof.bandwidth):.1f}L{ridge:.1f} {flat:.1f}H{right:.1f}", "thick edge"
+    )
+    canvas.text(ridge, flat - 8, f"turns at {roof.ridge:.0f}", "small faint", "middle")
+    y = TOP + TALL + 50.0
+    for number, (name, found) in enumerate(launches, 1):
+        family = CYCLE[(number - 1) % len(CYCLE)]
+        by = "memory" if found.is_bound_by_memory else "arithmetic"
+        said = f"{name}: {found.intensity:.3g} FLOP/B, at most {_rate(found.attainable)}FLOP/s, bound by {by}"
+        if found.intensity > 0:
+            x, at = x_of(found.intensity), y_of(found.attainable)
+            with canvas.told(said):
+                canvas.line(x, at, x, TOP + TALL, "line go dashed")
+                canvas.rect(x - 8, at - 8, 16, 16, f"box edge {family}", round_=8)
+                canvas.text(x, at + 3.5, str(number), "ink small", "middle")
+        canvas.text(MARGIN, y, cut(f"{number}  {said}", width - 2 * MARGIN), "")
+        y += 16
+    canvas.text(
+        MARGIN, y + 2, "from counts of a launch run on paper: the roof, not a measured rate", "small faint"
+    )
+    summary = "; ".join(name for name, _ in launches)
+    return canvas.render(width, y + 12, f"Roofline of {roof.product}", summary, style=style)
+
+
+def _rate(rate: float) -> str:
+    for size, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if rate >= size:
+            return f"{rate / size:.3g} {letter}"
+    return f"{rate:.3g}"

@@ -1,0 +1,110 @@
+"""The shared-memory map: every allocation at its place, over the lines of TTGIR at which it is live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.pictures._canvas import Canvas, cut
+from artifact_inspector.pictures._colours import CYCLE
+
+if TYPE_CHECKING:
+    from artifact_inspector.analysis.shared.bill import Allocation
+    from artifact_inspector.facts.kernel import KernelFacts
+
+__all__ = ["shared_map"]
+
+MARGIN, LEFT, TOP, TALL = 14, 70, 52, 260
+ROW = 16
+MOST = 40
+"""Allocations that are drawn."""
+
+
+def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -> str:
+    """The map of a kernel as SVG.
+
+    Raises:
+        UsageError: it has no TTGIR, or no shared memory.
+    """
+    bill, name = kernel.bill, kernel.artifact.display_name
+    if bill is None or not bill.entries:
+        raise UsageError(f"{name} has no allocation of shared memory that could be read from TTGIR.")
+    entries = bill.entries[:MOST]
+    canvas = Canvas()
+    declared = "" if bill.declared is None else f", {bill.declared:,} bytes per block"
+    canvas.text(MARGIN, 20, cut(f"{name} · shared memory{declared}", width - 2 * MARGIN, 13), "head")
+    placed = [one for one in entries if one.offset is not None and one.bytes is not None]
+    bottom = float(TOP - 12)
+    if placed and bill.peak:
+        bottom = _chart(canvas, entries, bill.peak, width)
+    said = "Each box: bytes from top to bottom, lines of TTGIR at which it is live from left to right"
+    notes = [said] if placed else ["where each lies is not known, for the bill does not add up"]
+    notes += [bill.note] if bill.note else []
+    notes += [f"… and {len(bill.entries) - MOST} more allocations"] if len(bill.entries) > MOST else []
+    y = bottom + 22
+    for number, entry in enumerate(entries, 1):
+        canvas.rect(MARGIN, y - 10, 20, 12, f"box edge {CYCLE[(number - 1) % len(CYCLE)]}", round_=2)
+        canvas.text(MARGIN + 10, y, str(number), "ink small", "middle")
+        canvas.text(MARGIN + 28, y, cut(_describe(entry), width - 2 * MARGIN - 28, 10), "")
+        y += ROW
+    for note in notes:
+        canvas.text(MARGIN, y + 4, cut(note, width - 2 * MARGIN, 9), "small faint")
+        y += 13
+    summary = "; ".join(_describe(entry) for entry in entries)
+    return canvas.render(width, y + 6, f"Shared memory of {name}", summary, style=style)
+
+
+def _chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: float) -> float:
+    """Boxes over lines and bytes; returns where the chart ends."""
+    first = min(entry.first for entry in entries)
+    last = max(entry.last for entry in entries) + 1
+    right = width - MARGIN
+
+    def x_of(line: float) -> float:
+        return LEFT + (right - LEFT) * (line - first) / max(1, last - first)
+
+    canvas.line(LEFT, TOP, LEFT, TOP + TALL, "line rule")
+    canvas.line(LEFT, TOP + TALL, right, TOP + TALL, "line rule")
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        y = TOP + TALL * share
+        canvas.line(LEFT - 4, y, LEFT, y, "line rule")
+        canvas.text(LEFT - 8, y + 3, f"{int(peak * share):,}", "small faint", "end")
+    canvas.text(LEFT, TOP + TALL + 12, f"line {first}", "small faint")
+    canvas.text(right, TOP + TALL + 12, f"line {last - 1}", "small faint", "end")
+    canvas.text(LEFT - 8, TOP - 10, "bytes", "small faint", "end")
+    taken: list[tuple[float, float]] = []
+    for number, entry in enumerate(entries, 1):
+        if entry.offset is None or entry.bytes is None:
+            continue
+        x, y = x_of(entry.first), TOP + TALL * entry.offset / peak
+        wide, tall = max(6, x_of(entry.last + 1) - x), max(4, TALL * entry.bytes / peak)
+        y = min(y, TOP + TALL - tall)
+        with canvas.told(f"{number}. {_describe(entry)}", place=f"ttgir:{entry.line}"):
+            family = CYCLE[(number - 1) % len(CYCLE)]
+            canvas.rect(x, y, wide, tall, f"box edge {family}")
+            for part in range(1, min(entry.buffers, 64)):
+                at = y + tall * part / entry.buffers
+                canvas.line(x, at, x + wide, at, "line edge dotted")
+            if tall >= 11 and wide >= 12:
+                canvas.text(x + wide / 2, y + tall / 2 + 4, str(number), "ink bold", "middle")
+            else:  # too small for a number: it stands beside
+                at = _free(taken, min(x + wide + 3, right - 12), max(y + 3, TOP + 9))
+                canvas.text(*at, str(number), "small")
+    return TOP + TALL + 16.0
+
+
+def _free(taken: list[tuple[float, float]], x: float, y: float) -> tuple[float, float]:
+    """The first place from one to the left or above at which no label stands."""
+    while any(abs(x - left) < 13 and abs(y - top) < 9 for left, top in taken):
+        y -= 9
+    taken.append((x, y))
+    return x, y
+
+
+def _describe(entry: Allocation) -> str:
+    size = "size unknown" if entry.bytes is None else f"{entry.bytes:,} B"
+    parts = f", {entry.buffers} buffers" if entry.buffers > 1 else ""
+    name = f"{entry.name}: " if entry.name else ""
+    source = f", {entry.source}" if entry.source else ""
+    at = "" if entry.offset is None else f" at {entry.offset:,}"
+    return f"{name}{entry.purpose}, {size}{parts}{at}, live in lines {entry.first}–{entry.last}{source}"
