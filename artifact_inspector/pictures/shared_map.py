@@ -88,8 +88,8 @@ def _chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: fl
             if tall >= 11 and wide >= 12:
                 canvas.text(x + wide / 2, y + tall / 2 + 4, str(number), "ink bold", "middle")
             else:  # too small for a number: it stands beside
-                at = _free(taken, min(x + wide + 3, right - 12), max(y + 3, TOP + 9))
-                canvas.text(*at, str(number), "small")
+                spot = _free(taken, min(x + wide + 3, right - 12), max(y + 3, TOP + 9))
+                canvas.text(spot[0], spot[1], str(number), "small")
     return TOP + TALL + 16.0
 
 

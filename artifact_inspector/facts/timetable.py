@@ -1,0 +1,99 @@
+"""When each iteration of a pipelined loop is copied, waited for and computed on, trip by trip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.lane import Lane
+from artifact_inspector.facts.scene import find_scene
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, PipelineKind, Stage
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.kernel import KernelFacts
+
+__all__ = ["Timetable", "find_timetable"]
+
+_ASYNCHRONOUS = (PipelineKind.GROUPS, PipelineKind.TENSORS, PipelineKind.DIRECT, PipelineKind.COPIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """A loop in its steady state; iterations are those of the source."""
+
+    kernel: str
+    region: str
+    stage: Stage
+    kind: PipelineKind
+    distance: int
+    """Iterations that its loads run ahead of the computes on them."""
+    lag: int | None
+    """Trips from the issue of a load to the wait (or use) that completes it; None where none is found."""
+    buffers: int | None
+    """Tiles that its buffers hold; None where loads go into registers, or it is not known."""
+    order: tuple[EventKind, ...]
+    """`ASYNC_COPY` or `GLOBAL_LOAD`, `WAIT` and a compute, in the order in which a trip has them first."""
+    trips: int | None
+    """Of the loop, where they are known."""
+    epilogue_line: int | None
+    """Of the wait behind the loop that leaves nothing in flight."""
+    notes: tuple[str, ...]
+
+
+def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
+    """The timetable of a loop, the principal one by default.
+
+    Raises:
+        UsageError: it is not pipelined; the reason that is known stands in it.
+    """
+    name = region or kernel.principal or ""
+    pipeline = kernel.pipelines.get(name)
+    title = f"{kernel.artifact.display_name} {name}".strip()
+    if pipeline is None:
+        raise UsageError(f"{title} is no loop that could be pipelined.")
+    distance = pipeline.distance
+    if pipeline.kind is None or distance is None:
+        raise UsageError(f"{title} is not pipelined{f': {pipeline.why_not}' if pipeline.why_not else '.'}")
+    notes = list(pipeline.notes)
+    if isinstance(distance, tuple):
+        notes.append(f"its loads run {distance[0]} to {distance[1]} iterations ahead; drawn is the most")
+        distance = distance[1]
+    stage = next(reversed([stage for stage, facts in kernel.stages.items() if facts.region(name)]))
+    lane = next(iter(find_scene(kernel, name, (stage,)).lanes))
+    unrolled = max(1, next(facts.unrolled_by for facts in kernel.stages[stage].regions if facts.id == name))
+    if unrolled > 1:
+        notes.append(f"one trip of {stage.value} holds {unrolled} iterations")
+    found = [one.flight for one in lane.loadings if not one.flight.behind and one.flight.end is not None]
+    lags = [one.turns for one in found if lane.events[one.step].step.region == name]
+    return Timetable(
+        kernel.artifact.display_name,
+        name,
+        stage,
+        pipeline.kind,
+        distance,
+        min(max(lags) * unrolled, distance) if lags else None,
+        pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None,
+        _order(lane, name),
+        pipeline.trips,
+        pipeline.epilogue_line,
+        tuple(notes),
+    )
+
+
+def _order(lane: Lane, region: str) -> tuple[EventKind, ...]:
+    """Loads, waits and computes of a loop in the order in which it has them first."""
+    has_matrix = any(e.step.kind is EventKind.MATRIX and e.step.region == region for e in lane.events)
+    computes = {EventKind.MATRIX} if has_matrix else COMPUTES
+    found: dict[str, EventKind] = {}
+    for event in lane.events:
+        kind = event.step.kind
+        if event.step.region != region:
+            continue
+        if kind in LOADS:
+            found.setdefault("load", kind)
+        elif kind is EventKind.WAIT:
+            found.setdefault("wait", kind)
+        elif kind in computes:
+            found.setdefault("compute", kind)
+    return tuple(found.values())
