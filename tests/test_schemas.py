@@ -164,9 +164,13 @@ def test_every_command_with_json_is_checked_here() -> None:
         if any("--json" in parameter.opts for parameter in command.params)
     }
     assert with_json == set(COMMANDS), "a document is a dataclass, listed in report/json/schema.py"
-    assert {document for document, _ in COMMANDS.values()} | {"listing", "pair", "baseline", "error"} == set(
-        DOCUMENTS
-    )
+    assert {document for document, _ in COMMANDS.values()} | {
+        "listing",
+        "pair",
+        "baseline",
+        "error",
+        "remedies",
+    } == set(DOCUMENTS)
 
 
 @pytest.mark.usefixtures("no_compiler")

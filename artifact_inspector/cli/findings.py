@@ -21,12 +21,15 @@ from artifact_inspector.cli._options import (
 )
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
 from artifact_inspector.cli._sources import find_source
+from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.files.cache import Cache
 
 FORMATS = ("text", "json", "sarif", "github")
+MOST_TRIED = 8
+"""Kernels whose findings are tried in one run."""
 
 
 @app.command()
@@ -42,6 +45,14 @@ def findings(
     format: Annotated[
         str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, sarif or github.")
     ] = "text",
+    attempt: Annotated[
+        bool,
+        typer.Option(
+            "--try",
+            metavar="",
+            help="Compile each kernel with the switches that may be a remedy, and say what they changed.",
+        ),
+    ] = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -51,6 +62,8 @@ def findings(
         require_format(format, FORMATS)
         if explain is not None:
             _explain(explain)
+        elif attempt:
+            _try(cache, name, target or [], format)
         else:
             _list_findings(cache, name, target or [], nvdisasm, format, sass=sass)
 
@@ -79,6 +92,35 @@ def _list_findings(
         _write(cache, kernels, format)
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+
+
+def _try(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
+    """Write what became of each kernel with the switches that its findings suggest."""
+    from artifact_inspector.api.remedies import switches_of, try_switches
+    from artifact_inspector.facts.selection import choose, parse_targets
+    from artifact_inspector.findings import find_findings
+    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.json.remedies import remedies_document
+    from artifact_inspector.report.remedies import RemediesReport
+
+    if format not in ("text", "json"):
+        raise UsageError(f"--try is told as text or JSON, not as {format}.", "Leave --format out.")
+    chosen = choose(open_or_advise(path), name, parse_targets(targets))
+    kernels = list(inspect_kernels(chosen, None, find_findings, index=False))
+    wanted = [kernel for kernel in kernels if switches_of(kernel)]
+    if len(wanted) > MOST_TRIED:
+        raise UsageError(
+            f"{len(wanted)} kernels have findings with a switch, and each is compiled several times.",
+            "Name one by its NAME or hash, or give --target.",
+        )
+    untried = sum(len(find_findings(kernel)) for kernel in kernels)
+    untried -= sum(len({finding for finding, _ in switches_of(kernel)}) for kernel in wanted)
+    found = [(kernel, *try_switches(kernel)) for kernel in wanted]
+    if format == "json":
+        write(as_text(remedies_document(found, untried), sys.stdout.encoding), sys.stdout)
+    else:
+        show(RemediesReport(found, untried), sys.stdout)
 
 
 def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:

@@ -37,11 +37,22 @@ from artifact_inspector.findings import (
     wgmma_serialised,
 )
 from artifact_inspector.findings._rule import Finding, Remark, Rule, Severity
+from artifact_inspector.findings._switch import Switch, SwitchKind
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
 
-__all__ = ["RULES", "Finding", "Remark", "Rule", "Severity", "find_findings", "find_launch_findings"]
+__all__ = [
+    "RULES",
+    "Finding",
+    "Remark",
+    "Rule",
+    "Severity",
+    "Switch",
+    "SwitchKind",
+    "find_findings",
+    "find_launch_findings",
+]
 
 RULES: tuple[Rule, ...] = (
     clustered_loads.RULE,

@@ -8,6 +8,7 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings._switch import Switch
 from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Rule:
     """The docstring of the rule's module: title, what it means, when it is said, what to look at."""
     look_at_launch: Callable[[Prediction], Iterable[Remark]] | None = None
     """What it says of a launch that was run on paper."""
+    switches: Callable[[KernelFacts], Iterable[Switch]] | None = None
+    """What a compile of that kernel could be told otherwise, where that may be a remedy."""
 
     def find(self, kernel: KernelFacts) -> Iterator[Finding]:
         """What the rule says of a kernel."""

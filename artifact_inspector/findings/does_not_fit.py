@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import shallower
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -30,4 +31,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     yield Remark(message, None)
 
 
-RULE = Rule("AI013", "does-not-fit", Severity.WARNING, Consequence.FIT, _look, __doc__)
+RULE = Rule("AI013", "does-not-fit", Severity.WARNING, Consequence.FIT, _look, __doc__, switches=shallower)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.matrix.identity import Reason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._switch import Switch, SwitchKind
 from artifact_inspector.model import MatrixUnit
 
 
@@ -41,4 +42,10 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__)
+def _switches(kernel: KernelFacts) -> Iterator[Switch]:
+    yield Switch(SwitchKind.PRECISION, "input_precision", "tf32")
+
+
+RULE = Rule(
+    "AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=_switches
+)

@@ -19,6 +19,7 @@ from artifact_inspector.analysis.access.load_widths import LoadWidth as AccessWi
 from artifact_inspector.analysis.access.load_widths import Reason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import divisible
 
 WIDEST = 16
 OF_THE_TILE = frozenset({Reason.TILE, Reason.LAYOUT, Reason.SCALAR})
@@ -60,4 +61,12 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
         )
 
 
-RULE = Rule("AI006", "narrow-loads", Severity.WARNING, Consequence.REST, _look, __doc__)
+RULE = Rule(
+    "AI006",
+    "narrow-loads",
+    Severity.WARNING,
+    Consequence.REST,
+    _look,
+    __doc__,
+    switches=lambda kernel: divisible(kernel.widths),
+)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import divisible
 from artifact_inspector.findings.narrow_loads import find_narrow
 
 
@@ -24,4 +25,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     yield from find_narrow(kernel, kernel.store_widths, "store")
 
 
-RULE = Rule("AI022", "narrow-stores", Severity.WARNING, Consequence.REST, _look, __doc__)
+RULE = Rule(
+    "AI022",
+    "narrow-stores",
+    Severity.WARNING,
+    Consequence.REST,
+    _look,
+    __doc__,
+    switches=lambda kernel: divisible(kernel.store_widths),
+)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import Switch, fewer_registers, shallower
 from artifact_inspector.model import Verdict
 from artifact_inspector.model.figure import Figure
 
@@ -83,4 +84,18 @@ def _most(kernel: KernelFacts, held: Occupancy, figure: Figure, step: int, name:
     return None
 
 
-RULE = Rule("AI008", "occupancy-limited", Severity.NOTE, Consequence.OCCUPANCY, _look, __doc__)
+def _switches(kernel: KernelFacts) -> Iterator[Switch]:
+    held, target = kernel.occupancy, kernel.artifact.target
+    unit = None if target is None else target.limits.multiprocessor
+    if held is None or unit is None:
+        return
+    if "registers" in held.limited_by:
+        fewer = _most(kernel, held, kernel.resources.registers, unit.register_unit, "registers")
+        yield from () if fewer is None else fewer_registers(kernel, fewer)
+    if "shared memory" in held.limited_by:
+        yield from shallower(kernel)
+
+
+RULE = Rule(
+    "AI008", "occupancy-limited", Severity.NOTE, Consequence.OCCUPANCY, _look, __doc__, switches=_switches
+)

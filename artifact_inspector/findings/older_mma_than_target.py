@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._switch import more_warps
 from artifact_inspector.model import Stage
 
 FEWEST_ROWS = 16
@@ -40,4 +41,12 @@ def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:
     return bool(shapes) and all(shape is not None and shape.m <= FEWEST_ROWS for shape in shapes)
 
 
-RULE = Rule("AI005", "older-mma-than-target", Severity.WARNING, Consequence.MATRIX, _look, __doc__)
+RULE = Rule(
+    "AI005",
+    "older-mma-than-target",
+    Severity.WARNING,
+    Consequence.MATRIX,
+    _look,
+    __doc__,
+    switches=more_warps,
+)

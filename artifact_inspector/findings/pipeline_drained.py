@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import deeper
 from artifact_inspector.model import PipelineKind
 
 
@@ -40,4 +41,6 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))
 
 
-RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__)
+RULE = Rule(
+    "AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=deeper
+)

@@ -15,6 +15,10 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import Switch, SwitchKind, more_warps, shallower
+
+MOST_REGISTERS = 255
+"""Of a thread of NVIDIA's GPUs. Source: CUDA C++ Programming Guide, Compute Capabilities."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -30,4 +34,14 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     )
 
 
-RULE = Rule("AI007", "register-spill", Severity.WARNING, Consequence.SPILLS, _look, __doc__)
+def _switches(kernel: KernelFacts) -> Iterator[Switch]:
+    most = kernel.artifact.metadata.get("maxnreg")
+    if isinstance(most, int) and most < MOST_REGISTERS:
+        yield Switch(SwitchKind.OPTION, "maxnreg", MOST_REGISTERS)
+    yield from more_warps(kernel)
+    yield from shallower(kernel)
+
+
+RULE = Rule(
+    "AI007", "register-spill", Severity.WARNING, Consequence.SPILLS, _look, __doc__, switches=_switches
+)

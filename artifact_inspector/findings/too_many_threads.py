@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.findings._switch import Switch, SwitchKind
 from artifact_inspector.hardware.gpu import MOST_THREADS
 
 
@@ -30,4 +31,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     )
 
 
-RULE = Rule("AI020", "too-many-threads", Severity.WARNING, Consequence.LAUNCH, _look, __doc__)
+def _switches(kernel: KernelFacts) -> Iterator[Switch]:
+    target = kernel.artifact.target
+    if target is not None:
+        yield Switch(SwitchKind.OPTION, "num_warps", MOST_THREADS // target.warp_size)
+
+
+RULE = Rule(
+    "AI020", "too-many-threads", Severity.WARNING, Consequence.LAUNCH, _look, __doc__, switches=_switches
+)

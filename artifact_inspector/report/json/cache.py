@@ -13,11 +13,12 @@ from artifact_inspector.analysis.shared.bill import Allocation, Bill
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
-from artifact_inspector.findings import Finding, Remark, find_findings
+from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json._document import Document, each_once
 from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.resources import ResourcesDocument, resources_document
 from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_document
 
@@ -54,8 +55,6 @@ shape(
     },
     title="Remark",
 )
-shape(Finding, inline="remark")
-shape(Remark, "message stage lines sources called_from", without="is_minor")
 shape(
     Artifact,
     "name=display_name symbol=name hash directory state target triton_version num_warps num_stages"

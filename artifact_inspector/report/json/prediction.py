@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.execution.prediction import Prediction
-from artifact_inspector.findings import Finding, find_launch_findings
+from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._finding import Finding
 
 __all__ = ["PredictionDocument", "prediction_document"]
 

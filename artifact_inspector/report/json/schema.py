@@ -52,6 +52,7 @@ DOCUMENTS: Mapping[str, str] = {
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
     "reach": "reach:ReachDocument",
+    "remedies": "remedies:RemediesDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""

@@ -1,0 +1,85 @@
+"""What may be set otherwise without touching a kernel's text: options of the compile, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.hardware.gpu import MOST_THREADS
+from artifact_inspector.model import Backend
+
+__all__ = ["Switch", "SwitchKind", "deeper", "divisible", "fewer_registers", "more_warps", "shallower"]
+
+VECTOR = 16
+"""What divides an argument that allows the widest accesses."""
+
+
+class SwitchKind(Enum):
+    """What a switch is said of."""
+
+    OPTION = "option"
+    """Of the compile: `num_stages`, `maxnreg` …"""
+    DIVISIBLE = "divisible"
+    """Of an argument: the value divides it."""
+    PRECISION = "precision"
+    """Of the dots of 32-bit floats."""
+
+
+class Switch(NamedTuple):
+    """One thing that a compile can be told otherwise."""
+
+    kind: SwitchKind
+    name: str
+    """Of the option; of the argument, or of several with commas between."""
+    value: int | str
+
+    @property
+    def words(self) -> str:
+        """`num_stages=4`, `n divisible by 16`."""
+        if self.kind is SwitchKind.DIVISIBLE:
+            return f"{self.name} divisible by {self.value}"
+        return f"{self.name}={self.value}"
+
+
+def more_warps(kernel: KernelFacts) -> Iterator[Switch]:
+    """Twice the warps, where a block may have them."""
+    warps, target = kernel.artifact.num_warps, kernel.artifact.target
+    if warps is not None and target is not None and 2 * warps * target.warp_size <= MOST_THREADS:
+        yield Switch(SwitchKind.OPTION, "num_warps", 2 * warps)
+
+
+def deeper(kernel: KernelFacts) -> Iterator[Switch]:
+    """One stage more."""
+    if kernel.artifact.num_stages is not None:
+        yield Switch(SwitchKind.OPTION, "num_stages", kernel.artifact.num_stages + 1)
+
+
+def shallower(kernel: KernelFacts) -> Iterator[Switch]:
+    """One stage less."""
+    stages = kernel.artifact.num_stages
+    if stages is not None and stages > 1:
+        yield Switch(SwitchKind.OPTION, "num_stages", stages - 1)
+
+
+def fewer_registers(kernel: KernelFacts, most: int) -> Iterator[Switch]:
+    """A bound on registers, as each vendor's compiler takes it."""
+    target, held = kernel.artifact.target, kernel.occupancy
+    if target is not None and target.backend is Backend.CUDA:
+        yield Switch(SwitchKind.OPTION, "maxnreg", most)
+    elif held is not None and held.blocks and kernel.artifact.num_warps:
+        # waves of a SIMD, four of which make a compute unit
+        waves = (held.blocks + 1) * kernel.artifact.num_warps // 4
+        if waves:
+            yield Switch(SwitchKind.OPTION, "waves_per_eu", waves)
+
+
+def divisible(accesses: Iterable[LoadWidth]) -> Iterator[Switch]:
+    """Arguments whose divisibility, were it known of all, would let accesses be wider."""
+    of_arguments = (Reason.UNALIGNED, Reason.MASK, Reason.MODULO, Reason.OFFSET)
+    causes = [cause for access in accesses for cause in access.causes if cause.reason in of_arguments]
+    names = dict.fromkeys(cause.name for cause in causes if cause.name.isidentifier())
+    if names:
+        yield Switch(SwitchKind.DIVISIBLE, ", ".join(names), VECTOR)

@@ -1,0 +1,51 @@
+"""Saved tensor-level IR as it would be had the compile been told otherwise.
+
+Source: Triton's printer of `tt.func` (arguments with their attributes) and of `tt.dot` (`inputPrecision`,
+Triton 3.0 and later).
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["with_divisor", "with_input_precision"]
+
+_HEADER = re.compile(r"^\s*tt\.func public @.*$", re.M)
+_DIVISOR = re.compile(r"tt\.divisibility = \d+ : i32")
+_DOT = re.compile(r"^(\s*%\S+ = tt\.dot [^:\n]*?)(?:, inputPrecision = \w+)?( : tensor<\w+xf32)", re.M)
+
+
+def with_divisor(text: str, argument: str, divisor: int) -> str | None:
+    r"""The text with a number that divides an argument of its kernel; None where it has no such argument.
+
+    Example:
+        >>> print(with_divisor("tt.func public @k(%n: i32 loc(#l)) {", "n", 16))
+        tt.func public @k(%n: i32 {tt.divisibility = 16 : i32} loc(#l)) {
+    """
+    header = _HEADER.search(text)
+    if header is None:
+        return None
+    own = re.escape(argument)
+    named = rf"%{own}|%\w+(?=: [^%]*? loc\(\"{own}\")"
+    pattern = re.compile(rf"((?:{named}): !?[\w.<>, ]*?[\w>])(?: \{{([^}}]*)\}})?(?= loc\(|[,)])")
+    said = f"tt.divisibility = {divisor} : i32"
+
+    def told(found: re.Match[str]) -> str:
+        known = found[2] or ""
+        if _DIVISOR.search(known):
+            return f"{found[1]} {{{_DIVISOR.sub(said, known)}}}"
+        return f"{found[1]} {{{said}{', ' + known if known else ''}}}"
+
+    retold, count = pattern.subn(told, header[0], count=1)
+    return None if count == 0 else text[: header.start()] + retold + text[header.end() :]
+
+
+def with_input_precision(text: str, precision: str) -> str | None:
+    """The text with dots of 32-bit floats in another precision (`tf32`); None where it has none.
+
+    Example:
+        >>> with_input_precision("%1 = tt.dot %a, %b, %c : tensor<16x16xf32> * tensor<16x16xf32>", "tf32")
+        '%1 = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x16xf32> * tensor<16x16xf32>'
+    """
+    retold, count = _DOT.subn(rf"\1, inputPrecision = {precision}\2", text)
+    return None if count == 0 else retold

@@ -1,0 +1,82 @@
+"""What became of kernels with the switches that their findings suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from artifact_inspector.comparison.reach import Reach
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import Finding, Switch
+from artifact_inspector.report.reach import describe_reach
+from artifact_inspector.report.words import plural
+
+__all__ = ["RemediesReport", "Tried"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One switch, and what became of the kernel with it."""
+
+    finding: Finding
+    switch: Switch
+    reach: Reach | None
+    """How far it went; None where the kernel was not compiled with it."""
+    is_gone: bool | None
+    """Whether no finding of that code is made any more; None where that cannot be told."""
+    message: str | None
+    """Why the kernel was not compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemediesReport:
+    """Each kernel with its findings that have a switch, and what each switch changed."""
+
+    kernels: Sequence[tuple[KernelFacts, Sequence[Tried], Sequence[str]]]
+    """With notes on how it was compiled."""
+    silent: int = 0
+    """Findings that no switch is a remedy of."""
+
+    def brief(self) -> RenderableType:
+        """One line for each switch."""
+        lines = [
+            f"{kernel.artifact.display_name} {one.finding.code} {one.switch.words}: {describe_tried(one)}"
+            for kernel, tried, _ in self.kernels
+            for one in tried
+        ]
+        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines or [self._rest()]))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for kernel, tried, notes in self.kernels:
+            artifact = kernel.artifact
+            head = Text(artifact.display_name, "bold")
+            yield head.append(f"  {artifact.target}  {artifact.hash[:8]}", "dim")
+            for code in dict.fromkeys(one.finding.code for one in tried):
+                own = [one for one in tried if one.finding.code == code]
+                said = f"{code}  {own[0].finding.remark.message}"
+                yield Padding(Text(said, overflow="fold"), (0, 0, 0, 2))
+                for one in own:
+                    text = Text(f"{one.switch.words}: ", "bold", overflow="fold")
+                    text.append(describe_tried(one), "")
+                    yield Padding(text, (0, 0, 0, 9))
+            yield from (Padding(Text(note, "dim", overflow="fold"), (0, 0, 0, 2)) for note in notes)
+            yield ""
+        yield Text(self._rest(), "dim")
+
+    def _rest(self) -> str:
+        return f"{self.silent} {plural('finding', self.silent)} with no switch that could be tried"
+
+
+def describe_tried(tried: Tried) -> str:
+    """What one switch did, as one or two sentences."""
+    if tried.reach is None:
+        first = (tried.message or "").strip().splitlines()
+        return f"not compiled: {first[0] if first else 'no reason was given'}"
+    said = describe_reach(tried.reach)
+    if not tried.reach.reached:
+        return said
+    return f"{said} The finding is {'gone' if tried.is_gone else 'still made'}."
