@@ -24,7 +24,16 @@ from artifact_inspector.version import __version__
 TYPE_CHECKING = False  # what type checkers take for True; `typing` would be most of what the import costs
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
-    from artifact_inspector.api import Inspection, RegionView, Watched, inspect, watch
+    from artifact_inspector.api import (
+        Inspection,
+        RegionView,
+        Watched,
+        compile_and_inspect,
+        from_json,
+        inspect,
+        to_json,
+        watch,
+    )
     from artifact_inspector.compiling import (
         CapturedKernel,
         CompileResult,
@@ -45,8 +54,17 @@ if TYPE_CHECKING:
     from artifact_inspector.model import EventKind, Instruction, Module, Stage
 
 _PLACES = {
-    "analysis.order.verdict": ("Pair", "RegionFacts", "RoundFacts"),
-    "api": ("Inspection", "RegionView", "Watched", "inspect", "watch"),
+    "analysis.order.facts": ("Pair", "RegionFacts", "RoundFacts"),
+    "api": (
+        "Inspection",
+        "RegionView",
+        "Watched",
+        "compile_and_inspect",
+        "from_json",
+        "inspect",
+        "to_json",
+        "watch",
+    ),
     "files.cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
     "compiling": (
         "CapturedKernel",
@@ -102,8 +120,10 @@ __all__ = [
     "__version__",
     "capture",
     "capture_program",
+    "compile_and_inspect",
     "compile_kernel",
     "compile_kernels",
+    "from_json",
     "inspect",
     "inspect_artifact",
     "inspect_cache",
@@ -111,6 +131,7 @@ __all__ = [
     "parse_target",
     "read_module",
     "read_stage",
+    "to_json",
     "watch",
 ]
 
