@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
 from artifact_inspector.execution.memory import (
+    count_atomics,
     count_copied,
+    count_copied_past,
     count_sectors,
     count_wavefronts,
     outside,
@@ -183,7 +185,27 @@ def access_shared(
     return whole
 
 
-def access_copied(machine: Machine, address: Value, size: int, origin: Lanes | None) -> Lanes | None:
+def access_atomic(machine: Machine, address: Value, size: int, operands: int) -> Lanes | None:
+    """Count atomics on shared memory, each of which has its turn.
+
+    Args:
+        machine: whose lanes are on.
+        address: of each lane.
+        size: bytes of each lane.
+        operands: that each lane brings.
+    """
+    whole = lanes_of(machine, address)
+    if whole is None:
+        return None
+    lanes = _without_repeats(whole)
+    addresses, on = _by_warp(machine, lanes)
+    _add_wavefronts(machine, count_atomics(addresses, size, on, operands), lanes.repeat)
+    return whole
+
+
+def access_copied(
+    machine: Machine, address: Value, size: int, origin: Lanes | None, *, past_l1: bool
+) -> Lanes | None:
     """Count the writes to shared memory of an asynchronous copy.
 
     Args:
@@ -191,29 +213,36 @@ def access_copied(machine: Machine, address: Value, size: int, origin: Lanes | N
         address: in shared memory, of each lane.
         size: bytes of each lane.
         origin: where lanes read global memory; the others write zeros.
+        past_l1: it does not go through the first-level cache.
     """
     whole = lanes_of(machine, address)
     if whole is None:
         return None
     rows = max(len(whole.addresses), 1 if origin is None else len(origin.addresses))
     shape = (rows, machine.threads)
-    lines = np.full(shape, -1, np.int64)
+    origins = np.full(shape, -1, np.int64)
     if origin is not None:
-        lines[:] = origin.addresses >> 7
+        origins[:] = origin.addresses
         if origin.mask is not None:
-            lines[~np.broadcast_to(origin.mask, shape)] = -1
+            origins[~np.broadcast_to(origin.mask, shape)] = -1
     warp = machine.program.warp
-    grouped = lines.reshape(rows, -1, warp)
-    least = np.maximum(grouped.min(axis=2, keepdims=True), 0)
-    lines = np.where(grouped < 0, -1, grouped - least).reshape(rows, -1)
+    grouped = origins.reshape(rows, -1, warp)
+    least = np.where(grouped < 0, np.iinfo(np.int64).max, grouped).min(axis=2, keepdims=True) & -_LINE
+    origins = np.where(grouped < 0, -1, grouped - least).reshape(rows, -1)
     addresses = np.broadcast_to(whole.addresses, shape)
     mask = np.ones(shape, bool) if whole.mask is None else np.broadcast_to(whole.mask, shape)
     repeat = machine.rows // rows
-    if rows > 1 and all((held == held[:1]).all() for held in (addresses, mask, lines)):
-        addresses, mask, lines, repeat = addresses[:1], mask[:1], lines[:1], machine.rows
-    counted = count_copied(addresses.reshape(-1, warp), size, mask.reshape(-1, warp), lines.reshape(-1, warp))
-    _add_wavefronts(machine, counted, repeat)
+    if rows > 1 and all((held == held[:1]).all() for held in (addresses, mask, origins)):
+        addresses, mask, origins, repeat = addresses[:1], mask[:1], origins[:1], machine.rows
+    count = count_copied_past if past_l1 else count_copied
+    by_warp = (held.reshape(-1, warp) for held in (addresses, mask, origins))
+    addresses, mask, origins = by_warp
+    _add_wavefronts(machine, count(addresses, size, mask, origins), repeat)
     return whole
+
+
+_LINE = 128
+"""Bytes of a line of the first-level cache."""
 
 
 def _add_wavefronts(machine: Machine, counted: tuple[int, int], repeat: int) -> None:

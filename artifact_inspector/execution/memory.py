@@ -26,7 +26,9 @@ __all__ = [
     "Memory",
     "Region",
     "Scratch",
+    "count_atomics",
     "count_copied",
+    "count_copied_past",
     "count_sectors",
     "count_wavefronts",
     "served_together",
@@ -242,8 +244,8 @@ def count_wavefronts(
 ) -> tuple[int, int]:
     """Wavefronts of accesses to shared memory, and how many there would be without bank conflicts.
 
-    A load of 8 or 16 bytes is served twice as many lanes at a time where neighbours want the same (each lane
-    and the one beside it, or each and the one two away, of those that take part) and that takes fewer.
+    A load of 8 or 16 bytes serves twice as many lanes at once where neighbours want the same (each lane and
+    the one beside it, or each and the one two away, of those that take part) and no bank is asked twice.
 
     Args:
         addresses: shape (rows, lanes); a row is a whole warp, or what an opcode serves at a time.
@@ -253,18 +255,21 @@ def count_wavefronts(
     """
     together = min(served_together(size), addresses.shape[1])
     words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
-    found, ideal = _count_served(words.reshape(-1, together), size)
+    found = _count_served(words.reshape(-1, together), size)
     if loads and addresses.shape[1] >= 2 * together:
         double = words.reshape(-1, 2 * together)
         joined = _neighbours_agree(double, 1) | _neighbours_agree(double, 2)
-        apart, apart_ideal = found.reshape(-1, 2).sum(axis=1), ideal.reshape(-1, 2).sum(axis=1)
-        found, ideal = apart, apart_ideal
+        found = found.reshape(-1, 2).sum(axis=1)
         if joined.any():
-            once, once_ideal = _count_served(double[joined], size)
-            fewer = once < apart[joined]
-            found[joined] = np.where(fewer, once, apart[joined])
-            ideal[joined] = np.where(fewer, once_ideal, apart_ideal[joined])
-    return int(found.sum()), int(ideal.sum())
+            once = _count_served(double[joined], size)
+            found[joined] = np.where(once == 1, 1, found[joined])
+    return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), words >= 0, size)
+
+
+def _with_ideal(found: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[int, int]:
+    """Wavefronts of all rows; without conflicts, those that the lanes' bytes fill, where that is fewer."""
+    filled = -(-active.sum(axis=1) * size // (4 * BANKS))
+    return int(found.sum()), int(np.minimum(found, filled).sum())
 
 
 def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]:
@@ -274,56 +279,87 @@ def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]
     return agrees
 
 
-def _count_served(words: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Wavefronts of each row of lanes that are served together, and those without conflicts.
+def _all_words(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Every word that lanes ask for, by the first of each; negative where it takes no part."""
+    parts = max(size // 4, 1)
+    if parts == 1:
+        return words
+    return np.where(words[:, :, None] < 0, -1, words[:, :, None] + np.arange(parts)).reshape(len(words), -1)
+
+
+def _count_served(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Wavefronts of each row of lanes that are served together: a bank serves its distinct words in turn."""
+    words = np.sort(_all_words(words, size), axis=1)
+    fresh = words >= 0
+    fresh[:, 1:] &= words[:, 1:] != words[:, :-1]
+    return _busiest(np.where(fresh, words, -1))
+
+
+def _busiest(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many words of each row are in the bank that has most of them."""
+    rows, _ = np.nonzero(words >= 0)
+    banks = np.bincount(rows * BANKS + words[words >= 0] % BANKS, minlength=len(words) * BANKS)
+    return banks.reshape(-1, BANKS).max(axis=1)
+
+
+def count_atomics(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, operands: int = 1
+) -> tuple[int, int]:
+    """Wavefronts of atomics on shared memory, one after the other where they share a bank, or an address.
 
     Args:
-        words: the first that each lane asks for; negative where it takes no part. Each bank serves its
-            distinct words in turn.
+        addresses: shape (warps, lanes).
         size: bytes of each lane.
+        mask: lanes that take part, all where None.
+        operands: that each lane brings, two to compare and swap.
     """
-    parts = max(size // 4, 1)
-    if parts > 1:
-        words = np.where(words[:, :, None] < 0, -1, words[:, :, None] + np.arange(parts))
-        words = words.reshape(len(words), -1)
-    words = np.sort(words, axis=1)
-    fresh = np.ones(words.shape, bool)
-    fresh[:, 1:] = words[:, 1:] != words[:, :-1]
-    fresh &= words >= 0
-    rows, _ = np.nonzero(fresh)
-    kept = words[fresh]
-    banks = np.bincount(rows * BANKS + kept % BANKS, minlength=len(words) * BANKS).reshape(-1, BANKS)
-    return banks.max(axis=1), -(-fresh.sum(axis=1) // BANKS)
+    words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
+    found, ideal = _with_ideal(_busiest(_all_words(words, size)), words >= 0, size)
+    return operands * found, operands * ideal
 
 
 def count_copied(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], lines: NDArray[np.int64]
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Wavefronts of asynchronous copies, and how many there would be without conflicts.
+    """Wavefronts of asynchronous copies through the L1, and how many there would be without conflicts.
 
-    What comes of different lines of the L1 is written one by one. Where any lane of a warp writes zeros, a
-    write by all of its lanes comes on top.
+    Lanes are served by their words in shared memory, and wait for one another where their words in global
+    memory are in the same bank; neither is shared.
 
     Args:
         addresses: in shared memory, shape (warps, lanes).
         size: bytes of each lane.
         mask: lanes that take part.
-        lines: of 128 bytes of global memory that each lane's bytes come from; lanes of one that is
-            negative write zeros.
+        origins: in global memory; lanes whose is negative write zeros.
     """
     together = served_together(size)
-    reads = mask & (lines >= 0)
+    into = np.where(mask, addresses >> 2, -1)
+    out = np.where(mask & (origins >= 0), origins >> 2, -1)
+    found, waits = (_busiest(_all_words(words.reshape(-1, together), size)) for words in (into, out))
+    found = found + np.maximum(waits - 1, 0)
+    return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), mask, size)
+
+
+def count_copied_past(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
+) -> tuple[int, int]:
+    """The same of copies past the L1: what comes of different lines of 128 bytes is written one by one.
+
+    Where any lane of a warp writes zeros, a write by all of its lanes comes on top.
+    """
+    together = served_together(size)
+    reads = mask & (origins >= 0)
     filling = (mask & ~reads).any(axis=1)
     found = ideal = 0
     if filling.any():
         found, ideal = count_wavefronts(addresses[filling], size, mask[filling])
     ideal += int((-(-reads.sum(axis=1) * size // (4 * BANKS))).sum())
     left = reads.reshape(-1, together)
-    words, lines = (addresses >> 2).reshape(-1, together), lines.reshape(-1, together)
+    words, lines = (addresses >> 2).reshape(-1, together), (origins >> 7).reshape(-1, together)
     while left.any():
         first = np.take_along_axis(lines, left.argmax(axis=1)[:, None], axis=1)
         now = left & (lines == first)
-        found += int(_count_served(np.where(now, words, -1), size)[0].sum())
+        found += int(_count_served(np.where(now, words, -1), size).sum())
         left = left & ~now
     return found, ideal
 

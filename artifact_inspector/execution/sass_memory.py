@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from artifact_inspector.execution.access import (
+    access_atomic,
     access_copied,
     access_global,
     access_shared,
@@ -156,7 +157,8 @@ def _copy_to_shared(statement: Statement) -> Run:
     chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
     given = [predicate(o) for o in chosen]
     # Nsight Compute takes a copy past the L1 whose predicate is P0 for one that writes zeros only.
-    by_first = statement.has("BYPASS") and any(o.name == "P0" and not o.invert for o in chosen)
+    past_l1 = statement.has("BYPASS")
+    by_first = past_l1 and any(o.name == "P0" and not o.invert for o in chosen)
 
     def run(machine: Machine) -> None:
         mask: Mask = machine.on
@@ -170,7 +172,7 @@ def _copy_to_shared(statement: Statement) -> Run:
         if by_first:
             into = access_shared(machine, target(machine), size)
         else:
-            into = access_copied(machine, target(machine), size, lanes)
+            into = access_copied(machine, target(machine), size, lanes, past_l1=past_l1)
         words = max(size // 4, 1)
         values = [machine.unknown("what shared memory holds")] * words
         if lanes is not None and lanes.mask is None:
@@ -239,9 +241,14 @@ def _atomic_shared(statement: Statement) -> Run:
     size = bytes_moved(statement.opcode)
     at = _address(_addresses(statement)[0], is_global=False)
     names = _written(statement)
+    added_up = statement.has("POPC")  # lanes of one address are added up beforehand
+    operands = 2 if statement.has("CAS") or statement.has("CAST") else 1
 
     def run(machine: Machine) -> None:
-        lanes = access_shared(machine, at(machine), size)
+        if added_up:
+            lanes = access_shared(machine, at(machine), size)
+        else:
+            lanes = access_atomic(machine, at(machine), size, operands)
         nothing = machine.unknown("what an atomic returns")
         store_shared(machine, lanes, size, [nothing] * max(size // 4, 1))
         for name in names:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.memory import count_copied, count_wavefronts
+from artifact_inspector.execution.memory import (
+    count_copied_past,
+    count_wavefronts,
+)
 
 LANES = np.arange(32)
 ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]
@@ -13,9 +16,9 @@ ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]
 EVERY = np.ones((1, 32), bool)
 
 
-def lines(reads: str, per_line: int) -> np.ndarray:
-    """Lines that lanes read, so many lanes from each; -1 where the pattern has a `z`."""
-    found = LANES // per_line
+def origins(reads: str, per_line: int) -> np.ndarray:
+    """What lanes read, so many lanes from each line of 128 bytes; -1 where the pattern has a `z`."""
+    found = LANES // per_line * 128
     return np.where([letter == "r" for letter in reads], found, -1)[None, :]
 
 
@@ -29,10 +32,10 @@ def lines(reads: str, per_line: int) -> np.ndarray:
         ("rrzz" * 8, 2, (12, 6)),  # matmul_uneven: K ends within the row
     ],
 )
-def test_a_copy_is_written_line_by_line_and_zeros_by_all_lanes(
+def test_a_copy_past_the_l1_is_written_line_by_line_and_zeros_by_all_lanes(
     reads: str, per_line: int, measured: tuple[int, int]
 ) -> None:
-    assert count_copied(ROWS, 16, EVERY, lines(reads, per_line)) == measured
+    assert count_copied_past(ROWS, 16, EVERY, origins(reads, per_line)) == measured
 
 
 @pytest.mark.parametrize(
