@@ -3,8 +3,8 @@
 Load, wait until it is there, load the next, wait again: the loads of one iteration do not overlap with each
 other, and the latency of the memory is paid once for each.
 
-**When it is said.** In one iteration of an innermost loop that no asynchronous copy feeds, three waits or
-more find loads of the loop in flight and leave none, at the last stage.
+**When it is said.** In one iteration of a loop that no asynchronous copy feeds, three waits or more find
+loads of the loop in flight and leave none, at the last stage. Of a loop around another it is a note.
 
 **What it is likely to cost.** The latency of global memory, some hundred cycles, once for each wait, less
 what other warps can do meanwhile. Loads that do not depend on each other, issued together in front of the
@@ -29,7 +29,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     around = {region.parent for region in last.regions if region.kind is RegionKind.LOOP}
     for region in last.regions:
         work, pipeline = last.work.get(region.id), kernel.pipelines.get(region.id)
-        if work is None or region.kind is not RegionKind.LOOP or region.id in around:
+        if work is None or region.kind is not RegionKind.LOOP:
             continue
         if pipeline is not None and pipeline.kind not in (None, PipelineKind.REGISTERS):
             continue
@@ -43,6 +43,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             last.stage,
             drains,
             tuple(dict.fromkeys(source for found in region.rounds for source in found.sources)),
+            is_minor=region.id in around,
         )
 
 
