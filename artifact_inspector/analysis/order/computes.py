@@ -214,6 +214,7 @@ class ComputeLocator:
         elif taking:
             item.computes = taking
         if contracted:
+            item.contracted = True
             self.notes.append(f"round {number + 1}: computes were contracted into their consumers")
 
     def _of_round(self, number: int, chain: Chain) -> list[int]:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.model import Basis, SourceLine, Verdict
 
-__all__ = ["LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
+__all__ = ["Identities", "Identity", "LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
 
 
-Identities = tuple[tuple[frozenset[int], frozenset[int]] | None, ...]
-"""For each round, the load statements and direct computes of the program that a stage was found to hold."""
+Identity = tuple[frozenset[int], frozenset[int], bool]
+"""Of a round, the load statements and direct computes of the program that a stage was found to hold, and
+whether some of these are part of an instruction that does a later one."""
+Identities = tuple[Identity | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Memory:
     """The last that spoke of the order of rounds."""
     identities: Identities | None = None
     """What that verdict was told of."""
+    line: str = ""
+    """The loads and computes that it was told beside, loads that stand together in no order."""
     rounds: Mapping[int, int] = field(default_factory=dict)
     """Loads and direct computes of the stage, by their index, with the number of their round from 1 on."""
 
@@ -58,14 +62,16 @@ class LocatedRound:
     front_computes: list[int] = field(default_factory=list)
     found: frozenset[int] | None = None
     """The direct computes of the program that stand here; None where nothing tells which they are."""
+    contracted: bool = False
+    """Some stand in a consumer that does their work as well."""
 
     @property
-    def identity(self) -> tuple[frozenset[int], frozenset[int]] | None:
+    def identity(self) -> Identity | None:
         """The load statements and direct computes of the program that were found; None for a guess."""
         present = [found for found in self.statements if found.loads]
         if self.found is None or any(found.merged or found.guessed for found in present):
             return None
-        return frozenset(found.statement.index for found in present), self.found
+        return frozenset(found.statement.index for found in present), self.found, self.contracted
 
     @property
     def loads(self) -> list[int]:

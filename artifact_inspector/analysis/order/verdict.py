@@ -10,7 +10,7 @@ from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
 from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts, signature_of
 from artifact_inspector.analysis.order.locate import locate
-from artifact_inspector.analysis.order.placement import Identities, LocatedRound, Memory, Placement
+from artifact_inspector.analysis.order.placement import Identities, Identity, LocatedRound, Memory, Placement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.sequence import Sequence, compare_rounds
 from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, SourceLine, Trait, Verdict
@@ -45,6 +45,7 @@ class _Judgement:
         self.loop = Ahead()
         self.sequence = Sequence()
         self.exclusive = self._exclusive()
+        self.readable = self._readable()
         self.verdict = self._verdict()
         if not code.is_whole:
             self.verdict = self._of_a_part(self.verdict)
@@ -60,7 +61,7 @@ class _Judgement:
             parent=region.parent,
             lines=self._lines(),
             signature=signature_of(instructions[i] for i in find_in_region(code, region, _TOLD)),
-            readable=self._readable(),
+            readable=self.readable,
             verdict=self.verdict,
             distance=self.loop.distance if self.loop.ahead else self.sequence.distance,
             basis=self.placement.basis,
@@ -93,11 +94,12 @@ class _Judgement:
             },
         )
 
-    def _last_order(self) -> tuple[Verdict | None, Identities | None]:
-        """The last verdict on the order of rounds, and what it was told of."""
+    def _last_order(self) -> tuple[Verdict | None, Identities | None, str]:
+        """The last verdict on the order of rounds, what it was told of, and the line beside it."""
         if self.verdict.is_of_order:
-            return self.verdict, self._identities()
-        return (None, None) if self.before is None else (self.before.verdict, self.before.identities)
+            return self.verdict, self._identities(), _shape_of(self.readable)
+        before = self.before
+        return (None, None, "") if before is None else (before.verdict, before.identities, before.line)
 
     def _identities(self) -> Identities:
         return tuple(item.identity for item in self.placement.rounds)
@@ -106,7 +108,7 @@ class _Judgement:
         """Whether the order of rounds is another than it was before; None where that cannot be told.
 
         A change is told of the same statements alone: where other loads or computes were found, their
-        places say nothing of an order.
+        places say nothing of an order. Nor is one told that the line of loads and computes does not show.
         """
         if self.before is None or self.before.verdict is None or not self.verdict.is_of_order:
             return False
@@ -125,10 +127,14 @@ class _Judgement:
             if one is None or other is None:
                 self._note_unknown_change(f"which loads and computes are those of round {number} is a guess")
                 return False
-            if one != other:
-                what = "loads" if one[0] != other[0] else "computes"
-                self._note_unknown_change(f"other {what} of round {number} were found than before")
+            # Where every load stands in front of every compute, so it does in front of what does a later one.
+            exactly = self.verdict is not Verdict.CLUSTERED
+            if one[:2] != other[:2] or (exactly and one != other):
+                self._note_unknown_change(_difference(number, one, other))
                 return False
+        if self.before.line == _shape_of(self.readable):
+            self._note_unknown_change("the line of loads and computes is what it was")
+            return False
         return True
 
     def _note_unknown_change(self, reason: str) -> None:
@@ -314,15 +320,37 @@ class _Judgement:
                 name = found.statement.name or _line_of(found.statement.source)
                 names.update(dict.fromkeys(found.loads, name))
         block_of, instructions = self.code.flow.block_of, self.code.function.instructions
-        own = [index for index in names.keys() | direct if block_of[index] in self.region.blocks]
+        # Its loads stand in it alone, its computes perhaps in a loop inside.
+        own = {index for index in names if block_of[index] in self.region.scope}
+        own |= {index for index in direct if block_of[index] in self.region.whole}
         words: list[str] = []
         for index in sorted(own, key=self.code.flow.position.__getitem__):
             kind = instructions[index].kind
             letter = "I" if kind is EventKind.INTEGER else kind.letter
-            word = f"{letter}({names[index]})" if index in names else letter
+            word = f"{letter or 'L'}({names[index]})" if index in names else letter  # a scalar load has none
             if not words or words[-1] != word:
                 words.append(word)
         return " ".join(words)
+
+
+def _difference(number: int, one: Identity, other: Identity) -> str:
+    """How what was found of a round differs from what the stage before was found to hold."""
+    if one[:2] == other[:2]:
+        return f"computes of round {number} are part of later ones at one of the two stages"
+    what = "loads" if one[0] != other[0] else "computes"
+    return f"other {what} of round {number} were found than before"
+
+
+def _shape_of(line: str) -> str:
+    """A line of loads and computes in which loads that stand together have no order."""
+    words: list[set[str]] = []
+    for word in line.split():
+        is_load = word.endswith(")")
+        if words and is_load and next(iter(words[-1])).endswith(")"):
+            words[-1].add(word)
+        elif not words or is_load or words[-1] != {word}:
+            words.append({word})
+    return " ".join(f"{sorted(run)}" for run in words)
 
 
 def _line_of(source: SourceLine | None) -> str:

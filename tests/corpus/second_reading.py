@@ -1,0 +1,162 @@
+"""A second reading of a verdict: from the line and the figures that the report shows, by docs/verdicts.md alone.
+
+    python tests/corpus/second_reading.py CACHE…
+
+holds every region of every kernel in some caches against it, and prints what departs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.findings import find_findings
+from artifact_inspector.model import PipelineKind, Verdict
+
+ORDERED = {Verdict.INTERLEAVED, Verdict.CLUSTERED, Verdict.STAGGERED, Verdict.GROUPED, Verdict.MIXED}
+
+
+def departures(kernel: KernelFacts) -> Iterator[tuple[str, str, str, str]]:
+    """What departs from the contract: the rule, the stage, the region, and the figures."""
+    before: dict[str, RegionFacts] = {}
+    for stage, facts in kernel.stages.items():
+        for region in facts.regions:
+            for rule, said in (*_of_line(region), *_of_places(region)):
+                yield rule, stage.value, region.id, said
+            if region.changed:
+                for said in _of_change(before.get(region.id), region):
+                    yield "change", stage.value, region.id, said
+            if region.verdict in ORDERED:
+                before[region.id] = region
+    yield from _of_news(kernel)
+    yield from _of_distances(kernel)
+
+
+def _words(region: RegionFacts) -> list[str]:
+    """The line as `L` for a load and `C` for a compute."""
+    return ["L" if "(" in word else "C" for word in re.sub(r"\([^)]*\)", "()", region.readable).split()]
+
+
+def _of_line(region: RegionFacts) -> Iterator[tuple[str, str]]:
+    """What the verdict says against the line beside it."""
+    line = "".join(_words(region))
+    verdict, said = region.verdict, f"{region.phrase}: {region.readable}"
+    turns = len(re.findall(r"C+L", line))
+    own = [found for found in region.rounds if found.loads and found.first_compute is not None]
+    if region.unrolled_by > 1 or len(own) < len(region.rounds):
+        return  # one copy is judged; a round of another loop's loads has none here
+    if verdict is Verdict.CLUSTERED and turns:
+        yield "line", said
+    if verdict in (Verdict.INTERLEAVED, Verdict.STAGGERED, Verdict.GROUPED) and not turns:
+        yield "line", said
+    if verdict is Verdict.SINGLE and len(region.rounds) > 1 and not region.exclusive:
+        yield "line", said
+
+
+def _of_places(region: RegionFacts) -> Iterator[tuple[str, str]]:
+    """What the verdict says against the lines between which each round loads and computes."""
+    if region.verdict not in ORDERED or region.unrolled_by > 1:
+        return
+    spans = [
+        (found.first_compute or 0, number, found)
+        for number, found in enumerate(region.rounds, 1)
+        if found.loads and found.first_compute is not None
+    ]
+    spans.sort(key=lambda span: span[:2])
+    if region.exclusive:
+        return  # which rounds are neighbours on some path, the lines do not tell
+    if any(first < (found.first_load or 0) for first, _, found in spans):
+        return  # the text is not in the order in which it runs
+    letters = [_letter(one, other) for (_, _, one), (_, _, other) in pairwise(spans)]
+    if not letters:
+        yield "places", f"{region.phrase} of fewer than two rounds"
+        return
+    if "M" in letters:
+        expected = {Verdict.MIXED}
+    elif set(letters) == {"I"}:
+        expected = {Verdict.INTERLEAVED}
+    elif set(letters) == {"I", "C"}:
+        expected = {Verdict.GROUPED}
+    elif max(found.last_load or 0 for *_, found in spans) < spans[0][0]:
+        expected = {Verdict.CLUSTERED}
+    else:
+        expected = {Verdict.STAGGERED}
+    if region.verdict not in expected:
+        yield "places", f"{region.phrase} but {' '.join(letters)}: {region.readable}"
+
+
+def _letter(one: RoundFacts, other: RoundFacts) -> str:
+    if (other.first_load or 0) > (one.last_compute or 0):
+        return "I"
+    return "C" if (other.last_load or 0) < (one.first_compute or 0) else "M"
+
+
+def _of_change(was: RegionFacts | None, now: RegionFacts) -> Iterator[str]:
+    """A change that is told of other statements than those of the stage before."""
+    if was is None:
+        yield f"{now.phrase}, and no order before"
+        return
+    if was.phrase == now.phrase:
+        yield f"{was.phrase} twice"
+    if [found.sources for found in was.rounds] != [found.sources for found in now.rounds]:
+        yield "other statements"
+    for region in (was, now):
+        if any(not found.loads or found.first_compute is None for found in region.rounds):
+            yield f"a round of {region.phrase} lacks its loads or computes"
+
+
+def _of_news(kernel: KernelFacts) -> Iterator[tuple[str, str, str, str]]:
+    """Loads that a finding says stand together, with a compute between them."""
+    last = kernel.last
+    for finding in find_findings(kernel):
+        name, _, said = finding.remark.message.partition(": ")
+        if finding.code != "AI001" or last is None or "stand together (" not in said:
+            continue
+        region = last.region(name)
+        if region is not None and region.unrolled_by == 1 and re.search("LC+L", "".join(_words(region))):
+            yield "news", last.stage.value, name, f"{said}: {region.readable}"
+
+
+def _of_distances(kernel: KernelFacts) -> Iterator[tuple[str, str, str, str]]:
+    """A distance that is not the iterations in flight and one more, and no cause beside it."""
+    for name, pipeline in kernel.pipelines.items():
+        if pipeline.kind in (None, PipelineKind.REGISTERS) or pipeline.distance is None:
+            continue
+        far = max(pipeline.distance) if isinstance(pipeline.distance, tuple) else pipeline.distance
+        if pipeline.iterations_in_flight != far - 1 and not pipeline.notes and pipeline.why_not is None:
+            said = f"{far} ahead, {pipeline.iterations_in_flight} in flight"
+            yield "distance", kernel.last.stage.value if kernel.last else "", name, said
+
+
+def main(caches: list[str]) -> int:
+    """Prints what departs in some caches, and how much was held against the second reading."""
+    tally: Counter[str] = Counter()
+    shares: Counter[Verdict] = Counter()
+    for cache in caches:
+        for kernel in inspect_cache(open_cache(Path(cache))):
+            tally["kernels"] += 1
+            for facts in kernel.stages.values():
+                shares.update(region.verdict for region in facts.regions)
+                tally["changes"] += sum(bool(region.changed) for region in facts.regions)
+                tally["changes unknown"] += sum(region.changed is None for region in facts.regions)
+            where = f"{cache}/{kernel.artifact.directory} {kernel.artifact.name} {kernel.artifact.target}"
+            for rule, stage, region, said in departures(kernel):
+                tally[f"departs: {rule}"] += 1
+                print(f"{rule:8} {where} {stage} {region}: {said}")
+    print(dict(tally))
+    ordered = sum(shares[verdict] for verdict in ORDERED)
+    print(f"{sum(shares.values())} verdicts, {ordered} of order, {Fraction(shares[Verdict.UNKNOWN])} unknown")
+    return int(any(rule.startswith("departs") for rule in tally))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
