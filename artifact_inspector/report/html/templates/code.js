@@ -14,7 +14,7 @@ class Pane {
     this.letters = Object.values(data.events).reduce((most, text) => Math.max(most, text.length), 0);
     this.byLink = new Map();
     data.links.forEach((link, at) => {
-      if (link) this.byLink.set(link, [...(this.byLink.get(link) || []), at]);
+      if (link) gather(this.byLink, link, at);
     });
     this.parts = [...data.parts].sort((a, b) => b.last - b.first - (a.last - a.first));
     this.build();
@@ -215,7 +215,7 @@ class Code {
     this.panes = data.panes.map((pane) => new Pane(this, pane));
     this.byPlace = new Map();
     data.sets.forEach((places, link) => {
-      for (const place of places) this.byPlace.set(place, [...(this.byPlace.get(place) || []), link]);
+      for (const place of places) gather(this.byPlace, place, link);
     });
     this.build();
     this.restore();
@@ -279,11 +279,10 @@ class Code {
     const places = this.data.sets[link] || [];
     if (!places.length) return new Set(pane === source ? [line] : []);
     const links = source.data.is_source || pane.data.is_source
-      ? places.flatMap((place) => this.byPlace.get(place) || [])
-      : [link, ...(this.byPlace.get(places[0]) || []).filter((one) => this.data.sets[one][0] === places[0])];
-    const found = new Set(links.flatMap((one) => pane.byLink.get(one) || []));
-    if (pane === source) found.add(line);
-    return found;
+      ? new Set(places.flatMap((place) => this.byPlace.get(place) || []))
+      : new Set([link, ...(this.byPlace.get(places[0]) || []).filter((one) => this.data.sets[one][0] === places[0])]);
+    const found = [...links].flatMap((one) => pane.byLink.get(one) || []).sort((a, b) => a - b);
+    return new Set(pane === source ? [...found, line] : found);
   }
 
   light(pane, line = 0, pin = false) {
@@ -305,7 +304,8 @@ class Code {
     for (const one of this.panes) {
       const lit = this.related(one, pane, line);
       one.show(lit);
-      if (pin && one !== pane && lit.size) one.reveal(Math.min(...lit));
+      const first = lit.values().next().value;
+      if (pin && one !== pane && first !== undefined) one.reveal(first);
     }
     this.tell(pane, line);
   }

@@ -101,7 +101,8 @@ class DataTable {
     const isNumber = this.data.columns[at].is_number;
     const cell = (n) => this.data.lines[n].cells[at];
     const known = chosen.filter((n) => (isNumber ? Number.isFinite(cell(n)) : String(cell(n)) !== ""));
-    const rest = chosen.filter((n) => !known.includes(n));
+    const told = new Set(known);
+    const rest = chosen.filter((n) => !told.has(n));
     known.sort((a, b) => (isNumber ? cell(a) - cell(b) : String(cell(a)).localeCompare(String(cell(b)), "en", { numeric: true })));
     if (down) known.reverse();
     return [...known, ...rest];
@@ -114,7 +115,7 @@ class DataTable {
     const groups = new Map();
     for (const n of chosen) {
       const name = String(this.data.lines[n].cells[at]) || "none";
-      groups.set(name, [...(groups.get(name) || []), n]);
+      gather(groups, name, n);
     }
     return [...groups].flatMap(([name, rows]) => [
       { name, rows },

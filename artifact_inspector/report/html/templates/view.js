@@ -22,6 +22,12 @@ const make = (name, properties = {}, ...children) => {
   return made;
 };
 
+// Adds a value to those of a key.
+const gather = (groups, key, value) => {
+  const found = groups.get(key);
+  found ? found.push(value) : groups.set(key, [value]);
+};
+
 // The value of an element of data, unpacked where it is compressed.
 const unpack = async (id) => {
   const node = document.getElementById(id);
