@@ -146,6 +146,28 @@ def test_a_line_lights_its_lines_everywhere(window: Browser, matmul: Path, cache
     window.picture("lit")
 
 
+def test_an_event_of_the_timeline_leads_to_its_line(window: Browser, matmul: Path, cache: Path) -> None:
+    window.open(matmul)
+    assert {"TIMELINE", "TIMETABLE", "SHARED MEMORY"} <= set(window.texts("h2"))
+    place = window.run(
+        "const found = [...document.querySelectorAll('.picture:not([hidden]) [data-go^=\"ptx:\"]')]"
+        "  .find(one => one.querySelector('title').textContent.includes('mma.sync'));"
+        "found.focus(); return found.dataset.go"
+    )
+    window.press("\ue007")
+    window.wait(lambda: "line=ptx" in window.run("return location.hash"))
+    assert "mma.sync" in ptx_of(cache)[int(place.partition(":")[2]) - 1]
+    assert lines_lit(window, "matmul_grouped.py")
+
+
+def test_a_loop_is_looked_at_on_its_own(window: Browser, matmul: Path) -> None:
+    window.open(matmul, "#zoom-timeline=loop%4081")
+    shown = window.run(
+        "return [...document.querySelectorAll('[data-picture=timeline]')].filter(x => !x.hidden).map(x => x.ariaLabel)"
+    )
+    assert shown == ["Timeline: loop@81"]
+
+
 def test_keys_walk_through_lines_and_let_go(window: Browser, matmul: Path) -> None:
     window.open(matmul, "#line=matmul_grouped.py:82")
     window.run("document.querySelector('.lines').focus()")

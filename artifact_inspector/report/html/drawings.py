@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.prediction import Prediction
+from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.model import RegionKind
+from artifact_inspector.pictures.cta_grid import cta_grid
+from artifact_inspector.pictures.occupancy import occupancy_bars
+from artifact_inspector.pictures.roofline import roofline
+from artifact_inspector.pictures.shared_map import shared_map
 from artifact_inspector.pictures.timeline import timeline
+from artifact_inspector.pictures.timetable import timetable
 from artifact_inspector.report.diff import side_labels
 
-__all__ = ["Drawing", "View", "draw_kernel", "draw_pair"]
+__all__ = ["Drawing", "View", "draw_kernel", "draw_launch", "draw_pair", "draw_resources"]
 
-WIDTH = 1240
+WIDTH, NARROW = 1240, 600
 MOST_REGIONS = 6
 """Loops that can be looked at on their own."""
 
@@ -40,42 +48,103 @@ class Drawing:
     views: tuple[View, ...]
     missing: str = ""
     """Why there is none."""
+    is_wide: bool = True
 
 
 def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
-    """The pictures that a kernel's files give."""
-    yield _timeline(kernel)
-
-
-def draw_pair(pair: Pair) -> Iterator[Drawing]:
-    """The pictures of two kernels."""
-    views = []
-    for label, kernel in zip(side_labels(pair), (pair.left, pair.right), strict=True):
-        drawn = _timeline(kernel)
-        views += [View(f"{label}: {view.name}", view.svg) for view in drawn.views]
-    yield Drawing("timelines", "Timelines", "", tuple(views), "" if views else "Neither can be drawn.")
-
-
-def _timeline(kernel: KernelFacts) -> Drawing:
-    regions: dict[str, None] = {}
-    for stage in kernel.stages.values():
-        for region in stage.regions:
-            if region.kind is not RegionKind.STRAIGHT and region.in_program:
-                regions[region.id] = None
-    views: list[View] = []
-    missing = ""
-    for name in (None, *list(regions)[:MOST_REGIONS]):
-        try:
-            svg = timeline(kernel, name, width=WIDTH, style=False)
-        except UsageError as error:
-            missing = missing or error.message
-            continue
-        views.append(View(name or "the whole kernel", Markup(svg)))
-    return Drawing(
+    """The pictures that a kernel's files give; of those that it is not made for, none."""
+    loops = list(_loops(kernel))[:MOST_REGIONS]
+    yield _drawing(
         "timeline",
         "Timeline",
         "A lane for each stage, its events in the order in which they run. Below them every load from its "
         "issue to what completes it, and what is in flight. Choose an event to see its line.",
-        tuple(views),
-        missing if not views else "",
+        {
+            "the whole kernel": lambda: timeline(kernel, width=WIDTH, style=False),
+            **{name: _zoomed(kernel, name) for name in loops},
+        },
     )
+    pipelined = [
+        name for name in loops if name in kernel.pipelines and kernel.pipelines[name].kind is not None
+    ]
+    if pipelined:
+        yield _drawing(
+            "timetable",
+            "Timetable",
+            "When each iteration is copied, waited for and computed on, and which buffer holds it.",
+            {name: _timetable(kernel, name) for name in pipelined},
+        )
+    if kernel.bill is not None and kernel.bill.entries:
+        yield _drawing(
+            "shared",
+            "Shared memory",
+            "What lies where in a block's shared memory, and from which line of TTGIR to which.",
+            {"all": lambda: shared_map(kernel, width=WIDTH, style=False)},
+        )
+
+
+def draw_resources(kernel: KernelFacts) -> Drawing:
+    """How many blocks each resource allows, for the first screen."""
+    return _drawing(
+        "occupancy", "Occupancy", "", {"": lambda: occupancy_bars(kernel, width=NARROW, style=False)}
+    )
+
+
+def draw_launch(found: Prediction, peaks: Peaks | None) -> Iterator[Drawing]:
+    """The pictures of a launch."""
+    if found.cta_order is not None and found.cta_order.tiles:
+        yield _drawing(
+            "grid",
+            "Grid of CTAs",
+            "Which tile each CTA writes, and in which wave it runs.",
+            {"all": lambda: cta_grid(found, width=WIDTH, style=False)},
+        )
+    place = find_roofline(found.counters, peaks)
+    if place is not None:
+        yield _drawing(
+            "roofline",
+            "Roofline",
+            "What the product can do at most at the intensity of this launch; no time was measured.",
+            {"all": lambda: roofline([(found.kernel, place)], width=NARROW + 120, style=False)},
+            is_wide=False,
+        )
+
+
+def draw_pair(pair: Pair) -> Iterator[Drawing]:
+    """The pictures of two kernels."""
+    made: dict[str, Callable[[], str]] = {}
+    for label, kernel in zip(side_labels(pair), (pair.left, pair.right), strict=True):
+        made[f"{label}: the whole kernel"] = _zoomed(kernel, None)
+    yield _drawing("timelines", "Timelines", "", made)
+
+
+def _loops(kernel: KernelFacts) -> Iterator[str]:
+    """Loops and partitions of the program, each once."""
+    seen: set[str] = set()
+    for stage in kernel.stages.values():
+        for region in stage.regions:
+            if region.kind is not RegionKind.STRAIGHT and region.in_program and region.id not in seen:
+                seen.add(region.id)
+                yield region.id
+
+
+def _zoomed(kernel: KernelFacts, region: str | None) -> Callable[[], str]:
+    return lambda: timeline(kernel, region, width=WIDTH, style=False)
+
+
+def _timetable(kernel: KernelFacts, region: str) -> Callable[[], str]:
+    return lambda: timetable(kernel, region, width=WIDTH, style=False)
+
+
+def _drawing(
+    id: str, title: str, reading: str, made: dict[str, Callable[[], str]], *, is_wide: bool = True
+) -> Drawing:
+    """The parts that can be drawn, and why there are none where there are none."""
+    views: list[View] = []
+    missing = ""
+    for name, make in made.items():
+        try:
+            views.append(View(name, Markup(make())))
+        except UsageError as error:
+            missing = missing or error.message
+    return Drawing(id, title, reading, tuple(views), "" if views else missing, is_wide)

@@ -14,7 +14,7 @@ from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, linked_code
-from artifact_inspector.report.html.drawings import Drawing, draw_kernel
+from artifact_inspector.report.html.drawings import Drawing, draw_kernel, draw_resources
 from artifact_inspector.report.html.finding import Shown, show_finding
 from artifact_inspector.report.html.launch import LaunchView, heat_of, view_launch
 from artifact_inspector.report.html.page import fragment
@@ -64,6 +64,7 @@ class KernelView:
     facts: tuple[tuple[str, tuple[FactLine, ...]], ...]
     """By region, what is said of the whole kernel first."""
     problems: tuple[str, ...]
+    occupancy: Drawing
     drawings: tuple[Drawing, ...]
     launch: LaunchView | None
     """None where none is known."""
@@ -104,6 +105,7 @@ def view_kernel(
         tuple(describe_resources(kernel, ())),
         _facts(kernel),
         tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
+        draw_resources(kernel),
         tuple(draw_kernel(kernel)),
         None if launch is None else view_launch(launch, sources, peaks),
         code,

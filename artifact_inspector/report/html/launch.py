@@ -10,6 +10,7 @@ from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.html.book import Book, Leaf, bind
 from artifact_inspector.report.html.code import Heat
+from artifact_inspector.report.html.drawings import Drawing, draw_launch
 from artifact_inspector.report.html.finding import Shown, show_finding
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.html.table import NOT_KNOWN, Column, Table
@@ -31,6 +32,7 @@ class LaunchView:
     limits: tuple[str, ...]
     """What went wrong, and what is not known."""
     is_sampled: bool
+    drawings: tuple[Drawing, ...]
 
 
 def view_launch(found: Prediction, sources: Sources, peaks: Peaks | None) -> LaunchView:
@@ -42,6 +44,7 @@ def view_launch(found: Prediction, sources: Sources, peaks: Peaks | None) -> Lau
         () if found.cta_order is None else tuple(describe_order(found.cta_order)),
         tuple(describe_limits(found)),
         found.sampled,
+        tuple(draw_launch(found, peaks)),
     )
 
 

@@ -74,7 +74,7 @@ class Pane {
 
   point(event) {
     const line = this.lineAt(event);
-    if (line >= 0) this.code.light(this, line);
+    if (line >= 0 && (this.code.pane !== this || this.current !== line)) this.code.light(this, line);
   }
 
   later() {
