@@ -197,8 +197,8 @@ def test_ten_thousand_lines_scroll_with_few_of_them_in_the_page(
     )
     assert took[30] < 50
     window.run("const box = document.querySelector('.lines'); box.scrollTop = box.scrollHeight")
-    window.wait(lambda: "// line 9999" in window.texts(".line code"))
-    assert len(window.texts(".line")) < 150
+    window.wait(lambda: "// line 9999" in window.texts(".rows .line code"))
+    assert len(window.texts(".rows .line")) < 150
     assert "is not at hand" in window.texts("p.note")[0]
     window.picture("long")
 
@@ -220,7 +220,7 @@ def test_a_stranger_cannot_make_the_page_do_anything(window: Browser, cache: Pat
     window.fetched()
     window.open(page, "#files=ttir|ttgir")
     assert window.texts("#kernel-title")[0].startswith(HOSTILE)
-    assert f"// {HOSTILE} \\u202egnp {{{{ 7 * 7 }}}}" in window.texts(".line code")
+    assert f"// {HOSTILE} \\u202egnp {{{{ 7 * 7 }}}}" in window.texts(".rows .line code")
     assert (
         window.run(
             "return document.images.length + document.querySelectorAll('[onerror], a[href^=java]').length"
