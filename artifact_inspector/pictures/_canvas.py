@@ -47,7 +47,7 @@ STYLE = (
 SWITCHED_STYLE = (
     STYLE
     + f':root[data-theme="light"]{{{_rules(LIGHT)}}}'
-    + f':root[data-theme="dark"]{{{_rules(DARK)}}}.ai-pic .ink{{fill:{INK}}}'
+    + f':root[data-theme="dark"]{{{_rules(DARK)}}}:root[data-theme] .ai-pic .ink{{fill:{INK}}}'
 )
 """The same for a page that has a switch for light and dark."""
 

@@ -238,10 +238,13 @@ def test_no_serious_barrier_for_anybody(window: Browser, listed: Path, matmul: P
         window.open(listed, f"#theme={theme}&sort=-shared")
         assert window.barriers(*rules) == []
         window.picture(f"list-{theme}")
+    inks = []
     for theme, rules in (("light", ("color-contrast",)), ("dark", ())):
         window.open(matmul, f"#theme={theme}&files=ptx&line=ptx:187")
         assert window.barriers(*rules) == []
         window.picture(f"matmul-{theme}")
+        inks.append(window.run("return getComputedStyle(document.querySelector('.ai-pic .ink')).fill"))
+    assert inks[0] == inks[1], "what stands in a coloured box is dark in both"
 
 
 def test_thousands_of_kernels_are_a_table_of_bounded_size(

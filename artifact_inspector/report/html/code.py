@@ -329,7 +329,7 @@ def _margins(heat: Heat) -> Iterator[Margin]:
 
 def _missing(own: Sequence[Pane], stages: Sequence[Pane], *, alone: bool) -> Iterator[str]:
     absent = [pane.name for pane in own if pane.numbers]
-    if absent:
+    if absent and own[0].numbers:  # of others, what is shown instead says it
         yield (
             f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not at hand: lines of the source go "
             "by their number. Run the command where the source lies."
