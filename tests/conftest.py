@@ -10,6 +10,8 @@ import contextlib
 import gc
 import os
 import re
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,14 @@ import pytest
 
 # No test looks up, or leaves behind, what another found, unless it asks for `recalled`.
 os.environ["ARTIFACT_INSPECTOR_INDEX"] = "off"
+
+# Hundreds of processes are started; without bytecode each compiles the package again. Where none is to be
+# written beside the source, it is kept apart.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(
+        Path(tempfile.gettempdir(), "artifact-inspector-pyc")
+    )
+sys.dont_write_bytecode = False
 
 _OF_A_KERNEL = re.compile(r"\[.*?(\d+\.\d+\.\d+/(?:sm_|gfx)\w+)/(\w*)")
 LONGEST = (

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import Request, resolve
+from artifact_inspector.execution.requests import Request, parse_document, resolve
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
@@ -18,16 +19,39 @@ from artifact_inspector.facts.selection import choose
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = ["pair_launches", "predict_launches"]
+__all__ = ["constants_of", "pair_launches", "predict_launches", "recorded_launches"]
+
+
+def recorded_launches(cache: Cache, name: str | None) -> tuple[Request, ...]:
+    """The launches that a captured or measured program made, of kernels that a name fits."""
+    rows = [
+        row
+        for row in read_launches(cache.root)
+        if name is None or name in str(row.get("kernel")) or str(row.get("hash", "")).startswith(name)
+    ]
+    return parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
 
 
 def pair_launches(
-    cache: Cache, name: str | None, targets: Sequence[Target], requests: Sequence[Request]
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[Target],
+    requests: Sequence[Request],
+    *,
+    every: bool = False,
 ) -> list[tuple[Artifact, Request]]:
     """Each launch with the compiled kernel that it is of.
 
+    Args:
+        cache: opened.
+        name: part of a kernel's name or hash.
+        targets: that are wanted; any where there are none.
+        requests: the launches.
+        every: a launch that names no hash is one of each kernel that it fits.
+
     Raises:
-        UsageError: there is none, or several fit and nothing says which.
+        CacheError: no kernel here has machine code.
+        UsageError: no kernel fits a launch, or several do and nothing says which.
     """
     chosen = choose(cache, name, targets)
     runnable = [entry for entry in chosen if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
@@ -42,14 +66,14 @@ def pair_launches(
         ]
         if not own and len(runnable) == 1:
             own = runnable
-        if len(own) != 1:
+        if len(own) != 1 and not (every and own and request.hash is None):
             raise UsageError(
                 f"{len(own)} kernels here fit a launch{f' of {request.hash}' if request.hash else ''}.",
                 "Name one by its name or a part of its hash, or give each launch its `hash`: "
                 + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (own or runnable)[:8])
                 + ".",
             )
-        pairs.append((own[0], request))
+        pairs += [(entry, request) for entry in own]
     return pairs
 
 
@@ -79,14 +103,14 @@ def predict_launches(
         progress(entry)
         loaded = load_kernel(entry, disassemble)
         names = [parameter.argument for parameter in loaded.parameters]
-        launch = resolve(request, names, _constants(entry))
+        launch = resolve(request, names, constants_of(entry))
         wave = _wave(entry, disassemble, gpu, ctas_per_wave)
         run = run_launch(loaded, launch, limit=steps, footprints=wave is not None)
         found.append(predict(run, _cache_bytes(entry, gpu), wave))
     return found
 
 
-def _constants(entry: Artifact) -> dict[str, Any]:
+def constants_of(entry: Artifact) -> dict[str, Any]:
     """What the kernel was compiled with, where the directory that it lies in has a record of it."""
     path = next(iter(entry.files.values()))
     if not isinstance(path, Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from artifact_inspector.api._pictures import small_timeline
 from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, explain
@@ -20,10 +20,34 @@ if TYPE_CHECKING:
     from artifact_inspector.analysis.order.facts import RegionFacts
     from artifact_inspector.analysis.overlap.inflight import InFlight
     from artifact_inspector.analysis.overlap.pipeline import Pipeline
-    from artifact_inspector.api.view import Inspection
+    from artifact_inspector.facts.kernel import KernelFacts, StageFacts
+    from artifact_inspector.files.cache import Cache
     from artifact_inspector.model import Stage
 
 __all__ = ["RegionView", "Verdict"]
+
+
+class Inspected(Protocol):
+    """The kernel that a region belongs to, as `Inspection` is one."""
+
+    @property
+    def cache(self) -> Cache:
+        """Where its files are."""
+        ...
+
+    @property
+    def details(self) -> KernelFacts:
+        """All that is known of it."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Its name with its target."""
+        ...
+
+    def stage(self, name: str | Stage) -> StageFacts:
+        """What one stage says."""
+        ...
 
 
 class Verdict(str):
@@ -53,7 +77,7 @@ class Verdict(str):
 class RegionView:
     """One region of a kernel at all stages; what is said of it is said of the last stage that has it."""
 
-    inspection: Inspection
+    inspection: Inspected
     id: str
 
     @cached_property

@@ -15,14 +15,19 @@ __all__ = [
     "DEMO_TARGETS",
     "OUT",
     "CacheDirectory",
+    "Const",
     "Html",
     "Json",
     "KernelName",
     "NoIndex",
     "Nvdisasm",
+    "Option",
     "Out",
     "Sass",
+    "Signature",
+    "Stages",
     "Targets",
+    "Warps",
     "require_format",
 ]
 
@@ -86,6 +91,18 @@ Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache
 Targets = Annotated[
     list[str] | None,
     typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
+]
+
+Signature = Annotated[
+    str | None, typer.Option("--signature", "-S", metavar="TYPES", help="Argument types, as of `compile`.")
+]
+Const = Annotated[
+    list[str] | None, typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64 …")
+]
+Warps = Annotated[int | None, typer.Option(metavar="N", help="Warps per block.")]
+Stages = Annotated[int | None, typer.Option(metavar="N", help="Depth of software pipelines.")]
+Option = Annotated[
+    list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's.")
 ]
 
 

@@ -12,7 +12,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
-from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Targets
+from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Stages, Targets, Warps
 from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
 
@@ -32,6 +32,25 @@ def _complete_target(incomplete: str) -> list[str]:
 
     begun, comma, last = incomplete.rpartition(",")
     return [begun + comma + known.arch for known in KNOWN_TARGETS if known.arch.startswith(last)]
+
+
+_Signature = Annotated[
+    str | None,
+    typer.Option(
+        "--signature",
+        "-S",
+        metavar="TYPES",
+        help="Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'.",
+    ),
+]
+_Const = Annotated[
+    list[str] | None,
+    typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64,BLOCK_N=32 …"),
+]
+_Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's: waves_per_eu=2 …"),
+]
 
 
 @app.command()
@@ -54,25 +73,11 @@ def compile(
             autocompletion=_complete_target,
         ),
     ] = None,
-    signature: Annotated[
-        str | None,
-        typer.Option(
-            "--signature",
-            "-S",
-            metavar="TYPES",
-            help="Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'.",
-        ),
-    ] = None,
-    const: Annotated[
-        list[str] | None,
-        typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64,BLOCK_N=32 …"),
-    ] = None,
-    num_warps: Annotated[int | None, typer.Option(metavar="N", help="Warps per block.")] = None,
-    num_stages: Annotated[int | None, typer.Option(metavar="N", help="Depth of software pipelines.")] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's: waves_per_eu=2 …"),
-    ] = None,
+    signature: _Signature = None,
+    const: _Const = None,
+    num_warps: Warps = None,
+    num_stages: Stages = None,
+    option: _Option = None,
     configs: Annotated[
         str | None,
         typer.Option(

@@ -10,7 +10,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import Json
+from artifact_inspector.cli._options import Const, Json, Option, Signature, Stages, Warps
 from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import UsageError
 
@@ -28,17 +28,6 @@ Name = Annotated[
 ]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", metavar="GPU", help="The GPU to compile for: sm_80, gfx942 …")
-]
-Signature = Annotated[
-    str | None, typer.Option("--signature", "-S", metavar="TYPES", help="Argument types, as of `compile`.")
-]
-Const = Annotated[
-    list[str] | None, typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64 …")
-]
-Warps = Annotated[int | None, typer.Option(metavar="N", help="Warps per block.")]
-Stages = Annotated[int | None, typer.Option(metavar="N", help="Depth of software pipelines.")]
-Option = Annotated[
-    list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's.")
 ]
 Wanted = Annotated[
     list[str] | None,

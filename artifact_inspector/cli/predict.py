@@ -5,53 +5,45 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._launches import (
+    MOST_STEPS,
+    Arguments,
+    Gpu,
+    Grid,
+    LaunchFile,
+    Steps,
+    read_requests,
+)
 from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
-    from artifact_inspector.execution.requests import Request
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact
-
-
-MOST_STEPS = 50_000_000
 
 
 @app.command()
 def predict(
     cache: CacheDirectory = None,
     name: KernelName = None,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option("--arg", metavar="NAME=VALUE", help="An argument: a_ptr=fp16[2048,2048], M=2048."),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option("--grid", metavar="X,Y,Z", help="CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
-    ] = None,
-    launch: Annotated[
-        Path | None, typer.Option("--launch", metavar="FILE", help="JSON with the grid and the arguments.")
-    ] = None,
+    arg: Arguments = None,
+    grid: Grid = None,
+    launch: LaunchFile = None,
     target: Targets = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option("--gpu", metavar="GPU", help="The product whose L2 and SMs count: H200, 4090 …"),
-    ] = None,
+    gpu: Gpu = None,
     ctas_per_wave: Annotated[
         int | None,
         typer.Option("--ctas-per-wave", metavar="N", help="CTAs side by side; else occupancy × SMs."),
     ] = None,
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", help="Steps after which a kernel counts as endless.")
-    ] = MOST_STEPS,
+    steps: Steps = MOST_STEPS,
     html: Html = None,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
@@ -62,8 +54,8 @@ def predict(
         from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.report.progress import progress_bar
 
-        requests = _requests(arg or [], grid, launch)
         opened = open_or_advise(cache)
+        requests = read_requests(arg or [], grid, launch, opened, name)
         pairs = pair_launches(opened, name, parse_targets(target or []), requests)
         disassemble = disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
         with progress_bar(len(pairs), "running") as advance:
@@ -80,29 +72,6 @@ def predict(
         _show(found, gpu, json=json)
         if any(prediction.outside for prediction in found):
             raise typer.Exit(FOUND)
-
-
-def _requests(arg: list[str], grid: str | None, launch: Path | None) -> tuple[Request, ...]:
-    from artifact_inspector.execution.requests import Request, parse_argument, parse_document, parse_grid
-    from artifact_inspector.files.reading import read_named
-
-    given: dict[str, Any] = dict(parse_argument(text) for text in arg)
-    extents = None if grid is None else parse_grid(grid)
-    if launch is None:
-        if extents is None:
-            raise UsageError(
-                "A launch needs a grid.",
-                "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE.",
-            )
-        return (Request(extents, given),)
-    try:
-        text = read_named(launch)
-    except OSError as error:
-        raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
-    return tuple(
-        Request(extents or found.grid, {**found.arguments, **given}, found.hash, found.notes)
-        for found in parse_document(text, launch.name)
-    )
 
 
 def _write_page(

@@ -12,9 +12,8 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Json
+from artifact_inspector.cli._options import Const, Json, Option, Signature, Stages, Warps
 from artifact_inspector.cli.compile import read_requests
-from artifact_inspector.cli.passes import Const, Option, Signature, Stages, Warps
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from artifact_inspector.errors import CacheError, ParseError
 from artifact_inspector.execution import amdgcn
 from artifact_inspector.execution.program import Program
-from artifact_inspector.execution.sass import default_parameters, read_program
+from artifact_inspector.execution.sass import arch_of, default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.assembly import assemble
 from artifact_inspector.files.binaries import read_interface
@@ -52,6 +52,8 @@ class Loaded:
     problems: tuple[Problem, ...]
     tile_bytes: Mapping[str, int]
     """Argument → bytes of the block that one load of it reads."""
+    cubin: bytes | None = None
+    """The binary, where there is one, or one was made of the PTX."""
     beginning: Beginning | None = None
     """How a kernel for AMD begins; None for NVIDIA."""
 
@@ -85,16 +87,17 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
     tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
+    if made is None:
+        made = _cubin(artifact, problems)
     interface = _interface(artifact, made, problems)
     names = [function.name for function in module.functions]
     name = artifact.name if artifact.name in names else names[0]
-    program = read_program(module, name)
-    places = interface.parameters or default_parameters(program.arch, [p.type for p in parameters])
+    places = interface.parameters or default_parameters(arch_of(module), [p.type for p in parameters])
     extra = len(places) - len(parameters)
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     program = read_program(module, name, constants=interface.constants, parameters=places)
     threads = _threads(artifact, problems)
-    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles)
+    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, made)
 
 
 def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: list[Problem]) -> Loaded:
@@ -120,16 +123,22 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     extra = len(program.parameters) - len(parameters)
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     threads = beginning.wave * (artifact.num_warps or 1) if artifact.num_warps else beginning.threads
-    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, beginning)
+    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, beginning=beginning)
 
 
-def _interface(artifact: Artifact, made: bytes | None, problems: list[Problem]) -> Interface:
+def _cubin(artifact: Artifact, problems: list[Problem]) -> bytes | None:
     try:
-        if made is not None:
-            return read_interface(made, artifact.name)
         read = read_binary(artifact)
-        if read is not None and read[0] == "cubin":
-            return read_interface(read[1], artifact.name)
+    except CacheError as error:
+        problems.append(Problem(artifact.relative("cubin"), error.message))
+        return None
+    return read[1] if read is not None and read[0] == "cubin" else None
+
+
+def _interface(artifact: Artifact, cubin: bytes | None, problems: list[Problem]) -> Interface:
+    try:
+        if cubin is not None:
+            return read_interface(cubin, artifact.name)
     except CacheError as error:
         problems.append(Problem(artifact.relative("cubin"), error.message))
     return Interface((), {})

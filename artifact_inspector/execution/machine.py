@@ -86,6 +86,10 @@ class Machine:
         self.group = self.groups[0]
         self.step = program.steps[0]
         self.pending: list[Machine] = []
+        self.followed: int | None = None
+        """The CTA whose way is kept."""
+        self.way: list[int] | None = None
+        """Steps that most of its warps executed, in order; None where it is not on this machine."""
 
     # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -232,6 +236,8 @@ class Machine:
     def _keep(self, rows: NDArray[Any]) -> None:
         """Go on with some of the CTAs only."""
         self.ctas = self.ctas[rows]
+        if self.way is not None and self.followed not in self.ctas:
+            self.way = None
         self.registers = {name: rows_of(value, rows) for name, value in self.registers.items()}
         self.barriers = {name: _mask_rows(mask, rows) for name, mask in self.barriers.items()}
         self.saved = {name: _mask_rows(mask, rows) for name, mask in self.saved.items()}
@@ -343,9 +349,12 @@ class Machine:
         others = [other.pc for other in self.groups if other is not group]
         stop = min(others) if others else len(self.program.steps)
         steps, counts = self.program.steps, self.counts
+        way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
         while True:
             step = self.step = steps[group.pc]
             counts.spend(step)
+            if way is not None:
+                way.append(step.index)
             counts.executed[step.index] += group.warps
             group.pc += 1
             if step.guard is None:

@@ -20,7 +20,7 @@ from artifact_inspector.execution.memory import Memory
 from artifact_inspector.execution.program import Step, Undecided
 from artifact_inspector.execution.tensor_maps import Descriptor, parse_block
 
-__all__ = ["Ended", "Run", "arguments_of", "run_launch"]
+__all__ = ["Ended", "Run", "Started", "arguments_of", "begin", "run_all", "run_launch"]
 
 PORTION = 1 << 15
 """Lanes that run together: their registers fit the second-level cache of a processor."""
@@ -123,6 +123,56 @@ def _check_type(name: str, kind: str, given: Tensor) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A launch whose machines can be made."""
+
+    loaded: Loaded
+    launch: Launch
+    """With an address for every tensor."""
+    counts: Counts
+    memory: Memory
+    names: Names
+    environment: amdgcn.Environment | sass.Environment
+
+    def machine(self, ctas: NDArray[np.int64]) -> Machine:
+        """Some CTAs at the kernel's first instruction."""
+        loaded = self.loaded
+        machine = Machine(
+            loaded.program, ctas, loaded.threads, self.memory, self.counts, self.names, self.environment
+        )
+        self.environment.begin(machine)
+        return machine
+
+
+def begin(loaded: Loaded, launch: Launch, counts: Counts) -> Started:
+    """A launch with nothing run yet.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid launches nothing.
+    """
+    if min(launch.grid) < 1:
+        extents = "×".join(str(extent) for extent in launch.grid)
+        raise UsageError(f"The grid {extents} launches nothing.", "Each of its extents must be 1 or more.")
+    launch = place(launch)
+    names = Names()
+    arguments = arguments_of(loaded, launch)
+    descriptors = {
+        place[0]: Descriptor(parameter.name, given, parse_block(parameter.type))
+        for place, parameter, (_, given) in zip(
+            loaded.program.parameters, loaded.parameters, arguments, strict=False
+        )
+        if parameter.type.startswith("!tt") and isinstance(given, Tensor)
+    }
+    program, threads = loaded.program, loaded.threads
+    environment: amdgcn.Environment | sass.Environment
+    if loaded.beginning is not None:
+        environment = amdgcn.Environment(program, loaded.beginning, launch, arguments, threads, names)
+    else:
+        environment = sass.Environment(program, launch, arguments, threads, names, descriptors)
+    return Started(loaded, launch, counts, Memory(launch), names, environment)
+
+
 def run_launch(
     loaded: Loaded,
     launch: Launch,
@@ -145,47 +195,27 @@ def run_launch(
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
     """
-    if min(launch.grid) < 1:
-        extents = "×".join(str(extent) for extent in launch.grid)
-        raise UsageError(f"The grid {extents} launches nothing.", "Each of its extents must be 1 or more.")
-    launch = place(launch)
-    names = Names()
-    memory = Memory(launch)
     counts = Counts(len(loaded.program.steps), limit)
-    arguments = arguments_of(loaded, launch)
-    descriptors = {
-        place[0]: Descriptor(parameter.name, given, parse_block(parameter.type))
-        for place, parameter, (_, given) in zip(
-            loaded.program.parameters, loaded.parameters, arguments, strict=False
-        )
-        if parameter.type.startswith("!tt") and isinstance(given, Tensor)
-    }
-    program, threads = loaded.program, loaded.threads
-    environment: amdgcn.Environment | sass.Environment
-    if loaded.beginning is not None:
-        environment = amdgcn.Environment(program, loaded.beginning, launch, arguments, threads, names)
-    else:
-        environment = sass.Environment(program, launch, arguments, threads, names, descriptors)
+    started = begin(loaded, launch, counts)
+    memory = started.memory
     wanted = np.arange(launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
     if footprints:
-        memory.footprints = Footprints(launch, size)
+        memory.footprints = Footprints(started.launch, size)
     for first in range(0, len(wanted), size):
         together = wanted[first : first + size]
         if memory.footprints is not None:
             memory.footprints.begin(int(together[0]))
-        machine = Machine(program, together, threads, memory, counts, names, environment)
-        environment.begin(machine)
-        ended += _run_all(machine)
+        ended += run_all(started.machine(together))
         if memory.footprints is not None:
             memory.footprints.end(together)
         if ended and isinstance(ended[-1].step, Step) and counts.spent > limit:
             break
-    return Run(loaded, launch, counts, memory, names, tuple(ended), ctas is not None)
+    return Run(loaded, started.launch, counts, memory, started.names, tuple(ended), ctas is not None)
 
 
-def _run_all(machine: Machine) -> list[Ended]:
+def run_all(machine: Machine) -> list[Ended]:
     """Run a machine and all that part from it; what did not end, and why."""
     pending = machine.pending = [machine]
     ended: list[Ended] = []

@@ -32,7 +32,7 @@ from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.machine import Machine
 
-__all__ = ["SEMANTICS", "Environment", "default_parameters", "read_program"]
+__all__ = ["SEMANTICS", "Environment", "arch_of", "default_parameters", "read_program"]
 
 SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL}
 """Opcode without modifiers → what builds its run from a statement."""
@@ -63,6 +63,11 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
+def arch_of(module: Module) -> int:
+    """The number of the architecture that SASS is for, 90 where it does not say."""
+    return int("".join(c for c in module.attributes.get("target", "sm_90") if c.isdigit()) or 90)
+
+
 def read_program(
     module: Module,
     kernel: str,
@@ -79,7 +84,7 @@ def read_program(
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
-    arch = int("".join(c for c in module.attributes.get("target", "sm_90") if c.isdigit()) or 90)
+    arch = arch_of(module)
     targets = _targets(function)
     steps = tuple(
         _step(at, instruction, module, targets.get(at))

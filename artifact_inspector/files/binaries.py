@@ -23,7 +23,7 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.binary import Cubin, Hsaco, Interface, StackAccess
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-__all__ = ["read_cubin", "read_hsaco", "read_interface", "read_loaded"]
+__all__ = ["read_code", "read_cubin", "read_hsaco", "read_interface", "read_loaded"]
 
 
 # What pyelftools lets through on damaged files, beside its own errors.
@@ -83,6 +83,18 @@ def read_interface(data: bytes, kernel: str | None = None) -> Interface:
     except _FAULTS as fault:
         raise CacheError("The cubin is damaged.", _REMEDY) from fault
     return Interface(tuple(place for _, place in sorted(places)), banks)
+
+
+def read_code(data: bytes, kernel: str) -> bytes:
+    """The instructions of a function of a cubin as the GPU is given them; errors as for `read_cubin`."""
+    try:
+        elf = _open(data, "cubin", EM_CUDA)
+        section = elf.get_section_by_name(f".text.{kernel}")
+        if section is None:
+            raise CacheError(f"The cubin holds no code of {kernel}.", _REMEDY)
+        return _content(section, data)
+    except _FAULTS as fault:
+        raise CacheError("The cubin is damaged.", _REMEDY) from fault
 
 
 def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:

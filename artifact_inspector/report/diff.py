@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +22,7 @@ from artifact_inspector.comparison.pair import (
     Turn,
 )
 from artifact_inspector.findings import find_findings
+from artifact_inspector.report.aligned import Aligned
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
@@ -366,32 +366,7 @@ def _side(
     phrase = phrase_text(side.region.phrase)
     if stage.agree is False:
         phrase.stylize("yellow")
-    return phrase, _Aligned(columns, place) if columns is not None else Signature(side.region.signature)
-
-
-@dataclass(frozen=True, slots=True)
-class _Aligned:
-    """One of two signatures with room for the runs that only the other has; what does not fit is counted."""
-
-    columns: tuple[Column, ...]
-    place: int
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = Text(no_wrap=True)
-        for number, column in enumerate(self.columns):
-            width = max(len(column.left), len(column.right))
-            rest = len(self.columns) - number
-            more = f"… {rest} more"
-            if len(text) + width + (0 if rest == 1 else len(more) + 1) > options.max_width:
-                text.append(more, "dim")
-                break
-            own, other = column[self.place], column[1 - self.place]
-            text.append(f"{own:<{width}} ", "" if own == other else "bold")
-        yield text
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        whole = sum(max(len(column.left), len(column.right)) + 1 for column in self.columns)
-        return Measurement(min(24, whole), max(1, whole))
+    return phrase, Aligned(columns, place) if columns is not None else Signature(side.region.signature)
 
 
 def _same(ours: Side, theirs: Side) -> bool:

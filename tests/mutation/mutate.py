@@ -4,9 +4,9 @@
 
 A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
 arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`. Each runs in a child of a
-process that has pytest loaded, first against the unit tests that name its module, then, if it survives, against
-the tests of the corpus, the golden reports and the invariants. A run that is stopped goes on where it was: what
-`--out` lists is not run again.
+process that has pytest loaded, first against the unit tests that name its module, its own first, then, if it
+survives, against the tests of the corpus on two directories of fixtures and the golden reports. A run that is
+stopped goes on where it was: what `--out` lists is not run again. `--most 25` stops after so many.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "comparison")
-WIDE = ("tests/corpus", "tests/golden")
+WIDE = ("tests/corpus", "tests/golden", "-k", "3.6.0/sm_80/ or 3.6.0/gfx942/ or golden")
 SECONDS = 240
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--assert=plain")
 COMPARE = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -170,14 +171,16 @@ class Faulty(MetaPathFinder, Loader):
 def tests_of(file: str) -> list[str]:
     """The unit tests that import a module, most likely the ones that are its own first."""
     name = file.removesuffix(".py").replace("/", ".")
-    own = f"test_{Path(file).stem}.py"
+    room, stem = Path(file).parts[-2], Path(file).stem
+    own = (f"test_{stem}.py", f"test_{room}_{stem}.py")
     naming = [
         path
         for path in (ROOT / "tests" / "unit").glob("test_*.py")
         if re.search(rf"\b{re.escape(name)}\b", path.read_text(encoding="utf-8"))
     ]
     return [
-        str(path.relative_to(ROOT)) for path in sorted(naming, key=lambda path: (path.name != own, path.name))
+        str(path.relative_to(ROOT))
+        for path in sorted(naming, key=lambda path: (path.name not in own, path.name))
     ]
 
 
@@ -193,9 +196,7 @@ def run(mutant: Mutant, tests: list[str]) -> str:
                 sys.meta_path.insert(
                     0, Faulty(mutant.file.removesuffix(".py").replace("/", "."), code_of(mutant))
                 )
-                code = pytest.main(
-                    ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", *tests]
-                )
+                code = pytest.main([*OPTIONS, *tests])
             except BaseException:  # noqa: BLE001 - whatever it is, the fault was noticed
                 code = 1
         os._exit(0 if code == 0 else 1)
@@ -215,13 +216,17 @@ def main() -> None:
     options.add_argument("--count", type=int, default=200)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
+    options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
     options.add_argument(
         "--units-only", action="store_true", help="Do not ask the corpus of those that survive."
     )
     asked = options.parse_args()
     os.chdir(ROOT)
     import hypothesis  # noqa: F401 - loaded once for all children
+    import numpy as np  # noqa: F401
     import pytest  # noqa: F401
+    import rich.console  # noqa: F401
+    import typer.testing  # noqa: F401
 
     chosen = random.Random(asked.seed).sample(mutants(), asked.count)
     known = {}
@@ -229,10 +234,14 @@ def main() -> None:
         rows = [json.loads(line) for line in asked.out.read_text(encoding="utf-8").splitlines()]
         known = {(row["file"], row["place"]): row["end"] for row in rows}
     ends: dict[str, int] = {}
+    left = len(chosen) if asked.most is None else asked.most
     with asked.out.open("a", encoding="utf-8") as log:
         for number, mutant in enumerate(chosen, 1):
             end = known.get((mutant.file, mutant.place))
+            if end is None and left <= 0:
+                break
             if end is None:
+                left -= 1
                 tests = tests_of(mutant.file)
                 end = run(mutant, tests) if tests else "survived"
                 if end == "survived" and not asked.units_only:

@@ -11,7 +11,7 @@ from artifact_inspector.execution.lanes import Names, Unknown
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
-from artifact_inspector.execution.running import _run_all
+from artifact_inspector.execution.running import run_all
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats._amdgcn_kernel import read_beginning
 from artifact_inspector.model import Stage
@@ -61,7 +61,7 @@ def run(
     environment = amdgcn.Environment(program, beginning, launch, given, threads, names)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
     environment.begin(machine)
-    return machine, counts, _run_all(machine)
+    return machine, counts, run_all(machine)
 
 
 def value(machine: Machine, name: str) -> object:

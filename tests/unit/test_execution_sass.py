@@ -10,7 +10,7 @@ from artifact_inspector.execution.lanes import Names, Unknown
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
-from artifact_inspector.execution.running import _run_all
+from artifact_inspector.execution.running import run_all
 from artifact_inspector.execution.sass import Environment, read_program
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -40,7 +40,7 @@ def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] 
     environment = Environment(program, launch, values, threads, names)
     memory = Memory(launch)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
-    ended = _run_all(machine)
+    ended = run_all(machine)
     return machine, counts, ended
 
 

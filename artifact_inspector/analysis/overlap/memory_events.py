@@ -11,7 +11,18 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.overlap.barriers import BarrierArray, find_arrays
-from artifact_inspector.model import LOADS, EventKind, Language, Module, Queue, Stage, Trait, Transfer, Wait
+from artifact_inspector.model import (
+    LOADS,
+    EventKind,
+    Instruction,
+    Language,
+    Module,
+    Queue,
+    Stage,
+    Trait,
+    Transfer,
+    Wait,
+)
 
 __all__ = ["Clears", "Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
 
@@ -92,47 +103,22 @@ _ASKED = LOADS | {
 _MULTIPLY = Transfer(None, Queue.MATRIX)
 
 _UNTOLD = Transfer(None, None)
+Asked = Issue | Commit | WaitFor
 
 
 def find_memory_events(code: Code, module: Module, language: Language) -> list[tuple[Event, ...]]:
     """The events of every block, in the order of its instructions."""
-    asked: dict[int, Issue | Commit | WaitFor] = {}
+    asked: dict[int, Asked] = {}
     barriers: dict[int, str | None] = {}
+    """What is told of by a barrier → the value that names it."""
     # Machine code without its encoding does not say what an instruction waits for.
     mute = module.stage is Stage.SASS and not code.function.controls
     for index in sorted(code.find(_ASKED)):
-        instruction = code.function.instructions[index]
-        kind = instruction.kind
-        if kind is EventKind.WAIT:
-            wait = language.wait(instruction, module)
-            grouped = wait is not None and wait.queue is Queue.MATRIX and wait.depth is not None
-            if wait is not None and (wait.queue.completes_loads or grouped):
-                asked[index] = WaitFor(wait)
-                if wait.queue is Queue.PHASE:
-                    barriers[index] = wait.barrier
-        elif kind is EventKind.COMMIT:
-            queue = language.commit(instruction)
-            if queue is Queue.MATRIX:
-                asked[index] = Commit(queue)
-            elif queue is Queue.GROUP or queue is Queue.PHASE:
-                expects = language.transfer(instruction, module)
-                asked[index] = Commit(queue, expects)
-                if expects is not None:
-                    barriers[index] = expects.barrier
-        elif kind is EventKind.MATRIX:
-            matrix = language.matrix(instruction, module)
-            if matrix is not None and matrix.issuer == "warpgroup":
-                closes = language.commit(instruction) is Queue.MATRIX
-                asked[index] = Issue(_MULTIPLY, is_load=False, closes=closes)
-        else:
-            transfer = language.transfer(instruction, module) or _UNTOLD
-            if mute and transfer.queue is Queue.USE:
-                transfer = _UNTOLD
-            is_load = kind in LOADS
-            if is_load or (transfer.queue is not None and transfer.queue.is_counted_singly):
-                asked[index] = Issue(transfer, is_load)
-                if transfer.queue is Queue.PHASE:
-                    barriers[index] = transfer.barrier
+        found = _read(code.function.instructions[index], module, language, mute=mute)
+        if found is not None:
+            asked[index], is_at_barrier, barrier = found
+            if is_at_barrier:
+                barriers[index] = barrier
     if not any(isinstance(what, Issue) and what.transfer is _MULTIPLY for what in asked.values()):
         # Commits and waits of matrix operations that are not followed.
         asked = {index: what for index, what in asked.items() if not _of_matrix(what)}
@@ -150,12 +136,60 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     return [tuple(found) for found in blocks]
 
 
-def _of_matrix(what: Issue | Commit | WaitFor) -> bool:
+def _read(
+    instruction: Instruction, module: Module, language: Language, *, mute: bool
+) -> tuple[Asked, bool, str | None] | None:
+    """What an instruction does to the queues; whether a barrier tells of it, and which value names that."""
+    kind = instruction.kind
+    if kind is EventKind.WAIT:
+        return _read_wait(instruction, module, language)
+    if kind is EventKind.COMMIT:
+        return _read_commit(instruction, module, language)
+    if kind is EventKind.MATRIX:
+        matrix = language.matrix(instruction, module)
+        if matrix is None or matrix.issuer != "warpgroup":
+            return None
+        closes = language.commit(instruction) is Queue.MATRIX
+        return Issue(_MULTIPLY, is_load=False, closes=closes), False, None
+    transfer = language.transfer(instruction, module) or _UNTOLD
+    if mute and transfer.queue is Queue.USE:
+        transfer = _UNTOLD
+    is_load = kind in LOADS
+    if is_load or (transfer.queue is not None and transfer.queue.is_counted_singly):
+        return Issue(transfer, is_load), transfer.queue is Queue.PHASE, transfer.barrier
+    return None
+
+
+def _read_wait(
+    instruction: Instruction, module: Module, language: Language
+) -> tuple[Asked, bool, str | None] | None:
+    wait = language.wait(instruction, module)
+    if wait is None:
+        return None
+    is_grouped = wait.queue is Queue.MATRIX and wait.depth is not None
+    if not (wait.queue.completes_loads or is_grouped):
+        return None
+    return WaitFor(wait), wait.queue is Queue.PHASE, wait.barrier
+
+
+def _read_commit(
+    instruction: Instruction, module: Module, language: Language
+) -> tuple[Asked, bool, str | None] | None:
+    queue = language.commit(instruction)
+    if queue is Queue.MATRIX:
+        return Commit(queue), False, None
+    if queue is not Queue.GROUP and queue is not Queue.PHASE:
+        return None
+    expects = language.transfer(instruction, module)
+    return Commit(queue, expects), expects is not None, None if expects is None else expects.barrier
+
+
+def _of_matrix(what: Asked) -> bool:
     queue = what.wait.queue if isinstance(what, WaitFor) else isinstance(what, Commit) and what.queue
     return queue is Queue.MATRIX
 
 
-def _follow_counters(code: Code, asked: dict[int, Issue | Commit | WaitFor]) -> list[tuple[int, Clears]]:
+def _follow_counters(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Clears]]:
     """Which instructions wait for the scoreboards that loads into registers are counted by."""
     controls = code.function.controls
     used: set[int] = set()
@@ -172,9 +206,7 @@ def _follow_counters(code: Code, asked: dict[int, Issue | Commit | WaitFor]) -> 
     return found
 
 
-def _follow_registers(
-    code: Code, asked: dict[int, Issue | Commit | WaitFor]
-) -> list[tuple[int, Reads | Moves]]:
+def _follow_registers(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Reads | Moves]]:
     """Where the registers that loads fill are used, moved and overwritten; the loads are told theirs."""
     loads = _filled(code, asked)
     if not loads:
@@ -189,9 +221,7 @@ def _follow_registers(
     return found
 
 
-def _filled(
-    code: Code, asked: dict[int, Issue | Commit | WaitFor]
-) -> dict[int, tuple[bool, tuple[str, ...]]]:
+def _filled(code: Code, asked: dict[int, Asked]) -> dict[int, tuple[bool, tuple[str, ...]]]:
     """Of each load into registers: whether its statement holds one before it, and what it fills."""
     found: dict[int, tuple[bool, tuple[str, ...]]] = {}
     line, registers = 0, tuple[str, ...]()

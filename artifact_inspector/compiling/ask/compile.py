@@ -62,16 +62,13 @@ def compile_kernels(
         CompileError: Triton cannot be used here at all. Of several versions, those that cannot be had are
             rows.
     """
-    # repeating a target would compile for it twice
-    wanted = list(dict.fromkeys(parse_target(target) for target in targets))
+    wanted = list(dict.fromkeys(parse_target(target) for target in targets))  # each compiled for once
     written = [_known(request).as_json() for request in requests]
     versions = [parse_triton(one) for one in dict.fromkeys(tritons)]
-    interpreters = [this_interpreter()] if not versions else []
+    here = None if versions else this_interpreter()
     out_dir = _made(out_dir)
-    asks = [
-        {**ask, "targets": [str(one) for one in wanted], "out": str(out_dir), "environment": {}}
-        for ask in written
-    ]
+    asked = {"targets": [str(one) for one in wanted], "out": str(out_dir), "environment": {}}
+    asks = [{**ask, **asked} for ask in written]
     counts = [len(asks) * len(wanted)] * (len(versions) or 1)
     found: list[tuple[tuple[int, int, int], CompileResult]] = []
 
@@ -82,10 +79,9 @@ def compile_kernels(
 
     try:
         for run in range(len(counts)):
+            version = versions[run] if versions else None
             try:
-                interpreter = (
-                    find_interpreter(*versions[run], notice=notice) if versions else interpreters[run]
-                )
+                interpreter = here or find_interpreter(*versions[run], notice=notice)
             except CompileError as error:
                 if len(versions) == 1:
                     raise
@@ -93,24 +89,17 @@ def compile_kernels(
             else:
                 if instead is not None:
                     interpreter = interpreter.with_instead(*instead)
+                limits: dict[str, Any] = {"time_limit": time_limit, "planned": counted}
                 if scheduler is not None:
-                    version = versions[run] if versions else None
-                    rows = remote_answers(scheduler, version, asks, time_limit=time_limit, planned=counted)
+                    rows = remote_answers(scheduler, version, asks, **limits)
                 else:
-                    rows = answers(
-                        interpreter,
-                        asks,
-                        workers=workers or processors(),
-                        time_limit=time_limit,
-                        planned=counted,
-                    )
+                    rows = answers(interpreter, asks, workers=workers or processors(), **limits)
             for row in rows:
                 result = _result(row, requests[row["ask"]].place)
                 found.append(((run, row["ask"], row["index"]), result))
                 if progress is not None:
                     progress(result)
-    finally:
-        # an interrupted sweep has made what it has made
+    finally:  # an interrupted sweep has made what it has made
         if found:
             record(out_dir, (result for _, result in found))
     return [result for _, result in sorted(found, key=lambda entry: entry[0])]

@@ -119,67 +119,72 @@ class _Utilities:
         return lambda *_args, **_options: 1
 
 
+class _Answers:
+    """The methods of Triton's driver interface, answered for the targets of a stand-in."""
+
+    stand_in: StandIn
+    counts_threads: bool
+
+    def __init__(self) -> None:
+        self.utils = _Utilities(self.stand_in, counts_threads=self.counts_threads)
+
+    def launcher_cls(self, src: Any, metadata: Any) -> Launcher:
+        return Launcher(self.stand_in, metadata)
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return True
+
+    def get_current_target(self) -> Any:
+        return gpu_target(self.stand_in.target)
+
+    def get_current_device(self) -> int:
+        return self.stand_in.index
+
+    def set_current_device(self, device: int) -> None:
+        return None
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        return device_of(self.stand_in.target).capability
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        import torch
+
+        return torch.cuda
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        return "void*" if ty.startswith("*") else ty
+
+    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
+        return args
+
+    def get_benchmarker(self) -> Any:
+        return self.stand_in.benchmark
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        import torch
+
+        return torch.zeros(1, dtype=torch.int)
+
+    def clear_cache(self, cache: Any) -> None:
+        return None
+
+
 def driver_class(stand_in: StandIn) -> type:
     """A class of Triton's driver interface that answers for the targets of `stand_in`."""
     from triton.backends.driver import DriverBase
     from triton.compiler.compiler import CompiledKernel
 
-    counts_threads = "n_max_threads" in CompiledKernel._init_handles.__code__.co_names
-
-    class Driver(DriverBase):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.utils = _Utilities(stand_in, counts_threads=counts_threads)
-
-        def launcher_cls(self, src: Any, metadata: Any) -> Launcher:
-            return Launcher(stand_in, metadata)
-
-        @classmethod
-        def is_active(cls) -> bool:
-            return True
-
-        def get_current_target(self) -> Any:
-            return gpu_target(stand_in.target)
-
-        def get_current_device(self) -> int:
-            return stand_in.index
-
-        def set_current_device(self, device: int) -> None:
-            return None
-
-        def get_current_stream(self, device: int | None = None) -> int:
-            return 0
-
-        def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-            return device_of(stand_in.target).capability
-
-        def get_active_torch_device(self) -> Any:
-            import torch
-
-            return torch.device("cuda", 0)
-
-        def get_device_interface(self) -> Any:
-            import torch
-
-            return torch.cuda
-
-        def map_python_to_cpp_type(self, ty: str) -> str:
-            return "void*" if ty.startswith("*") else ty
-
-        def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
-            return args
-
-        def get_benchmarker(self) -> Any:
-            return stand_in.benchmark
-
-        def get_empty_cache_for_benchmark(self) -> Any:
-            import torch
-
-            return torch.zeros(1, dtype=torch.int)
-
-        def clear_cache(self, cache: Any) -> None:
-            return None
-
-    return Driver
+    is_counted = "n_max_threads" in CompiledKernel._init_handles.__code__.co_names
+    return type("Driver", (_Answers, DriverBase), {"stand_in": stand_in, "counts_threads": is_counted})
 
 
 def registers(binary: bytes) -> tuple[int, int]:

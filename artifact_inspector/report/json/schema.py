@@ -49,6 +49,7 @@ DOCUMENTS: Mapping[str, str] = {
     "captured": "captured:CapturedDocument",
     "bench": "bench:BenchDocument",
     "prediction": "prediction:PredictionDocument",
+    "ranking": "ranking:RankingDocument",
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
     "reach": "reach:ReachDocument",

@@ -1,0 +1,48 @@
+"""The control codes of machine code: what the compiler says of each instruction's schedule.
+
+**Source** Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking" (2018), §2.1:
+bits 105 to 125 of an instruction of sm_70 and later.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+__all__ = ["Control", "read_controls"]
+
+_NONE = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the compiler says of one instruction's schedule."""
+
+    stall: int
+    """Cycles until the next instruction of the warp may go."""
+    result: int | None
+    """Scoreboard that is held until the result is there."""
+    operands: int | None
+    """Scoreboard that is held until the operands were read."""
+    waits: tuple[int, ...]
+    """Scoreboards that must be free before."""
+
+
+def read_controls(code: bytes) -> tuple[Control, ...]:
+    """The control code of each instruction.
+
+    Args:
+        code: of sm_70 or later, 16 bytes each.
+    """
+    found = []
+    for _, high in struct.iter_unpack("<QQ", code[: len(code) & ~15]):
+        result, operands = high >> 46 & 7, high >> 49 & 7
+        found.append(
+            Control(
+                high >> 41 & 15,
+                None if result == _NONE else result,
+                None if operands == _NONE else operands,
+                tuple(bit for bit in range(6) if high >> (52 + bit) & 1),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,29 @@
+"""Launches in order as JSON: `rank --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from artifact_inspector.execution.ranking import Ranked
+from artifact_inspector.report.json._document import Document
+from artifact_inspector.report.json._encoding import shape
+
+__all__ = ["RankingDocument", "ranking_document"]
+
+shape(Ranked, "launch hash label score binding terms fits", rounded={"score": 1})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingDocument(Document):
+    """Launches in order, the fastest first: `inspect-kernel rank CACHE NAME --json`."""
+
+    document: Literal["ranking"] = "ranking"
+    rank: tuple[Ranked, ...]
+    """The best first; behind them those whose way is not known, and those that do not fit."""
+
+
+def ranking_document(found: Sequence[Ranked]) -> RankingDocument:
+    """A ranking, as JSON."""
+    return RankingDocument(rank=tuple(found))

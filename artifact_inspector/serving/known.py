@@ -1,0 +1,220 @@
+"""Which compiled forms of a file's kernels are known, and whether they still hold."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.errors import CompileError, InspectorError, UsageError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.beside import time_of
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.serving.lines import Form, compiled_at
+from artifact_inspector.serving.source import WrittenKernel
+
+__all__ = ["Asked", "Knowledge", "parse_asked"]
+
+MOST_TARGETS = 4
+"""Forms of one kernel that are told; the newest."""
+MOST_STEPS = 2_000_000
+"""Of a launch that is run on paper while an editor waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a kernel is to be compiled."""
+
+    targets: tuple[str, ...]
+    signature: str | None = None
+    constants: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What is known of the kernels of files, and what was compiled of which text."""
+
+    caches: Sequence[Path]
+    """Where entries are looked for; one that is missing is passed over."""
+    targets: Sequence[str] = ()
+    """For which kernels are compiled that do not say it themselves."""
+    out: Path | None = None
+    """Where they are compiled to; None for a cache of our own."""
+    _opened: dict[Path, tuple[Artifact, ...]] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)
+    """Hash of an entry → digest of the text that it was compiled from."""
+
+    def forms(self, file: Path, kernel: WrittenKernel, *, is_saved: bool) -> list[Form]:
+        """The newest form of a kernel for each target, the newest first.
+
+        An entry that is newer than the file was compiled from its text, as far as that is known; so was one
+        that was seen to be newer before, until the function itself is edited. Any other is stale.
+
+        Args:
+            is_saved: the kernel's text is that on disk.
+        """
+        newest: dict[str, tuple[float, Artifact, int]] = {}
+        for artifact, line in self._entries(file, kernel.name):
+            time, target = time_of(artifact) or 0.0, str(artifact.target)
+            if time > newest.get(target, (-1.0,))[0]:
+                newest[target] = (time, artifact, line)
+        written = _time_of(file)
+        found = []
+        for time, artifact, line in sorted(newest.values(), key=lambda one: (-one[0], one[1].hash))[
+            :MOST_TARGETS
+        ]:
+            if is_saved and written is not None and time >= written:
+                self._texts.setdefault(artifact.hash, kernel.digest)
+            is_stale = self._texts.get(artifact.hash) != kernel.digest
+            facts = inspect_artifact(artifact)
+            launch = None if is_stale else _launch_of(artifact)
+            found.append(Form(facts, file.name, line, kernel.first, is_stale, launch))
+        return found
+
+    def compile(self, file: Path, kernel: WrittenKernel) -> str | None:
+        """Compile a kernel as its comment or the newest record of it says; imports the file.
+
+        Returns:
+            Why it was not, None where it was.
+        """
+        from artifact_inspector.compiling import KernelRequest, Written
+        from artifact_inspector.compiling.ask.compile import compile_kernels, default_out
+
+        try:
+            asked = parse_asked(kernel.asked) if kernel.asked else self._recorded(file, kernel.name)
+            targets = asked.targets or tuple(self.targets)
+            if not targets:
+                return f"{kernel.name} names no target: add -t to its comment, or start with --target."
+            constants = {name: Written(text) for name, text in asked.constants.items()}
+            request = KernelRequest(f"{file}:{kernel.name}", asked.signature, constants, asked.options)
+            rows = compile_kernels([request], targets, self.out or default_out())
+        except (UsageError, CompileError) as error:
+            return str(error)
+        for row in rows:
+            if row.directory is not None:
+                for artifact in open_cache(row.directory).entries:
+                    self._texts[artifact.hash] = kernel.digest
+        refused = [row for row in rows if row.message is not None]
+        return None if not refused else f"{refused[0].target}: {refused[0].message}"
+
+    def _entries(self, file: Path, name: str) -> Iterator[tuple[Artifact, int]]:
+        """Entries of a kernel of that name and file, each with the line of its `def`."""
+        found = []
+        for directory in dict.fromkeys((*self.caches, *self._own())):
+            if directory not in self._opened:
+                self._opened[directory] = ()
+                with suppress(InspectorError):
+                    self._opened[directory] = open_cache(directory).entries
+            for artifact in self._opened[directory]:
+                place = compiled_at(artifact) if artifact.display_name == name else None
+                if place is not None and Path(place[0].replace("\\", "/")).name == file.name:
+                    found.append((artifact, *place))
+        # a file of that name elsewhere is another file, but a cache may be from another machine
+        own = [one for one in found if one[1] == str(file)] or found
+        yield from ((artifact, line) for artifact, _, line in own)
+
+    def look_again(self) -> None:
+        """Forget what the caches held: they may hold more by now."""
+        self._opened.clear()
+
+    def _own(self) -> tuple[Path, ...]:
+        from artifact_inspector.compiling.ask.compile import default_out
+
+        out = self.out or default_out()
+        return (out,) if out.is_dir() else ()
+
+    def _recorded(self, file: Path, name: str) -> Asked:
+        """How the newest entry of a kernel was asked for, by the record beside it."""
+        from artifact_inspector.compiling.ask.manifest import read_manifest
+
+        for directory in (*self.caches, *self._own()):
+            for row in reversed(read_manifest(directory)):
+                place = str(row.get("place", "")).rpartition(":")[0]
+                if row.get("kernel") == name and Path(place).name == file.name and row.get("directory"):
+                    constants = {key: str(value) for key, value in dict(row.get("constants", {})).items()}
+                    types = ", ".join(str(one) for one in row.get("types", ()))
+                    return Asked((str(row["target"]),), types, constants, dict(row.get("options", {})))
+        raise UsageError(
+            f"Nothing says how {name} is compiled.",
+            "Write it above the kernel: # inspect-kernel: -t sm_90 -S '*fp16:16, i32' -c BLOCK=1024",
+        )
+
+
+def parse_asked(text: str) -> Asked:
+    """The options of a comment: `-t`, `-S`, `-c`, `--num-warps`, `--num-stages`, `--option`.
+
+    Raises:
+        UsageError: it has another one.
+
+    Example:
+        >>> parse_asked("-t sm_90,gfx942 -c BLOCK=64 --num-warps 8").options
+        {'num_warps': 8}
+    """
+    from artifact_inspector.compiling.signature import MISSING, parse_signature, read_literal
+
+    try:
+        words = iter(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"The comment {text!r} cannot be read: {error}.") from None
+    targets: list[str] = []
+    signature, constants, options = None, {}, {}
+    for word in words:
+        name, equals, rest = word.partition("=") if word.startswith("--") else (word, "", "")
+        value = rest if equals else next(words, "")
+        if not value:
+            raise UsageError(f"The comment {text!r} ends behind {name}.", "Give its value.")
+        if name in ("-t", "--target"):
+            targets += [one for one in value.split(",") if one]
+        elif name in ("-S", "--signature"):
+            signature = value
+        elif name in ("-c", "--const", "--option"):
+            for key, said in parse_signature(value):
+                literal = read_literal(said)
+                if name == "--option":
+                    options[str(key)] = said if literal is MISSING else literal
+                else:
+                    constants[str(key)] = said
+        elif name in ("--num-warps", "--num-stages") and value.isdecimal():
+            options[name[2:].replace("-", "_")] = int(value)
+        else:
+            raise UsageError(
+                f"A kernel's comment takes no {word!r}.", "It takes -t, -S, -c, --num-warps, --option."
+            )
+    return Asked(tuple(targets), signature, constants, options)
+
+
+def _time_of(file: Path) -> float | None:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return None
+
+
+def _launch_of(artifact: Artifact) -> Any:
+    """A launch that the record beside an entry has of it, run on paper; None without one that can be run."""
+    from artifact_inspector.compiling.ask.manifest import read_launches
+
+    path = next(iter(artifact.files.values()))
+    if not isinstance(path, Path) or not {"cubin", "sass"} & set(artifact.files):
+        return None
+    rows = [row for row in read_launches(path.parent.parent) if row.get("hash") == artifact.hash]
+    if not rows:
+        return None
+    import json
+
+    from artifact_inspector.api.predicting import predict_launches
+    from artifact_inspector.execution.requests import parse_document
+    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+
+    tool = find_disassembler(None)
+    try:
+        (request,) = parse_document(json.dumps(rows[-1]), "the record")
+        pairs = [(artifact, request)]
+        (found,) = predict_launches(pairs, lambda suffix, binary: disassemble(binary, tool), steps=MOST_STEPS)
+    except InspectorError:
+        return None
+    return found

@@ -1,0 +1,228 @@
+"""What became of the kernels of a file, in an editor: diagnostics, hovers and inlay hints.
+
+Source: the Language Server Protocol 3.17. Nothing is executed when a file is opened. On save kernels are
+compiled only where that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from artifact_inspector.files.writing import write_text
+from artifact_inspector.findings import RULES, Severity
+from artifact_inspector.model.printable import escaped
+from artifact_inspector.serving.known import Knowledge
+from artifact_inspector.serving.lines import Form
+from artifact_inspector.serving.source import WrittenKernel, find_kernels
+from artifact_inspector.version import __version__
+
+__all__ = ["make_server", "serve"]
+
+SOURCE = "inspect-kernel"
+_SEVERITIES = {
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.NOTE: types.DiagnosticSeverity.Information,
+}
+LONGEST_LINE = 10_000
+
+
+@dataclass(slots=True)
+class _Document:
+    """A file as the editor holds it, with what is known of its kernels."""
+
+    path: Path
+    kernels: tuple[WrittenKernel, ...] = ()
+    """Those of the last text that was Python."""
+    forms: dict[str, list[Form]] = field(default_factory=dict)
+    """Kernel → its compiled forms."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Kernel → digest of the text that its forms were looked up with."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Kernel → why it was not compiled."""
+
+    def seen(self, text: str) -> None:
+        """The kernels of a new text; while it is no Python, those from before stay."""
+        found = find_kernels(text)
+        if found is not None:
+            self.kernels = found
+
+    def told(self) -> Iterator[tuple[WrittenKernel, Form]]:
+        """Each form with its kernel, by the text that the editor has now."""
+        for kernel in self.kernels:
+            for form in self.forms.get(kernel.name, ()):
+                is_edited = self.digests.get(kernel.name) != kernel.digest
+                yield kernel, form.seen_now(kernel.first, is_edited=is_edited)
+
+
+def make_server(knowledge: Knowledge, *, compiles: bool, pages: Path) -> LanguageServer:
+    """A server that tells of the kernels in files.
+
+    Args:
+        knowledge: where compiled kernels are looked for.
+        compiles: whether kernels are compiled when their file is saved, which imports it.
+        pages: the directory for the pages that diagnostics link to.
+    """
+    server = LanguageServer(
+        "inspect-kernel", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full
+    )
+    documents: dict[str, _Document] = {}
+
+    async def refresh(uri: str, *, compile_first: bool = False) -> None:
+        document = documents.get(uri)
+        if document is None:
+            return
+        await asyncio.to_thread(_look_up, knowledge, document, compile_first)
+        publish(uri)
+
+    def publish(uri: str) -> None:
+        document = documents[uri]
+        version = server.workspace.get_text_document(uri).version
+        found = list(_diagnostics(document, pages))
+        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(params: types.DidOpenTextDocumentParams) -> None:
+        uri, path = params.text_document.uri, to_fs_path(params.text_document.uri)
+        if path is not None:
+            documents[uri] = _Document(Path(path))
+            documents[uri].seen(params.text_document.text)
+            await refresh(uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if uri in documents:
+            documents[uri].seen(server.workspace.get_text_document(uri).source)
+            publish(uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: types.DidSaveTextDocumentParams) -> None:
+        await refresh(params.text_document.uri, compile_first=compiles)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        documents.pop(params.text_document.uri, None)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> types.Hover | None:
+        document = documents.get(params.text_document.uri)
+        said = [] if document is None else _hover(document, params.position.line + 1)
+        return types.Hover(types.MarkupContent(types.MarkupKind.PlainText, "\n".join(said))) if said else None
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    def hints(params: types.InlayHintParams) -> list[types.InlayHint]:
+        document = documents.get(params.text_document.uri)
+        lines = server.workspace.get_text_document(params.text_document.uri).lines
+        return [] if document is None else list(_hints(document, lines, params.range))
+
+    return server
+
+
+def serve(knowledge: Knowledge, *, compiles: bool, pages: Path) -> None:
+    """Serve on standard input and output until they are closed."""
+    logging.disable(logging.CRITICAL)
+    make_server(knowledge, compiles=compiles, pages=pages).start_io()
+
+
+def _look_up(knowledge: Knowledge, document: _Document, compile_first: bool) -> None:
+    """Find the forms of every kernel of a file anew."""
+    on_disk = {one.name: one.digest for one in _on_disk(document.path)}
+    for kernel in document.kernels:
+        if compile_first:
+            why = knowledge.compile(document.path, kernel)
+            document.notes.pop(kernel.name, None)
+            if why is not None:
+                document.notes[kernel.name] = why
+    knowledge.look_again()
+    for kernel in document.kernels:
+        is_saved = on_disk.get(kernel.name) == kernel.digest
+        document.forms[kernel.name] = knowledge.forms(document.path, kernel, is_saved=is_saved)
+        document.digests[kernel.name] = kernel.digest
+
+
+def _on_disk(path: Path) -> Sequence[WrittenKernel]:
+    try:
+        return find_kernels(path.read_text(encoding="utf-8")) or ()
+    except (OSError, UnicodeDecodeError):
+        return ()
+
+
+def _diagnostics(document: _Document, pages: Path) -> Iterator[types.Diagnostic]:
+    """One for each finding and line; what several targets say is said once, with their names."""
+    found: dict[tuple[int, str, str], tuple[Any, list[str]]] = {}
+    for kernel, form in document.told():
+        for line, finding in form.findings:
+            place = line if line is not None and kernel.top <= line <= kernel.last else kernel.first
+            stale = "stale: " if form.is_stale else ""
+            key = (place, finding.code, f"{stale}{finding.remark.message}")
+            found.setdefault(key, (finding, []))[1].append(form.target)
+    for (line, code, message), (finding, targets) in found.items():
+        is_stale = message.startswith("stale: ")
+        yield types.Diagnostic(
+            range=_line(line),
+            message=escaped(f"{message} [{', '.join(dict.fromkeys(targets))}]"),
+            severity=types.DiagnosticSeverity.Hint if is_stale else _SEVERITIES[finding.severity],
+            code=code,
+            code_description=types.CodeDescription(_page(pages, code)),
+            source=SOURCE,
+        )
+    for kernel in document.kernels:
+        if kernel.name in document.notes:
+            yield types.Diagnostic(
+                range=_line(kernel.first),
+                message=escaped(f"not compiled: {document.notes[kernel.name]}"),
+                severity=types.DiagnosticSeverity.Information,
+                source=SOURCE,
+            )
+
+
+def _hover(document: _Document, line: int) -> list[str]:
+    said = []
+    for kernel, form in document.told():
+        if kernel.top <= line <= kernel.last:
+            stale = ", stale: the kernel was edited since" if form.is_stale else ""
+            told = form.told(line, kernel.first)
+            if told:
+                said.append(escaped(f"{form.target} ({form.kernel.artifact.hash[:8]}{stale})"))
+                said += [f"  {escaped(one)}" for one in told]
+    return said
+
+
+def _hints(document: _Document, lines: Sequence[str], wanted: types.Range) -> Iterator[types.InlayHint]:
+    """One hint for each line; targets that say the same are not named."""
+    told: dict[int, dict[str, list[str]]] = {}
+    for kernel, form in document.told():
+        for line, hint in form.hints.items():
+            if kernel.top <= line <= kernel.last:
+                word = f"{hint} (stale)" if form.is_stale else hint
+                told.setdefault(line, {}).setdefault(word, []).append(form.target)
+    for line, words in sorted(told.items()):
+        if wanted.start.line <= line - 1 <= wanted.end.line and line <= len(lines):
+            label = next(iter(words)) if len(words) == 1 else " | ".join(
+                f"{', '.join(targets)} {word}" for word, targets in words.items()
+            )  # fmt: skip
+            end = types.Position(line - 1, len(lines[line - 1].rstrip("\r\n")))
+            yield types.InlayHint(end, escaped(label), padding_left=True)
+
+
+def _line(number: int) -> types.Range:
+    return types.Range(types.Position(number - 1, 0), types.Position(number - 1, LONGEST_LINE))
+
+
+def _page(pages: Path, code: str) -> str:
+    """The address of the page that explains a finding, written where it is missing."""
+    file = pages / f"{code}.md"
+    if not file.is_file():
+        (rule,) = (rule for rule in RULES if rule.code == code)
+        pages.mkdir(parents=True, exist_ok=True)
+        write_text(file, f"# {rule.code} {rule.name} ({rule.severity.value})\n\n{rule.explanation}\n")
+    return str(from_fs_path(str(file)))

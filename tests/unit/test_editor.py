@@ -1,0 +1,219 @@
+"""An editor opens, hovers, edits and saves a file with a kernel, through pygls' own client."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from saved import FIXTURES
+
+pytest.importorskip("pygls")
+
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.serving.known import Knowledge, parse_asked
+from artifact_inspector.serving.source import find_kernels
+
+KERNEL = "3.6.0/sm_80/masked_add"
+SOURCE = FIXTURES / "sources" / "masked_add.py"
+
+
+class Editor:
+    """A client, and the last diagnostics of each file."""
+
+    def __init__(self, server: LanguageClient, file: Path) -> None:
+        self.server, self.uri, self.text, self.version = server, file.as_uri(), file.read_text(), 1
+        self.news: asyncio.Queue[list[types.Diagnostic]] = asyncio.Queue()
+
+    async def open(self) -> list[types.Diagnostic]:
+        document = types.TextDocumentItem(self.uri, "python", 1, self.text)
+        self.server.text_document_did_open(types.DidOpenTextDocumentParams(document))
+        return await asyncio.wait_for(self.news.get(), 60)
+
+    async def edit(self, text: str) -> list[types.Diagnostic]:
+        self.text, self.version = text, self.version + 1
+        change = types.TextDocumentContentChangeWholeDocument(text)
+        document = types.VersionedTextDocumentIdentifier(self.version, self.uri)
+        self.server.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
+        return await asyncio.wait_for(self.news.get(), 60)
+
+    async def save(self) -> list[types.Diagnostic]:
+        document = types.TextDocumentIdentifier(self.uri)
+        self.server.text_document_did_save(types.DidSaveTextDocumentParams(document))
+        return await asyncio.wait_for(self.news.get(), 120)
+
+    async def hover(self, line: int) -> str:
+        place = types.HoverParams(types.TextDocumentIdentifier(self.uri), types.Position(line - 1, 4))
+        found = await self.server.text_document_hover_async(place)
+        return "" if found is None else found.contents.value
+
+    async def hints(self) -> dict[int, str]:
+        whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
+        asked = types.InlayHintParams(types.TextDocumentIdentifier(self.uri), whole)
+        found = await self.server.text_document_inlay_hint_async(asked) or []
+        return {hint.position.line + 1: str(hint.label) for hint in found}
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+async def _session(directory: Path) -> dict[str, Any]:
+    """One sitting: open, look, edit elsewhere, edit the kernel, break the file, mend it."""
+    told: dict[str, Any] = {}
+    server = LanguageClient("test", "1")
+    arguments = ["-m", "artifact_inspector", "lsp", "--cache", str(directory / "cache")]
+    editor = Editor(server, directory / "masked_add.py")
+
+    @server.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    def published(params: types.PublishDiagnosticsParams) -> None:
+        editor.news.put_nowait(params.diagnostics)
+
+    await server.start_io(sys.executable, *arguments)
+    try:
+        settings = types.InitializeParams(types.ClientCapabilities())
+        told["capabilities"] = (await server.initialize_async(settings)).capabilities
+        server.initialized(types.InitializedParams())
+        text = told["text"] = editor.text
+        told["open"] = await editor.open()
+        first, load = line_of(text, "def masked_add"), line_of(text, "tl.load(x_ptr")
+        told["hover def"], told["hover load"] = await editor.hover(first), await editor.hover(load)
+        told["hover elsewhere"] = await editor.hover(1)
+        told["hints"] = await editor.hints()
+        told["moved"] = await editor.edit(f"# one\n# two\n{text}")
+        told["moved hints"] = await editor.hints()
+        told["stale"] = await editor.edit(text.replace("tl.load(x_ptr", "2 * tl.load(x_ptr"))
+        told["stale hover"], told["stale hints"] = await editor.hover(first), await editor.hints()
+        told["broken"] = await editor.edit(text.replace("def masked_add(", "def masked_add(("))
+        told["mended"] = await editor.edit(text)
+        await server.shutdown_async(None)
+        server.exit(None)
+    finally:
+        await asyncio.wait_for(server.stop(), 30)
+    return told
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    directory = tmp_path_factory.mktemp("editor")
+    shutil.copy(SOURCE, directory)
+    shutil.copytree(FIXTURES / KERNEL, directory / "cache", copy_function=shutil.copyfile)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(directory / "own"))
+        yield asyncio.run(_session(directory))
+
+
+def codes(diagnostics: list[types.Diagnostic]) -> list[tuple[Any, int]]:
+    return sorted((one.code, one.range.start.line + 1) for one in diagnostics)
+
+
+def test_the_server_offers_hovers_and_hints(told: dict[str, Any]) -> None:
+    assert told["capabilities"].hover_provider
+    assert told["capabilities"].inlay_hint_provider
+
+
+def test_findings_stand_on_their_lines_with_severity_code_and_page(told: dict[str, Any]) -> None:
+    load = line_of(told["text"], "tl.load(x_ptr")
+    assert ("AI006", load) in codes(told["open"])
+    one = next(one for one in told["open"] if one.code == "AI006")
+    assert one.severity == types.DiagnosticSeverity.Warning
+    assert one.source == "inspect-kernel"
+    assert "B per thread at a time" in one.message
+    assert one.message.endswith("[sm_80]")
+    page = Path(one.code_description.href.removeprefix("file://"))
+    assert page.read_text().startswith("# AI006 narrow-loads (warning)")
+
+
+def test_a_hover_tells_what_became_of_the_line_and_of_the_kernel(told: dict[str, Any]) -> None:
+    assert told["hover load"].startswith("sm_80 (")
+    assert "load" in told["hover load"]
+    assert "4 B per thread" in told["hover load"]
+    assert "straight: single" in told["hover def"]
+    assert "loads 4 ×8" in told["hover def"]
+    assert told["hover elsewhere"] == ""
+
+
+def test_hints_stand_at_the_end_of_loads_and_stores(told: dict[str, Any]) -> None:
+    assert told["hints"][line_of(told["text"], "tl.load(x_ptr")] == "4 B"
+    assert told["hints"][line_of(told["text"], "tl.store(")] == "4 B"
+
+
+def test_facts_move_with_a_function_that_is_not_edited(told: dict[str, Any]) -> None:
+    assert codes(told["moved"]) == [(code, line + 2) for code, line in codes(told["open"])]
+    assert told["moved hints"] == {line + 2: hint for line, hint in told["hints"].items()}
+    assert not any(one.message.startswith("stale") for one in told["moved"])
+
+
+def test_facts_of_another_text_are_marked(told: dict[str, Any]) -> None:
+    assert told["stale"]
+    assert all(one.message.startswith("stale: ") for one in told["stale"])
+    assert {one.severity for one in told["stale"]} == {types.DiagnosticSeverity.Hint}
+    assert "stale: the kernel was edited since" in told["stale hover"]
+    assert all(hint.endswith("(stale)") for hint in told["stale hints"].values())
+
+
+def test_a_file_that_is_no_python_at_the_moment_keeps_what_is_known(told: dict[str, Any]) -> None:
+    assert len(told["broken"]) == len(told["stale"])
+    assert codes(told["mended"]) == codes(told["open"])
+    assert not any(one.message.startswith("stale") for one in told["mended"])
+
+
+def test_kernels_are_found_without_an_import() -> None:
+    text = "raise SystemExit\n@triton.autotune([])\n@triton.jit\ndef a(x): pass\n@jit()\ndef b(): pass\ndef c(): pass\n"
+    found = find_kernels(text)
+    assert found is not None
+    assert [(kernel.name, kernel.top, kernel.first) for kernel in found] == [("a", 2, 4), ("b", 5, 6)]
+    assert find_kernels("def (") is None
+    assert find_kernels("\0") is None
+
+
+def test_an_entry_that_is_older_than_the_file_is_not_known_to_be_of_its_text(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / KERNEL, tmp_path / "cache")
+    file = tmp_path / "masked_add.py"
+    file.write_text(SOURCE.read_text())
+    (kernel,) = find_kernels(file.read_text()) or ()
+    (form,) = Knowledge([tmp_path / "cache", tmp_path / "gone"], out=tmp_path / "out").forms(
+        file, kernel, is_saved=True
+    )
+    assert form.is_stale
+
+
+def test_a_comment_says_how_a_kernel_is_compiled_on_save(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    file = tmp_path / "scale.py"
+    file.write_text(
+        "import triton\nimport triton.language as tl\n\n\n"
+        "# inspect-kernel: -t sm_80 -S '*fp32:16, *fp32:16, i32' -c BLOCK=256 --num-warps 1\n"
+        "@triton.jit\ndef scale(x_ptr, o_ptr, n, BLOCK: tl.constexpr):\n"
+        "    i = tl.arange(0, BLOCK)\n    tl.store(o_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)\n"
+    )
+    (kernel,) = find_kernels(file.read_text()) or ()
+    knowledge = Knowledge([], out=tmp_path / "out")
+    assert knowledge.forms(file, kernel, is_saved=True) == [], "nothing runs before it is asked for"
+    assert knowledge.compile(file, kernel) is None
+    knowledge.look_again()
+    (form,) = knowledge.forms(file, kernel, is_saved=True)
+    assert (form.target, form.is_stale, form.kernel.artifact.num_warps) == ("sm_80", False, 1)
+    assert form.hints[9] == "4 B"
+
+
+def test_a_kernel_that_nothing_says_how_to_compile_is_told_so(tmp_path: Path) -> None:
+    file = tmp_path / "scale.py"
+    file.write_text("@triton.jit\ndef scale(x): pass\n")
+    (kernel,) = find_kernels(file.read_text()) or ()
+    said = Knowledge([], out=tmp_path / "out").compile(file, kernel)
+    assert said is not None
+    assert "# inspect-kernel: -t" in said
+
+
+@pytest.mark.parametrize("comment", ["--exec rm", "-c", "--num-warps x", "'"])
+def test_a_comment_takes_no_other_options(comment: str) -> None:
+    with pytest.raises(UsageError):
+        parse_asked(comment)

@@ -1,0 +1,75 @@
+"""Which launches will be fastest: sampling, a CTA on its own, and how many share a multiprocessor."""
+
+from __future__ import annotations
+
+from artifact_inspector.execution.controls import Control, read_controls
+from artifact_inspector.execution.ranking import Ranked, _throughput, put_in_order
+from artifact_inspector.execution.sampling import choose_ctas
+from artifact_inspector.execution.walking import Cost, Does, walk
+
+FREE = Control(stall=1, result=None, operands=None, waits=())
+
+
+def row(launch: int, score: float | None, *, fits: bool = True) -> Ranked:
+    return Ranked(launch, "hash", "", score, None, {}, fits, 1, 1)
+
+
+def test_a_control_code_says_stall_scoreboards_and_waits() -> None:
+    # IADD3 of an sm_90 cubin with control bits: stall 4, no yield, scoreboard 2 held, 0 and 5 awaited
+    high = 4 << 41 | 2 << 46 | 7 << 49 | 0b100001 << 52
+    (control,) = read_controls(bytes(8) + high.to_bytes(8, "little"))
+    assert control == Control(4, 2, None, (0, 5))
+
+
+def test_sampled_ctas_meet_no_extent_of_the_grid_in_step() -> None:
+    ctas = choose_ctas((32, 32, 1), 8)
+    assert len({int(cta) % 32 for cta in ctas}) > 4
+    assert len({int(cta) // 32 for cta in ctas}) > 4
+
+
+def test_a_grid_smaller_than_the_sample_runs_whole() -> None:
+    assert choose_ctas((3, 1, 1), 4).tolist() == [0, 1, 2]
+
+
+def test_a_load_is_waited_for_by_its_scoreboard() -> None:
+    load, use = Control(1, 0, None, ()), Control(1, None, None, (0,))
+    costs = {0: Cost("lsu", 4, 500, l2=10), 1: Cost("alu", 1, 6)}
+    # four cycles of the unit, ten of the way to the cache, the latency, then the use
+    assert walk((0, 1), (load, use), costs, 1, 20).cycles == 4 + 10 + 500 + 1
+
+
+def test_loads_that_are_on_their_way_together_pay_the_latency_once() -> None:
+    loads = [Control(1, 0, None, ()), Control(1, 1, None, ())]
+    use = Control(1, None, None, (0, 1))
+    costs = {0: Cost("lsu", 4, 500), 1: Cost("lsu", 4, 500), 2: Cost("alu", 1, 6)}
+    assert walk((0, 1, 2), (*loads, use), costs, 1, 20).cycles == 8 + 500 + 1
+
+
+def test_a_wait_leaves_the_newest_groups_of_copies_under_way() -> None:
+    costs = {
+        0: Cost("lsu", 1, 500, does=Does.COPIES),
+        1: Cost(None, 0, 0, does=Does.CLOSES_COPIES),
+        2: Cost(None, 0, 0, does=Does.AWAITS_COPIES, left=1),
+        3: Cost(None, 0, 0, does=Does.AWAITS_COPIES, left=0),
+    }
+    controls = (FREE,) * 4
+    one_left = walk((0, 1, 0, 1, 2), controls, costs, 1, 20).cycles
+    none_left = walk((0, 1, 0, 1, 3), controls, costs, 1, 20).cycles
+    assert one_left == 501 + 1
+    assert none_left == 503 + 1
+
+
+def test_ctas_that_share_units_are_never_faster_than_the_busiest_unit_nor_than_each_alone() -> None:
+    demands, alone = [100.0, 40.0], 1000.0
+    rates = [_throughput(count, demands, alone) for count in range(1, 33)]
+    assert rates == sorted(rates)
+    for count, rate in enumerate(rates, 1):
+        assert rate <= 1 / 100
+        assert rate <= count / alone * (1 + 1e-9)
+    assert rates[0] == 1 / alone
+    assert rates[-1] > 0.95 / 100
+
+
+def test_what_does_not_fit_stands_behind_what_has_no_score() -> None:
+    rows = [row(0, None, fits=False), row(1, None), row(2, 9.0), row(3, 5.0)]
+    assert [found.launch for found in put_in_order(rows)] == [3, 2, 1, 0]
