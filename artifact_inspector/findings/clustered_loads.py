@@ -6,7 +6,8 @@ gone.
 **When it is said.** A region of the program is `clustered`, `grouped` or `staggered(d)` at the last stage.
 That loads stand together is said only where no direct compute of these rounds stands between them. The
 message names the stage that made it so when an earlier stage had another order. Nothing is said of a region
-that was written so: one that has such an order in TTIR already, and keeps it.
+that was written so: one that has such an order in TTIR already, and keeps it. Nor of a loop that waits for
+its loads in turn (AI023): what is waited for at once is not in flight with the next.
 
 **What it is likely to cost, or gain.** More loads are in flight at once, which hides latency where
 registers suffice; more registers are live, and the first compute waits for loads that a later one needs.
@@ -20,7 +21,8 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
-from artifact_inspector.model import Stage, Verdict
+from artifact_inspector.findings.waits_in_turn import SEVERAL
+from artifact_inspector.model import RegionKind, Stage, Verdict
 
 SAID = {
     Verdict.CLUSTERED: "stand together",
@@ -35,6 +37,9 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     for region in last.regions:
         if region.verdict not in SAID or not region.in_program:
+            continue
+        work = last.work.get(region.id)
+        if work is not None and region.kind is RegionKind.LOOP and len(work.in_flight.drains) >= SEVERAL:
             continue
         stage = _made_so_at(kernel, region)
         if stage is None and _is_written_so(kernel, region.id):

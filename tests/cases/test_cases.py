@@ -1,0 +1,154 @@
+"""Verdicts and findings that were wrong once, on kernels of public libraries: what each must say, read off the IR."""
+
+from __future__ import annotations
+
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from second_reading import departures
+
+from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.facts.inspection import inspect_cache
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.findings import find_findings
+from artifact_inspector.model import Stage, Verdict
+
+ARCHIVES = sorted(path.name.removesuffix(".tar.xz") for path in Path(__file__).parent.glob("*.tar.xz"))
+
+
+class Cases:
+    """The kernels of an archive, by the first letters of their entry."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.kernels = cache(self._kernels)
+
+    def _kernels(self, name: str) -> dict[str, KernelFacts]:
+        with tarfile.open(Path(__file__).with_name(f"{name}.tar.xz")) as archive:
+            archive.extractall(self._directory, filter="data")
+        found = inspect_cache(open_cache(self._directory / name))
+        return {kernel.artifact.directory[:5]: kernel for kernel in found}
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return Cases(tmp_path_factory.mktemp("cases"))
+
+
+def of_stages(kernel: KernelFacts, region: str) -> dict[Stage, RegionFacts | None]:
+    return {stage: facts.region(region) for stage, facts in kernel.stages.items()}
+
+
+def phrases(kernel: KernelFacts, region: str) -> list[str]:
+    return ["-" if found is None else found.phrase for found in of_stages(kernel, region).values()]
+
+
+def codes(kernel: KernelFacts) -> list[str]:
+    return [finding.code for finding in find_findings(kernel)]
+
+
+def said(kernel: KernelFacts, code: str) -> list[str]:
+    return [finding.remark.message for finding in find_findings(kernel) if finding.code == code]
+
+
+@pytest.mark.parametrize("archive", ARCHIVES)
+def test_no_case_departs_from_a_second_reading_of_its_line(cases: Cases, archive: str) -> None:
+    for kernel in cases.kernels(archive).values():
+        assert list(departures(kernel)) == []
+        assert kernel.problems == ()
+
+
+def test_rounds_of_exclusive_branches_have_no_order(cases: Cases) -> None:
+    kernels = cases.kernels("exclusive_branches")
+    for entry in ("QYS2W", "Y6XT5", "RKF5A"):  # rounds 1 and 2 are `then` and `else` of one `scf.if`
+        assert set(phrases(kernels[entry], "straight")) == {"single"}
+        straight = kernels[entry].stages[Stage.TTIR].region("straight")
+        assert straight is not None
+        assert straight.exclusive == ((1, 2),)
+        assert "AI001" not in codes(kernels[entry])
+    assert kernels["6PXTI"].changed == {}
+
+
+def test_no_change_is_told_where_the_loads_are_found_in_the_order_that_they_had(cases: Cases) -> None:
+    kernels = cases.kernels("false_change")
+    for entry in ("I6U57", "WRYM4"):  # six copies of a `static_range`, each in front of its own computes
+        assert set(phrases(kernels[entry], "straight")) == {"grouped {1 2}{3}{4}{5}{6}"}
+        assert kernels[entry].changed == {}
+    loop = kernels["IYQF5"].stages[Stage.AMDGCN].region("loop@172")
+    assert loop is not None
+    # load, `vmcnt(0)`, load, `vmcnt(0)`: the second round's load stands in front of the first compute, others behind
+    assert loop.verdict is not Verdict.CLUSTERED
+    assert loop.changed is None
+    assert "AI001" not in codes(kernels["IYQF5"])
+
+
+def test_clustered_means_all_loads_and_then_all_computes(cases: Cases) -> None:
+    for kernel in cases.kernels("clustered_against_its_line").values():
+        for facts in kernel.stages.values():
+            for region in facts.regions:
+                if region.verdict is Verdict.CLUSTERED and region.unrolled_by == 1:
+                    words = region.readable.split()
+                    first = next(place for place, word in enumerate(words) if "(" not in word)
+                    assert not any("(" in word for word in words[first:])
+
+
+def test_a_persistent_matmul_with_an_epilogue_load_keeps_its_pipelined_loop(cases: Cases) -> None:
+    kernels = cases.kernels("persistent_epilogue_load")
+    tma = kernels["CJFBQ"]
+    assert phrases(tma, "loop@168") == ["serial", *["pipelined(3)"] * 3]
+    assert tma.pipelines["loop@168"].iterations_in_flight == 2
+    assert not {"AI003", "AI005"} & set(codes(tma))
+    left = tma.pipelines["loop@130"]  # the tiles of a loop without an inner turn
+    assert left.why_not is None
+    assert any(note.startswith("made one with the loop inside it") for note in left.notes)
+    for entry in ("GOBI2", "RHWB5"):  # without the bias and with it: `y` is a plain load in ttgir 165 and 175
+        assert phrases(kernels[entry], "loop@8") == ["serial", *["partly pipelined(2)"] * 3]
+        assert "AI003" not in codes(kernels[entry])
+
+
+def test_an_epilogue_of_specialised_warps_has_its_name_and_the_idle_copies_come_last(cases: Cases) -> None:
+    (kernel,) = cases.kernels("specialised_epilogue_load").values()
+    for facts in kernel.stages.values():
+        assert [region.id for region in facts.regions if region.verdict is Verdict.UNKNOWN] == []
+    assert phrases(kernel, "loop@35") == ["serial"] * 4
+    assert phrases(kernel, "loop@38") == ["serial", *["warp-specialised"] * 3]
+    assert "AI003" not in codes(kernel)
+
+
+def test_a_distance_is_the_iterations_in_flight_and_one_where_the_first_product_is_peeled(
+    cases: Cases,
+) -> None:
+    (kernel,) = cases.kernels("distance_sm100").values()
+    assert phrases(kernel, "loop@464")[1:] == ["partly pipelined(2)"] * 3
+
+
+def test_integers_that_a_loop_counts_are_work(cases: Cases) -> None:
+    for kernel in cases.kernels("integer_accumulation").values():
+        assert set(phrases(kernel, "loop@126")) == {"serial"}
+
+
+def test_a_drain_is_told_by_the_finding_and_by_the_pipeline(cases: Cases) -> None:
+    (kernel,) = cases.kernels("drains_told_twice").values()
+    (drained,) = said(kernel, "AI002")
+    assert drained.startswith("loop@80: cp.async.wait_group 0")
+    assert kernel.drains("loop@80")
+
+
+def test_findings_that_were_missing_are_said(cases: Cases) -> None:
+    kernels = cases.kernels("no_finding")
+    assert said(kernels["FRF3T"], "AI020")[0].startswith("a block asks for 2048 threads (32 warps of 64)")
+    assert said(kernels["5Q62I"], "AI021")[0].startswith("271 scalar registers are spilled")
+    assert said(kernels["BTFZF"], "AI022")[0].startswith(
+        "a store moves 2 B per thread at a time (16 instructions)"
+    )
+    turns = said(kernels["7YESS"], "AI023")
+    assert any(found.startswith("loop@610: 7 waits in one iteration") for found in turns)
+
+
+def test_a_change_that_the_back_end_made_is_told(cases: Cases) -> None:
+    # llir 680, 719 load, 733 multiplies, 831 loads; amdgcn 742, 782, 804 load, 807 is the first `v_mfma`
+    changed = cases.kernels("no_finding")["7YESS"].changed
+    assert changed["loop@582"] is Stage.AMDGCN
