@@ -19,6 +19,7 @@ from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import Wait as WaitFacts
+from artifact_inspector.analysis.resources.intensity import Intensity, find_intensity
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.resources.taken import Contradiction, Resources
 from artifact_inspector.analysis.shared.bill import Bill
@@ -211,6 +212,21 @@ class KernelFacts(Record):
             return ()
         stage = next((facts for facts in reversed(self.stages.values()) if region in facts.work), None)
         return () if stage is None else stage.work[region].in_flight.drains
+
+    def intensity(self, region: str) -> Intensity | None:
+        """What a pass through a region loads and multiplies, by the first tensor-level stage that has it.
+
+        None without dots, where a size is not known, and of a cluster of CTAs, which share tiles.
+        """
+        blocks = self.artifact.metadata.get("num_ctas")
+        if isinstance(blocks, int) and blocks > 1:
+            return None
+        for stage in (Stage.TTIR, Stage.TTGIR):
+            facts = self.stages.get(stage)
+            work = None if facts is None else facts.work.get(region)
+            if work is not None:
+                return find_intensity(work.accesses, work.matrix)
+        return None
 
     @property
     def wait_depths(self) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Peaks", "find_peaks"]
+__all__ = ["UNIT_OF", "Peaks", "find_peaks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,11 @@ class Peaks:
                 return wider, self.flops[wider]
         return None
 
+    def ridge(self, unit: str) -> float | None:
+        """FLOP of a type that the device does in the time in which its memory moves a byte, at most."""
+        found = self.flops_of(unit) if unit in _WIDENED else None
+        return None if found is None else found[1] / self.bandwidth
+
 
 _WIDENED = {
     "fp4": ("fp4", "fp16", "fp32"),
@@ -43,6 +48,16 @@ _WIDENED = {
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
+UNIT_OF = {
+    "f16": "fp16",
+    "bf16": "fp16",
+    "f32": "tf32",
+    "f8E4M3FN": "fp8",
+    "f8E5M2": "fp8",
+    "f8E4M3FNUZ": "fp8",
+    "f8E5M2FNUZ": "fp8",
+}
+"""Element type of a dot → the peak that bounds it; `tf32` is what 32-bit operands of a matrix unit are."""
 
 
 def _peaks(product: str, terabytes: float, source: str, **teraflops: float) -> Peaks:

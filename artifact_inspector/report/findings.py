@@ -12,7 +12,8 @@ from rich.text import Text
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings import RULES, Finding, Rule, Severity, find_findings
+from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
+from artifact_inspector.findings.limit import Limit
 from artifact_inspector.report.words import plural, span
 from artifact_inspector.vocabulary.forms import Compiled, tell_apart, vary_in
 
@@ -83,14 +84,13 @@ def _table(found: Iterable[Finding]) -> Table:
     for finding in found:
         style = _STYLES[finding.severity]
         text = Text(finding.remark.message, style)
-        text.append(f"  {place_text(finding)}".rstrip(), "dim")
+        text.append(f"  {place_text(finding.remark)}".rstrip(), "dim")
         grid.add_row(Text(finding.code, style), text)
     return grid
 
 
-def place_text(finding: Finding) -> str:
+def place_text(remark: Remark | Limit) -> str:
     """`matmul.py:40 · ptx lines 193, 201`."""
-    remark = finding.remark
     parts = [", ".join(remark.sources[:MOST_LINES])] if remark.sources else []
     if remark.stage is not None and remark.lines:
         lines = ", ".join(str(line) for line in remark.lines[:MOST_LINES])

@@ -13,8 +13,7 @@ from rich.text import Text
 from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
-from artifact_inspector.findings import Severity, find_findings
-from artifact_inspector.findings.decisive import find_limit
+from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.report.accesses import access_block
@@ -258,12 +257,10 @@ _LOUD = frozenset({"changed", "contradiction", "spills"})
 
 def _limit(kernel: KernelFacts) -> Text:
     """One sentence: what limits the kernel, by which evidence."""
-    found = find_limit(find_findings(kernel))
-    if found is None:
-        return Text("No finding says what limits this kernel.", "bold")
-    lead = "What limits it" if found.severity is Severity.WARNING else "First to look at"
-    said = Text(f"{lead}: ", "bold", overflow="fold").append(f"{found.remark.message}")
-    return said.append(f"  {found.code} {place_text(found)}".rstrip(), "dim")
+    limit = find_limit(kernel)
+    said = Text(f"{limit.lead}: " if limit.lead else "", "bold", overflow="fold")
+    said.append(limit.words, "" if limit.lead else "bold")
+    return said.append(" ".join(filter(None, (" ", limit.code, place_text(limit)))), "dim")
 
 
 def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:

@@ -104,6 +104,13 @@ def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tupl
             yield "FLOP", identity.words + (f" = {identity.expected}" if identity.holds else "")
         else:
             yield "FLOP", f"{identity.found}, where the dots ask for {identity.expected}: {identity.words}"
+    intensity = kernel.intensity(region)
+    if intensity is not None:
+        yield (
+            "traffic",
+            f"loads {intensity.loaded} B per pass of a CTA for {intensity.flop} FLOP: "
+            f"{intensity.flop_per_byte:.3g} FLOP per byte",
+        )
     generation = kernel.generations.get(region)
     if generation is not None and generation.is_newest is False:
         yield "MMA", generation.words + (f": {generation.reason}" if generation.reason else "")

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.resources.intensity import Intensity
 from artifact_inspector.facts.kernel import StageFacts, WaitFacts
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.model.region import RegionKind
@@ -88,6 +89,21 @@ def _has_dot(facts: StageFacts, region: str) -> bool:
     return facts.stage.order <= Stage.TTGIR.order and work is not None and bool(work.matrix)
 
 
+def _loaded(of: Subject) -> Found:
+    work = _work_of(of)
+    return Absent.ABSENT if work is None else work.loaded
+
+
+def _per_byte(of: Subject) -> Found:
+    work = _work_of(of)
+    return Absent.ABSENT if work is None else round(work.flop_per_byte, 1)
+
+
+def _work_of(of: Subject) -> Intensity | None:
+    region = of.region
+    return None if region is None or of.work is None else of.kernel.intensity(region.id)
+
+
 # -- loads in flight -------------------------------------------------------------------
 
 
@@ -155,6 +171,13 @@ OF_REGION = (
         column=Column("mma", "MMA", "matrix instructions per iteration", 5),
     ),
     Fact("mma.flop", _C.MMA, "FLOP", "per CTA and iteration", _R, _flop),
+    Fact("loads.iteration", _C.LOADS, "loads of the program", "B per CTA and iteration", _R, _loaded),
+    Fact(
+        "intensity", _C.LOADS, "arithmetic intensity", "FLOP per byte loaded", _R, _per_byte,
+        "FLOP of the dots for each byte that a pass loads, wherever that comes from",
+        column=Column("intensity", "F/B", "FLOP of the dots per byte that the loop loads", 9),
+        record="flop_per_byte",
+    ),
     Fact("mma.fused", _C.MMA, "multiply-adds in place of MMAs", "in the code", _R, _fused, brief="FMA"),
     Fact("in_flight.loads", _C.IN_FLIGHT, "loads in flight, at most", "", _R, _loads_in_flight),
     Fact(
@@ -177,7 +200,7 @@ OF_REGION = (
     Fact(
         "pipeline.iterations", _C.WAITS, "iterations in flight", "behind the wait", _R,
         _pipelined("iterations_in_flight"),
-        column=Column("iterations", "ahead", "iterations in flight behind it", 4), brief="ahead",
+        column=Column("iterations", "iters", "iterations in flight behind it", 4), brief="iters",
     ),
 )  # fmt: skip
 """What a region does in the last text."""

@@ -14,8 +14,7 @@ from artifact_inspector.comparison.pair import FactPair, State, compare_kernels
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.records import with_fields
 from artifact_inspector.files.cache import Cache
-from artifact_inspector.findings import find_findings
-from artifact_inspector.findings.decisive import find_limit
+from artifact_inspector.findings.limit import LimitedBy, find_limit
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import describe_changes_of
@@ -105,8 +104,21 @@ def test_a_story_begins_with_what_limits_the_kernel(name: str, said: str) -> Non
 
 
 def test_spills_come_before_all_but_a_launch_that_fails() -> None:
-    found = find_findings(saved("3.6.0/sm_80/register_spill").facts)
-    limit = find_limit(found)
-    assert limit is not None
-    assert limit.code == "AI007"
-    assert find_limit(()) is None
+    limit = find_limit(saved("3.6.0/sm_80/register_spill").facts)
+    assert (limit.by, limit.code, limit.lead) == (LimitedBy.FINDING, "AI007", "What limits it")
+    assert limit.sentence == f"What limits it: {limit.words}"
+
+
+def test_without_a_finding_its_work_says_what_bounds_a_loop() -> None:
+    """64×64×32 in f16: 2·64·64·32 FLOP on (64 + 64)·32·2 B, against 312 TFLOP/s and 2039 GB/s of an A100."""
+    limit = find_limit(saved("3.6.0/sm_80/fused_linear").facts)
+    assert limit.by is LimitedBy.WORK
+    assert "32 FLOP per byte that it loads (262144 for 8192 B)" in limit.words
+    assert "A100 80GB SXM can do 153" in limit.words  # 312e12 ÷ 2.039e12
+    assert "unless caches serve 79% of its loads" in limit.words  # 1 - 32 ÷ 153
+    assert limit.sources == ("fused_linear.py:44",)
+
+
+def test_a_kernel_without_findings_and_dots_is_not_judged() -> None:
+    limit = find_limit(saved("3.6.0/sm_80/layer_norm").facts)
+    assert (limit.by, limit.code, limit.lines) == (LimitedBy.UNKNOWN, "", ())

@@ -1,0 +1,44 @@
+"""What one pass through a region asks of memory, against what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from artifact_inspector.analysis.access.accesses import Accesses
+from artifact_inspector.analysis.matrix.work import MatrixWork
+
+__all__ = ["Intensity", "find_intensity"]
+
+
+class Intensity(NamedTuple):
+    """Loads and dots of one pass through a region as the program has them, each once."""
+
+    loaded: int
+    """Bytes per CTA and pass, of whole tiles; what a mask keeps out is counted."""
+    flop: int
+    """FLOP per CTA and pass, of the dots."""
+    element: str
+    """Type of the first operand of the dots: `f16`."""
+
+    @property
+    def flop_per_byte(self) -> float:
+        """FLOP for each byte that is loaded, from wherever it comes."""
+        return self.flop / self.loaded
+
+
+def find_intensity(accesses: Accesses, dots: Sequence[MatrixWork]) -> Intensity | None:
+    """Of a region of tensor-level IR; None without loads or dots, and where the size of one is not known.
+
+    Dots and loads on paths that exclude each other are all counted, so a region with such dots has none.
+    """
+    sizes = {**accesses.loads, **accesses.copies, **accesses.tiles}
+    if not accesses.tiles or len(sizes) > len(accesses.tiles) or not dots:
+        return None
+    if None in accesses.tiles or any(dot.flop is None or dot.along_path != dot.count for dot in dots):
+        return None
+    loaded = sum((size or 0) * count for size, count in accesses.tiles.items())
+    first = dots[0].matrix
+    if not loaded or first is None:
+        return None
+    return Intensity(loaded, sum(dot.flop or 0 for dot in dots), first.types.partition("×")[0])

@@ -1,0 +1,103 @@
+"""What limits a kernel, in one sentence and with its evidence: the one that its story begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import find_findings
+from artifact_inspector.findings._rule import Finding, Severity, dots_of
+from artifact_inspector.hardware.peaks import UNIT_OF, find_peaks
+from artifact_inspector.model import Stage
+from artifact_inspector.model.word import Word
+
+__all__ = ["Limit", "LimitedBy", "find_limit"]
+
+_FIRST = ("AI013", "AI007", "AI004", "AI005", "AI008", "AI002", "AI003", "AI006", "AI010", "AI009", "AI001")
+"""What costs most first: no launch, spills, no matrix unit or an older one, occupancy, nothing in flight."""
+_NO_LIMIT = frozenset({"AI012"})
+"""A contradiction of two files is no property of the kernel."""
+
+
+class LimitedBy(Word):
+    """What a limit is read from."""
+
+    FINDING = "finding"
+    WORK = "work"
+    """FLOP and bytes of its main loop, against what a product of its target does."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What limits a kernel, and by which evidence."""
+
+    by: LimitedBy
+    lead: str
+    """`What limits it`, `First to look at`; empty where the words are a sentence of their own."""
+    words: str
+    """The fact with its figures."""
+    code: str = ""
+    """Of the finding that says so."""
+    stage: Stage | None = None
+    """The stage whose lines are the evidence."""
+    lines: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Lines of the user's code."""
+
+    @property
+    def sentence(self) -> str:
+        """Lead and words."""
+        return f"{self.lead}: {self.words}" if self.lead else self.words
+
+
+def find_limit(kernel: KernelFacts) -> Limit:
+    """The finding that costs most; without one, what its work asks of a GPU; else that nothing says so."""
+    told = [finding for finding in find_findings(kernel) if finding.code not in _NO_LIMIT]
+    places = {code: place for place, code in enumerate(_FIRST)}
+    first = min(told, key=lambda finding: places.get(finding.code, len(_FIRST)), default=None)
+    if first is not None:
+        return _of_finding(first)
+    return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _nothing(kernel))
+
+
+def _of_finding(found: Finding) -> Limit:
+    lead = "What limits it" if found.severity is Severity.WARNING else "First to look at"
+    remark = found.remark
+    return Limit(
+        LimitedBy.FINDING, lead, remark.message, found.code, remark.stage, remark.lines, remark.sources
+    )
+
+
+def _of_work(kernel: KernelFacts) -> Limit | None:
+    """Whether memory or arithmetic bounds the main loop on the product that stands for the target."""
+    region, target = kernel.principal, kernel.artifact.target
+    work = None if region is None else kernel.intensity(region)
+    product = None if target is None else target.gpu.product
+    peaks = None if product is None else find_peaks(product.name)
+    if region is None or work is None or peaks is None:
+        return None
+    ridge = peaks.ridge(UNIT_OF.get(work.element, ""))
+    if ridge is None:
+        return None
+    ratio = work.flop_per_byte
+    bound = (
+        f"memory bounds it unless caches serve {1 - ratio / ridge:.0%} of its loads"
+        if ratio < ridge
+        else "its matrix work bounds it, even if no cache serves a load"
+    )
+    words = (
+        f"{region} does {ratio:.3g} FLOP per byte that it loads ({work.flop} for {work.loaded} B), where "
+        f"{peaks.product} can do {ridge:.0f} in the time of one: {bound}"
+    )
+    stage, lines, sources = dots_of(kernel, region)
+    return Limit(LimitedBy.WORK, "By its work", words, "", stage, lines, sources)
+
+
+def _nothing(kernel: KernelFacts) -> str:
+    held = kernel.occupancy
+    said = "No finding says what limits this kernel"
+    if held is None or held.warps is None or not held.limited_by:
+        return f"{said}."
+    by = " and ".join(held.limited_by)
+    return f"{said}; {held.warps} of {held.warps_at_most} warps per {held.unit} fit, limited by {by}."
