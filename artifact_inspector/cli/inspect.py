@@ -46,6 +46,15 @@ def inspect(
     ir: Annotated[
         bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
     ] = False,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            min=0,
+            help="With --ir: lines kept around each event; what is between is told in words.",
+        ),
+    ] = None,
     region: Annotated[
         str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
     ] = None,
@@ -102,6 +111,7 @@ def inspect(
             rows=rows,
             json=json,
             ir=ir,
+            context=context,
             sass=sass,
             index=not no_index,
         )
@@ -129,6 +139,7 @@ def report(
     json: bool,
     ir: bool,
     sass: bool,
+    context: int | None = None,
     rows: Rows | None = None,
     index: bool = True,
 ) -> None:
@@ -155,7 +166,7 @@ def report(
         return
     kernels = list(_chosen(narrowed_ones, rows))
     if ir:
-        _list_region(kernels, disassemble, json=json)
+        _list_region(kernels, disassemble, context, json=json)
     elif is_story:
         from artifact_inspector.report.story import KernelReport
 
@@ -199,13 +210,15 @@ def _chosen(found: Iterable[KernelFacts], rows: Rows) -> Iterable[KernelFacts]:
     return meant if rows.sort is None else order(meant, rows.sort)
 
 
-def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *, json: bool) -> None:
+def _list_region(
+    kernels: list[KernelFacts], disassemble: Disassemble | None, context: int | None, *, json: bool
+) -> None:
     from artifact_inspector.facts.modules import read_module, read_source
     from artifact_inspector.facts.selection import pick_stage
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.listing import listing_document
-    from artifact_inspector.report.listing import Listing, list_lines
+    from artifact_inspector.report.listing import SHORT, Listing, excerpt_of, list_lines
 
     if len(kernels) != 1:
         raise UsageError(f"--ir prints one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
@@ -222,4 +235,6 @@ def _list_region(kernels: list[KernelFacts], disassemble: Disassemble | None, *,
     if json:
         write(as_text(listing_document(kernel, facts, found.id, lines), sys.stdout.encoding), sys.stdout)
     else:
-        show(Listing(facts, found, lines), sys.stdout)
+        is_whole = context is None and len(lines) <= SHORT
+        excerpt = None if is_whole else excerpt_of(module, found, lines, 1 if context is None else context)
+        show(Listing(facts, found, lines, excerpt), sys.stdout)

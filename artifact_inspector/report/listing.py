@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, OverflowMethod, RenderResult
@@ -12,16 +14,20 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.facts.kernel import StageFacts
-from artifact_inspector.model import Instruction, Module
+from artifact_inspector.model import EventKind, Instruction, Module
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.lexers.choice import lexer_for
-from artifact_inspector.report.words import legend
+from artifact_inspector.report.words import legend, plural, statements
 
 __all__ = ["ListedLine", "Listing", "events_by_line", "list_lines"]
 
 THEME = "ansi_dark"
 """The terminal's own sixteen colours: readable on any background."""
+SHORT = 100
+"""Lines of a region that is shown whole unless something else is asked for."""
+FEW = 2
+"""Lines between two that are shown are shown too: a line that says so would save nothing."""
 
 
 class ListedLine(NamedTuple):
@@ -33,6 +39,78 @@ class ListedLine(NamedTuple):
     in_flight: int | None
     """Loads in flight after it, on the line where the number changes."""
     text: str
+
+
+class Excerpt(NamedTuple):
+    """What is shown of a region: lines with events, of equal ones the first and last, and what is around."""
+
+    shown: frozenset[int]
+    """Numbers of the lines."""
+    marks: Mapping[int, tuple[str, ...]]
+    """Line → what begins at it: `round 1 loads k flash_attention.py:51`."""
+    kinds: Mapping[int, Counter[EventKind]]
+    """Line → its instructions, by kind."""
+
+    def describe(self, first: int, last: int) -> str:
+        """`… 214 lines: 160 of address and integer arithmetic, 31 moves`."""
+        count = last - first + 1
+        found: Counter[str] = Counter()
+        for line in range(first, last + 1):
+            for kind, number in self.kinds.get(line, Counter()).items():
+                found[_BETWEEN.get(kind) or legend([f"{kind.letter}1"])[0][2:]] += number
+        said = [f"{number} {plural(name, number)}" for name, number in found.most_common(3)]
+        return f"… {count} {plural('line', count)}" + (f": {', '.join(said)}" if said else "")
+
+
+_BETWEEN = {
+    EventKind.INTEGER: "step of address and integer arithmetic",
+    EventKind.MOVE: "move",
+    EventKind.BRANCH: "jump",
+    EventKind.LOCAL_LOAD: "reload of a register",
+    EventKind.LOCAL_STORE: "spill of a register",
+    EventKind.SCALAR_LOAD: "scalar load",
+    EventKind.SHUFFLE: "shuffle",
+    EventKind.OTHER: "other instruction",
+}
+"""What instructions without a letter are called."""
+
+
+def excerpt_of(module: Module, region: RegionFacts, lines: Sequence[ListedLine], around: int) -> Excerpt:
+    """The lines of a region that hold something to see.
+
+    Args:
+        around: lines that are kept in front of and behind each of them.
+    """
+    kinds: dict[int, Counter[EventKind]] = {}
+    for function in module.functions:
+        for instruction in function.instructions:
+            kinds.setdefault(instruction.line, Counter())[instruction.kind] += 1
+    marks = _marks(region)
+    kept = set(marks) | {line.number for line in lines if line.in_flight is not None}
+    for _, run in groupby((line for line in lines if line.events), key=lambda line: line.events):
+        numbers = [line.number for line in run]
+        kept.update((numbers[0], numbers[-1]))
+    shown = {number + step for number in kept for step in range(-around, around + 1)}
+    return Excerpt(frozenset(shown), marks, kinds)
+
+
+def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
+    """Where the loads and the computes of each round begin and end."""
+    found: dict[int, list[str]] = {}
+    for number, item in enumerate(region.rounds, 1):
+        what = ", ".join(statements(item))
+        for first, last, said in (
+            (item.first_load, item.last_load, f"loads {what}"),
+            (item.first_compute, item.last_compute, f"computes on {what}"),
+        ):
+            if first is not None and last is not None:
+                found.setdefault(first, []).append(f"round {number} {said}" + _until(first, last))
+    return {line: tuple(said) for line, said in found.items()}
+
+
+def _until(first: int, last: int) -> str:
+    # execution order may run against that of the lines
+    return "" if last <= first else f", to line {last}"
 
 
 def list_lines(
@@ -73,32 +151,61 @@ class Listing:
     stage: StageFacts
     region: RegionFacts
     lines: Sequence[ListedLine]
+    excerpt: Excerpt | None = None
+    """What is shown of it; all of it without one."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         head = Text(no_wrap=True, overflow="ignore").append(self.stage.file, "bold")
         yield head.append(f"  {self.region.id}  ").append_text(phrase_text(self.region.phrase))
+        yield from self._rows(console)
+        if any(line.events for line in self.lines):
+            yield ""
+            levels = any(line.in_flight is not None for line in self.lines)
+            said = ["first column: loads in flight from here on"] if levels else []
+            yield Pieces([*said, *legend(line.events for line in self.lines)], "dim")
+            if any(is_shown is None for is_shown, _ in self._parts()):
+                yield Text(f"{len(self.lines)} lines in all; `--context N` shows N around each event", "dim")
+
+    def _rows(self, console: Console) -> Iterator[Text]:
         code = "\n".join(line.text.expandtabs(4) for line in self.lines)
         lexer = lexer_for(self.stage.stage)
         text = Syntax(code, lexer, theme=THEME).highlight(code) if not console.no_color else Text(code)
+        highlighted = list(text.split("\n", allow_blank=True))
         numbers = len(str(self.lines[-1].number)) if self.lines else 1
         events = max((len(line.events) for line in self.lines), default=0)
         levels = max((len(str(x.in_flight)) for x in self.lines if x.in_flight is not None), default=0)
+        margin = " " * (levels + bool(levels) + events + 1 + numbers + 1)
         overflow: OverflowMethod = "ellipsis" if console.is_terminal else "ignore"
-        for line, shown in zip(self.lines, text.split("\n", allow_blank=True), strict=False):
-            level = "" if line.in_flight is None else str(line.in_flight)
-            row = Text.assemble(
-                (f"{level:>{levels}}", "cyan"),
-                " " if levels else "",
-                (f"{line.events:>{events}}", "bold yellow"),
-                " ",
-                (f"{line.number:>{numbers}}", "dim"),
-                " ",
-            )
-            row.append_text(shown)
-            row.rstrip()
-            row.no_wrap, row.overflow = True, overflow
-            yield row
-        if events:
-            yield ""
-            said = ["first column: loads in flight from here on"] if levels else []
-            yield Pieces([*said, *legend(line.events for line in self.lines)], "dim")
+        for is_shown, places in self._parts():
+            if is_shown is None:
+                assert self.excerpt is not None
+                ends = self.lines[places[0]].number, self.lines[places[-1]].number
+                yield Text(margin + self.excerpt.describe(*ends), "dim italic", no_wrap=True, overflow="fold")
+                continue
+            for place in places:
+                line = self.lines[place]
+                for mark in () if self.excerpt is None else self.excerpt.marks.get(line.number, ()):
+                    yield Text(f"{margin}── {mark}", "bold", no_wrap=True, overflow=overflow)
+                level = "" if line.in_flight is None else str(line.in_flight)
+                row = Text.assemble(
+                    (f"{level:>{levels}}", "cyan"),
+                    " " if levels else "",
+                    (f"{line.events:>{events}}", "bold yellow"),
+                    " ",
+                    (f"{line.number:>{numbers}}", "dim"),
+                    " ",
+                )
+                row.append_text(highlighted[place])
+                row.rstrip()
+                row.no_wrap, row.overflow = True, overflow
+                yield row
+
+    def _parts(self) -> Iterator[tuple[bool | None, list[int]]]:
+        """Runs of lines by their place: True for those that are shown, None for those that are left out."""
+        if self.excerpt is None:
+            yield True, list(range(len(self.lines)))
+            return
+        shown = self.excerpt.shown
+        for is_shown, run in groupby(range(len(self.lines)), key=lambda at: self.lines[at].number in shown):
+            places = list(run)
+            yield (True if is_shown or len(places) <= FEW else None), places

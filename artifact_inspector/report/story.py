@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import SourceLine, Stage
+from artifact_inspector.model import Stage
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block, place_text
@@ -34,7 +34,9 @@ from artifact_inspector.report.words import (
     legend,
     letter_counts,
     plural,
+    shortened,
     span,
+    statements,
 )
 from artifact_inspector.report.work import describe_work, in_flight_text
 
@@ -343,7 +345,7 @@ def _rounds(family: Sequence[_Seen]) -> Table | None:
         same = [region.rounds[number] for region in regions if number < len(region.rounds)]
         cells: list[RenderableType] = [
             str(number + 1),
-            Pieces(_statements(item), gap=", "),
+            Pieces(statements(item), gap=", "),
             str(sum(one.loads for one in same)),
             _places((one.first_load, one.last_load) for one in same),
             _places((one.first_compute, one.last_compute) for one in same),
@@ -356,25 +358,6 @@ def _rounds(family: Sequence[_Seen]) -> Table | None:
 
 def _places(spans: Iterable[tuple[int | None, int | None]]) -> str:
     return ", ".join(span(first, last) for first, last in spans if first is not None) or "–"
-
-
-def _statements(item: RoundFacts) -> list[str]:
-    """The load statements of a round: `a gemv.py:20`, `b :21`."""
-    said = _shortened(item.sources)
-    if item.names and len(item.names) == len(item.sources):
-        return [f"{name} {place}" for name, place in zip(item.names, said, strict=True)]
-    return [*item.names, *said] or ["–"]
-
-
-def _shortened(places: Iterable[str]) -> list[str]:
-    """Places without the file where it is that of the place before."""
-    said = []
-    before = ""
-    for place in places:
-        file = place.file if isinstance(place, SourceLine) else place.rpartition(":")[0]
-        said.append(place[len(file) :] if file == before else place)
-        before = file
-    return said
 
 
 def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str, str]]:
@@ -403,4 +386,4 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
             ):
                 yield "note", note if region is seen.last else f"{note} ({where.value})"
         if seen.last.other:
-            yield "other", f"loads that no compute takes: {', '.join(_shortened(seen.last.other))}"
+            yield "other", f"loads that no compute takes: {', '.join(shortened(seen.last.other))}"

@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
-from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model import EventKind, SourceLine, Stage
 from artifact_inspector.vocabulary.letters import LETTERS
 
 __all__ = [
@@ -24,7 +24,9 @@ __all__ = [
     "letter_counts",
     "mma_count",
     "plural",
+    "shortened",
     "span",
+    "statements",
 ]
 
 
@@ -195,6 +197,25 @@ def describe_unknown(stages: Iterable[StageFacts]) -> str | None:
     named = [f"{opcode} ×{count}" for opcode, count in unknown.most_common(8)]
     more = f" and {len(unknown) - 8} more opcodes" if len(unknown) > 8 else ""
     return f"{sum(unknown.values())} of {total} instructions unclassified: {', '.join(named)}{more}"
+
+
+def statements(item: RoundFacts) -> list[str]:
+    """The load statements of a round: `a gemv.py:20`, `b :21`."""
+    said = shortened(item.sources)
+    if item.names and len(item.names) == len(item.sources):
+        return [f"{name} {place}" for name, place in zip(item.names, said, strict=True)]
+    return [*item.names, *said] or ["–"]
+
+
+def shortened(places: Iterable[str]) -> list[str]:
+    """Places without the file where it is that of the place before."""
+    said = []
+    before = ""
+    for place in places:
+        file = place.file if isinstance(place, SourceLine) else place.rpartition(":")[0]
+        said.append(place[len(file) :] if file == before else place)
+        before = file
+    return said
 
 
 def describe_target(kernel: KernelFacts) -> str:
