@@ -13,7 +13,7 @@ from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.selection import choose, parse_targets
+from artifact_inspector.facts.selection import choose, parse_which
 from artifact_inspector.files.cache import hold_files, open_cache, open_file
 
 __all__ = ["inspect"]
@@ -51,7 +51,7 @@ def inspect(
         cache = open_file(path) if path.is_file() else open_cache(path)
     else:
         cache = hold_files(*files_of(kernel))
-    chosen = choose(cache, name, parse_targets([] if target is None else [target]))
+    chosen = choose(cache, name, parse_which([] if target is None else [target]))
     if not chosen:
         raise CacheError(
             f"No compiled kernel is in {cache.root}.", "Name a directory that Triton compiled into."

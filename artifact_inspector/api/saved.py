@@ -9,7 +9,7 @@ from artifact_inspector.api._plain import errors_are_the_callers
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.selection import choose, parse_targets
+from artifact_inspector.facts.selection import choose, parse_which
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
@@ -94,7 +94,7 @@ class SavedIR:
 
 
 def _narrow(cache: Cache, kernel: str | None, target: str | None, triton: str | None) -> list[Artifact]:
-    found = [*choose(cache, kernel, parse_targets([] if target is None else [target]))]
+    found = [*choose(cache, kernel, parse_which([] if target is None else [target]))]
     # a directory called exactly so is meant before names that merely contain the word
     inside = [x for x in found if kernel in x.directory.split("/")]
     found = inside or found

@@ -17,6 +17,7 @@ __all__ = [
     "CacheDirectory",
     "Const",
     "Html",
+    "Gpus",
     "Json",
     "KernelName",
     "NoIndex",
@@ -88,9 +89,18 @@ Nvdisasm = Annotated[
     typer.Option("--nvdisasm", metavar="PATH", help="This nvdisasm, rather than Triton's or that on PATH."),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
-Targets = Annotated[
+Gpus = Annotated[
     list[str] | None,
     typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="WHICH",
+        help="Only these: a GPU (sm_80, T4), a Triton (3.6), w4, s3, a tile (128x64x32), GROUP_M=8.",
+    ),
 ]
 
 Signature = Annotated[

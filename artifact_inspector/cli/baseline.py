@@ -31,14 +31,14 @@ def baseline(
     """Record the facts of kernels, for `check` to hold a later cache against."""
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
-        from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.facts.selection import choose, parse_which
         from artifact_inspector.files.writing import write_text
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json.baseline import baseline_document, baseline_text
         from artifact_inspector.report.words import plural
 
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_targets(target or []))
+        chosen = choose(found, name, parse_which(target or []))
         if not chosen:
             raise UsageError(f"There is no kernel in {found.root}.", "Name a Triton cache that has some.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)

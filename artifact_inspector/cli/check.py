@@ -27,7 +27,7 @@ from artifact_inspector.errors import CacheError, UsageError
 if TYPE_CHECKING:
     from artifact_inspector.comparison.baseline import Baseline
     from artifact_inspector.comparison.corpus import Corpus
-    from artifact_inspector.hardware.targets import Target
+    from artifact_inspector.facts.selection import Which
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
 SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif"}
@@ -80,14 +80,14 @@ def check(
     with exit_codes(json=format == "json"):
         from artifact_inspector.comparison.baseline import DEFAULT_GATES
         from artifact_inspector.comparison.corpus import parse_gates
-        from artifact_inspector.facts.selection import parse_targets
+        from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.files.writing import write_text
         from artifact_inspector.report.console import write
 
         files = {path: _format_of(path) for path in out or []}
         require_format(format, FORMATS)
         gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
-        wanted = parse_targets(target or [])
+        wanted = parse_which(target or [])
         recorded = _read(baseline)
         corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():
@@ -128,7 +128,7 @@ def _hold(
     baseline: Baseline,
     path: Path | None,
     name: str | None,
-    wanted: Sequence[Target],
+    wanted: Sequence[Which],
     across: list[str],
     nvdisasm: Path | None,
     *,

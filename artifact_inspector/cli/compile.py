@@ -12,7 +12,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
-from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out, Stages, Targets, Warps
+from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Gpus, Json, Out, Stages, Warps
 from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
 
@@ -133,7 +133,7 @@ def demo(
     ] = None,
     out: Out = OUT,
     json: Json = False,
-    target: Targets = None,
+    target: Gpus = None,
 ) -> None:
     """Compile eight of the reference kernels for a T4 and an MI250X, with no GPU, and report on them."""
     with exit_codes(json=json):

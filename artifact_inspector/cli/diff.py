@@ -33,11 +33,15 @@ def diff(
     ] = None,
     left: Annotated[
         list[str] | None,
-        typer.Option("--left", metavar="WHICH", help="Of A: a GPU, a version of Triton, a name or hash."),
+        typer.Option(
+            "--left",
+            metavar="WHICH",
+            help="Of A: a GPU, a version, w4, s3, a tile, NAME=VALUE, a name or hash.",
+        ),
     ] = None,
     right: Annotated[
         list[str] | None,
-        typer.Option("--right", metavar="WHICH", help="Of B (or A): a GPU, a version, a name or hash."),
+        typer.Option("--right", metavar="WHICH", help="Of B (or A): the same."),
     ] = None,
     across: Annotated[
         list[str] | None,
@@ -180,7 +184,7 @@ def _sides(
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
     """The kernels of both sides, what is wrong with their caches, and whether single kernels are meant."""
     from artifact_inspector.comparison.sides import narrow_side, parse_place
-    from artifact_inspector.facts.selection import choose, parse_targets
+    from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.model.text import split_words
 
     a, b, left, right = sides
@@ -189,7 +193,7 @@ def _sides(
             "There is nothing to compare with.",
             "Name a second cache, or two sides of one: --left sm_75 --right gfx90a.",
         )
-    wanted = parse_targets(targets)
+    wanted = parse_which(targets)
     places = parse_place(a), parse_place(a if b is None else b)
     chosen, problems = [], []
     for side, place, words in zip(("left", "right"), places, (left, right), strict=True):

@@ -77,13 +77,13 @@ def _list_findings(
     *,
     sass: bool,
 ) -> None:
-    from artifact_inspector.facts.selection import choose, parse_targets
+    from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.console import show
     from artifact_inspector.report.findings import FindingsReport
 
     cache = open_or_advise(path)
-    chosen = choose(cache, name, parse_targets(targets))
+    chosen = choose(cache, name, parse_which(targets))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     kernels = list(inspect_kernels(chosen, disassemble, find_findings))
     if format == "text":

@@ -42,7 +42,7 @@ def graph(
     """Print the graph of a kernel: blocks, and what goes from loads through computes into stores."""
     with exit_codes(json=False):
         from artifact_inspector.facts.graph import graph_of
-        from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.facts.selection import choose, parse_which
         from artifact_inspector.model import Stage
         from artifact_inspector.report.console import write
         from artifact_inspector.report.exchange.graph import FORMATS
@@ -51,7 +51,7 @@ def graph(
         known = {one.value: one for one in Stage}
         if stage is not None and stage not in known:
             raise UsageError(f"There is no stage {stage!r}.", f"There are {', '.join(known)}.")
-        chosen = choose(open_or_advise(cache), name, parse_targets(target or []))
+        chosen = choose(open_or_advise(cache), name, parse_which(target or []))
         if len(chosen) != 1:
             raise UsageError(
                 f"{len(chosen)} kernels fit, and a graph is of one.", "Give its NAME or hash, and --target."

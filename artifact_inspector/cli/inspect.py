@@ -144,12 +144,12 @@ def report(
     index: bool = True,
 ) -> None:
     """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
-    from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets
+    from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets, parse_which
     from artifact_inspector.report.console import show
     from artifact_inspector.report.text import CacheReport
 
     rows = rows or Rows()
-    wanted, only, others = parse_targets(targets), parse_stages(stages), parse_targets(on)
+    wanted, only, others = parse_which(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
     chosen = choose(cache, name, wanted, only)
     disassemble = disassembler(chosen, nvdisasm, sass=sass)

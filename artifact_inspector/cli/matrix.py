@@ -46,7 +46,7 @@ def matrix(
     """Show one kernel in every form that a cache has: targets, versions and configurations."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
-        from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.facts.selection import choose, parse_which
         from artifact_inspector.model.text import split_words
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
@@ -59,7 +59,7 @@ def matrix(
                 "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
             )
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_targets(target or []))
+        chosen = choose(found, name, parse_which(target or []))
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = list(inspect_kernels(chosen, disassemble, summarise))
         forms = find_matrix(kernels, split_words(sort or []))

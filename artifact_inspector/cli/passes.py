@@ -157,13 +157,13 @@ def _subject(
     num_stages: int | None,
     option: list[str] | None,
 ) -> Subject:
-    from artifact_inspector.facts.selection import choose, parse_targets
+    from artifact_inspector.facts.selection import choose, parse_targets, parse_which
     from artifact_inspector.files.cache import open_cache
     from artifact_inspector.passes.subject import of_entry, of_request
 
-    targets = parse_targets([] if target is None else [target])
+    words = [] if target is None else [target]
     if Path(kernel).is_dir():
-        chosen = choose(open_cache(Path(kernel)), name, targets)
+        chosen = choose(open_cache(Path(kernel)), name, parse_which(words))
         if len(chosen) != 1:
             raise UsageError(
                 f"{len(chosen)} kernels fit, and passes are of one compile.",
@@ -174,6 +174,7 @@ def _subject(
         raise UsageError(
             f"There is no cache directory {kernel}.", f"For a kernel of a file write {kernel}:{name}."
         )
+    targets = parse_targets(words)
     if len(targets) != 1:
         raise UsageError("Passes are of one compile for one GPU.", "Name it: -t sm_80, -t gfx942 …")
     (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)

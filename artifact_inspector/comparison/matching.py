@@ -15,12 +15,11 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.program import Program, find_program
+from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.facts.modules import read_module
+from artifact_inspector.facts.selection import read_program
 from artifact_inspector.files.cache import Artifact, Problem, read_stage
-from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.fact import Value
@@ -70,11 +69,7 @@ class Candidate:
     @cached_property
     def program(self) -> Program | None:
         """Arguments and tiles by the first tensor-level stage."""
-        for stage in (Stage.TTIR, Stage.TTGIR):
-            module = read_module(self.artifact, stage, self.problems)
-            if module is not None:
-                return find_program(module, format_of(stage), self.artifact.name)
-        return None
+        return read_program(self.artifact, self.problems)
 
     @cached_property
     def fingerprint(self) -> str | None:

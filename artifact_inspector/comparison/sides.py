@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.selection import leave, parse_which
 from artifact_inspector.files.cache import Artifact, Cache
-from artifact_inspector.hardware.targets import parse_target
 
 __all__ = ["Place", "narrow_side", "parse_place"]
-
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[.+]?\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,8 @@ def narrow_side(
     """The kernels of one side.
 
     Args:
-        selectors: each a target (`sm_75`, `T4`), a version of Triton that the cache has (`3.2.0`), or part
-            of a name or hash.
+        selectors: each a target (`sm_75`, `T4`), a version of Triton that the cache has (`3.2.0`), warps,
+            stages, a tile, a constant or an option as `parse_which` takes them, or part of a name or hash.
         choose: those of a cache that a part of a name or hash fits.
 
     Raises:
@@ -59,23 +56,11 @@ def narrow_side(
     """
     chosen = choose(cache, place.name)
     for word in selectors:
-        if _VERSION.fullmatch(word):
-            versions = {x.triton_version for x in chosen}
-            left = tuple(x for x in chosen if x.triton_version is not None and x.triton_version.fits(word))
-            there = ", ".join(sorted(str(v) for v in versions if v is not None)) or "none that is known"
-            told = (f"No kernel here is of Triton {word}.", f"There are {there}.")
-        else:
-            try:
-                target = parse_target(word)
-            except UsageError:
-                chosen = tuple(x for x in choose(cache, word) if x in chosen)
-                if not chosen:
-                    raise
-                continue
-            left = tuple(x for x in chosen if x.target is not None and x.target.arch == target.arch)
-            archs = ", ".join(sorted({str(x.target) for x in chosen if x.target is not None})) or "none"
-            told = (f"No kernel here is for {target}.", f"There are {archs}.")
-        if not left:
-            raise UsageError(*told)
-        chosen = left
+        which = parse_which([word], otherwise_target=False)
+        if which:
+            chosen = leave(chosen, which, counted=False)
+            continue
+        chosen = tuple(x for x in choose(cache, word) if x in chosen)
+        if not chosen:
+            raise UsageError(f"No kernel here is called {word!r} too.", "Say less of it.")
     return chosen

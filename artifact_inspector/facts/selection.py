@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.modules import read_module
 from artifact_inspector.facts.records import with_fields
-from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.cache import Artifact, Cache, Problem
+from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
@@ -16,7 +20,34 @@ from artifact_inspector.model.text import split_words
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 
-__all__ = ["choose", "narrow", "parse_stages", "parse_targets", "pick_stage"]
+__all__ = [
+    "Which",
+    "choose",
+    "leave",
+    "narrow",
+    "parse_stages",
+    "parse_targets",
+    "parse_which",
+    "pick_stage",
+    "read_program",
+]
+
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[.+]?\w+)?")
+_NUMBERED = re.compile(r"(w|warps=|num_warps=|s|stages=|num_stages=)(\d{1,4})")
+_CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
+_TILE = re.compile(r"\d+(?:[x×]\d+)+")
+
+
+class Which(NamedTuple):
+    """One thing that a kernel must be to be meant: for a GPU, of a version, of so many warps, of a tile."""
+
+    kind: str
+    """Of one kind any is enough; `target`, `Triton`, `warps`, `stages`, `tile`, or a constant's name."""
+    said: str
+    """`is for sm_80`, `is of Triton 3.2`, `has 4 warps`."""
+    told: Callable[[Artifact], Iterable[str]]
+    """What a kernel is in this respect, to say what there is; nothing where that is not known."""
+    fits: Callable[[Artifact], bool]
 
 
 def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
@@ -26,6 +57,120 @@ def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
         UsageError: one names no GPU.
     """
     return tuple(parse_target(word) for word in split_words(words))
+
+
+def parse_which(words: Iterable[str], *, otherwise_target: bool = True) -> tuple[Which, ...]:
+    """What repeated or comma-separated options choose kernels by.
+
+    A GPU (`sm_80`, `T4`), a version of Triton (`3.2`), warps and stages (`w4`, `stages=3`), a tile
+    (`128x64x32`, `tile=256`), or a constant or an option (`GROUP_M=8`).
+
+    Args:
+        otherwise_target: False to leave out what is none of these.
+
+    Raises:
+        UsageError: a word is none of these.
+    """
+    found = []
+    for word in split_words(words):
+        which = _parse(word)
+        if which is None:
+            try:
+                which = _of_target(parse_target(word))
+            except UsageError:
+                if otherwise_target:
+                    raise
+                continue
+        found.append(which)
+    return tuple(found)
+
+
+def _parse(word: str) -> Which | None:
+    if _VERSION.fullmatch(word):
+        return Which(
+            "Triton",
+            f"is of Triton {word}",
+            lambda x: [] if x.triton_version is None else [str(x.triton_version)],
+            lambda x: x.triton_version is not None and x.triton_version.fits(word),
+        )
+    numbered = _NUMBERED.fullmatch(word)
+    if numbered is not None:
+        name = "stages" if numbered[1] == "s" or "stages" in numbered[1] else "warps"
+        return _of_value(name, lambda x: x.num_stages if name == "stages" else x.num_warps, numbered[2])
+    chosen = _CHOSEN.fullmatch(word)
+    name, value = chosen.groups() if chosen is not None else ("", "")
+    if name == "tile" or _TILE.fullmatch(word):
+        tile = (value or word).replace("x", "×")
+        return Which("tile", f"has a tile of {tile}", _tiles, lambda x: tile in _tiles(x))
+    if chosen is None:
+        return None
+    return _of_value(name, lambda x: x.constants.get(name, x.metadata.get(name)), value)
+
+
+def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> Which:
+    said = f"has {value} {name}" if name in ("warps", "stages") else f"has {name}={value}"
+
+    def told(artifact: Artifact) -> list[str]:
+        own = find(artifact)
+        return [] if own is None else [str(own)]
+
+    return Which(name, said, told, lambda x: value.lower() in (one.lower() for one in told(x)))
+
+
+def _of_target(target: Target) -> Which:
+    return Which(
+        "target",
+        f"is for {target}",
+        lambda x: [] if x.target is None else [str(x.target.arch)],
+        lambda x: x.target is not None and x.target.arch == target.arch,
+    )
+
+
+def _tiles(artifact: Artifact) -> list[str]:
+    program = read_program(artifact, [])
+    return [] if program is None else list(dict.fromkeys(x.rpartition(" ")[2] for x in program.tiles))
+
+
+def read_program(artifact: Artifact, problems: list[Problem]) -> Program | None:
+    """Arguments and tiles by the first tensor-level stage; what is wrong with that goes to the problems."""
+    for stage in (Stage.TTIR, Stage.TTGIR):
+        module = read_module(artifact, stage, problems)
+        if module is not None:
+            return find_program(module, format_of(stage), artifact.name)
+    return None
+
+
+def leave(artifacts: Sequence[Artifact], wanted: Sequence[Which], *, counted: bool) -> tuple[Artifact, ...]:
+    """The kernels that are all that is wanted, any of what is of one kind.
+
+    Args:
+        counted: to say how many there are of each where none is left.
+
+    Raises:
+        UsageError: none is left though there were some; the remedy says what there is.
+    """
+    left = tuple(artifacts)
+    for kind in dict.fromkeys(which.kind for which in wanted):
+        here = [which for which in wanted if which.kind == kind]
+        before, left = left, tuple(x for x in left if any(which.fits(x) for which in here))
+        if before and not left:
+            raise UsageError(*_none_is(kind, here, before, counted=counted))
+    return left
+
+
+def _none_is(
+    kind: str, wanted: Sequence[Which], artifacts: Iterable[Artifact], *, counted: bool
+) -> tuple[str, str]:
+    there = Counter(one for x in artifacts for one in (list(wanted[0].told(x)) or ["unknown"]))
+    lead = "is for " if kind == "target" else ""
+    said = lead + " or ".join(sorted({which.said.removeprefix(lead) for which in wanted}))
+    if not counted:
+        known = ", ".join(sorted(set(there) - {"unknown"}))
+        none = "none" if kind == "target" else "none that is known"
+        return f"No kernel here {said}.", f"There are {known or none}."
+    return f"No kernel here {said}.", "There are " + ", ".join(
+        f"{one} ({count})" for one, count in sorted(there.items())
+    ) + "."
 
 
 def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
@@ -44,25 +189,16 @@ def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
 
 
 def choose(
-    cache: Cache, name: str | None, targets: Sequence[Target], stages: Sequence[Stage] = ()
+    cache: Cache, name: str | None, targets: Sequence[Which], stages: Sequence[Stage] = ()
 ) -> tuple[Artifact, ...]:
-    """The kernels of a cache that a name (a part of one, or of a hash), targets and stages leave.
+    """The kernels of a cache that a name (a part of one, or of a hash), what is wanted and stages leave.
 
     A name that is somebody's whole name does not also mean the longer ones that contain it.
 
     Raises:
         UsageError: none is left though the cache has some; the remedy holds near matches.
     """
-    left = cache.entries
-    if targets:
-        wanted = {str(target.arch) for target in targets}
-        left = tuple(x for x in left if x.target is not None and x.target.arch in wanted)
-        if not left and cache.entries:
-            here = Counter("unknown" if x.target is None else x.target.arch for x in cache.entries)
-            raise UsageError(
-                f"No kernel here is for {' or '.join(sorted(wanted))}.",
-                f"There are {', '.join(f'{arch} ({count})' for arch, count in sorted(here.items()))}.",
-            )
+    left = leave(cache.entries, targets, counted=True)
     if stages:
         wanted = {stage.value for stage in stages}
         here = Counter(stage.value for stage in Stage for x in left if stage.value in x.files)

@@ -11,7 +11,7 @@ from saved import FIXTURES
 
 from artifact_inspector.comparison.sides import Place, narrow_side, parse_place
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.selection import choose
+from artifact_inspector.facts.selection import choose, parse_which
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
@@ -132,3 +132,40 @@ def test_a_side_that_is_left_without_kernels_is_refused_with_what_there_is(
         narrowed(*selectors)
     assert message in raised.value.message
     assert remedy in (raised.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["w4"], {4}),
+        (["warps=4"], {4}),
+        (["num_warps=8"], {8}),
+    ],
+)
+def test_warps_choose(words: list[str], left: set[int]) -> None:
+    assert {x.num_warps for x in narrowed(*words)} == left
+
+
+def test_stages_a_tile_and_an_option_choose() -> None:
+    assert {x.num_stages for x in narrowed("s4")} == {4}
+    assert {x.display_name for x in narrowed("128x32x32", "sm_80")} == {"matmul_kernel"}
+    assert narrowed("128×32×32") == narrowed("128x32x32")
+    assert narrowed("enable_fp_fusion=true") != ()
+
+
+def test_a_constant_of_our_own_record_chooses() -> None:
+    entries = tuple(replace(x, constants={"GROUP_M": n}) for n, x in enumerate(EVERY.entries[:4]))
+    (only,) = narrowed("GROUP_M=2", cache=replace(EVERY, entries=entries))
+    assert only is entries[2]
+
+
+def test_what_is_of_one_kind_is_enough_and_kinds_are_taken_together() -> None:
+    found = choose(EVERY, None, parse_which(["sm_75,sm_80", "s4"]))
+    assert {(str(x.target), x.num_stages) for x in found} == {("sm_75", 4), ("sm_80", 4)}
+
+
+def test_what_there_is_stands_in_the_refusal() -> None:
+    with pytest.raises(UsageError) as raised:
+        choose(EVERY, "softmax", parse_which(["w3"]))
+    assert raised.value.message == "No kernel here has 3 warps."
+    assert "4 (" in (raised.value.remedy or "")
