@@ -61,10 +61,14 @@ COMMANDS = {
     ),
     "bench": ("bench", ["bench", "softmax"]),
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
+    "why": ("causes", ["why", str(ROOT / "fixtures"), "matmul_kernel"]),
     "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
     "try": ("reach", ["try", "gemv_splitk", "-t", "T4", "--with", "num_warps=8"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""
+
+OTHERS = {"listing", "pair", "baseline", "reasons", "remedies", "error"}
+"""Documents that a command prints beside its own."""
 
 
 def closed(schema: Any) -> Any:
@@ -170,13 +174,7 @@ def test_every_command_with_json_is_checked_here() -> None:
         if any("--json" in parameter.opts for parameter in command.params)
     }
     assert with_json == set(COMMANDS), "a document is a dataclass, listed in report/json/schema.py"
-    assert {document for document, _ in COMMANDS.values()} | {
-        "listing",
-        "pair",
-        "baseline",
-        "error",
-        "remedies",
-    } == set(DOCUMENTS)
+    assert {document for document, _ in COMMANDS.values()} | OTHERS == set(DOCUMENTS)
 
 
 @pytest.mark.usefixtures("no_compiler")
@@ -192,6 +190,12 @@ def test_a_command_prints_the_document_of_its_schema(command: str) -> None:
 def test_a_listing_is_a_document_too() -> None:
     code, document = answer(str(ROOT / "fixtures" / "3.6.0" / "sm_80"), "flash", "--ir")
     assert (code, document["document"]) == (0, "listing")
+    check(document)
+
+
+def test_what_separates_two_entries_is_a_document_too() -> None:
+    code, document = answer("why", str(ROOT / "fixtures"), "9578fe4c", "7db5a6")
+    assert (code, document["document"]) == (0, "reasons")
     check(document)
 
 

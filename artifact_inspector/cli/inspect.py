@@ -52,7 +52,7 @@ def inspect(
             "--context",
             metavar="N",
             min=0,
-            help="With --ir: lines kept around each event; what is between is told in words.",
+            help="Lines that a listing keeps around each event; what is between is told in words.",
         ),
     ] = None,
     region: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from artifact_inspector.comparison.why import Causes, find_causes
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Absent, Column, Value
@@ -48,6 +49,8 @@ class Matrix:
 
     name: str
     forms: tuple[Form, ...]
+    causes: Causes
+    """Why it was compiled so often."""
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Mat
     forms = sorted((_form(*each) for each in zip(found, labels, strict=True)), key=_natural)
     for word in reversed(sort):
         forms = _sorted(forms, word)
-    return Matrix(names[0], tuple(forms))
+    return Matrix(names[0], tuple(forms), find_causes(compiled))
 
 
 def _form(kernel: KernelFacts, label: str) -> Form:

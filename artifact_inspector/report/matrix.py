@@ -16,6 +16,7 @@ from rich.text import Text
 from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import Pieces, phrase_text
+from artifact_inspector.report.why import causes_block
 from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.vocabulary.names import STEPS
 
@@ -41,6 +42,9 @@ class MatrixReport:
             width = Measurement.get(console, options.update(width=10**4), table).minimum
             fits = width <= options.max_width and _widest(console, options, table) <= options.max_width
             yield table if fits else _cards(table)
+            yield ""
+        if count > 1:
+            yield causes_block(self.matrix.causes)
             yield ""
         yield _key(self.matrix)
 

@@ -30,6 +30,8 @@ class Program(NamedTuple):
     `load 128×32`, `dot 128×32×32`."""
     place: Frame | None = None
     """Where the kernel stands in the source that it was compiled from."""
+    arguments: tuple[str, ...] = ()
+    """Their names, `arg0` where the text has none; what is constant or specialised away is not among them."""
 
 
 def find_program(module: Module, language: Language, kernel: str) -> Program | None:
@@ -43,7 +45,8 @@ def find_program(module: Module, language: Language, kernel: str) -> Program | N
     named = next((found for found in module.functions if found.name == kernel), module.functions[0])
     tiles = [tile for function in module.functions for tile in _tiles(function, module, language)]
     place = None if not named.location else named.location[-1]
-    return Program(named.signature, tuple(dict.fromkeys(tiles)), place)
+    arguments = tuple(name.removeprefix("%") for name in named.arguments)
+    return Program(named.signature, tuple(dict.fromkeys(tiles)), place, arguments)
 
 
 def _tiles(function: Function, module: Module, language: Language) -> Iterator[str]:

@@ -10,6 +10,7 @@ from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import FactPair, Pair, Parting, RegionPair, Side, StagePair, Turn
+from artifact_inspector.comparison.why import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import Words, shape
@@ -150,6 +151,8 @@ class MatrixDocument(Document):
     document: Literal["matrix"] = "matrix"
     name: str
     forms: tuple[FormDocument, ...]
+    causes: Causes
+    """Why it was compiled so often."""
 
 
 def pair_document(pair: Pair) -> PairDocument:
@@ -190,7 +193,7 @@ def matrix_document(matrix: Matrix) -> MatrixDocument:
     forms = [
         FormDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.forms
     ]
-    return MatrixDocument(name=matrix.name, forms=tuple(forms))
+    return MatrixDocument(name=matrix.name, forms=tuple(forms), causes=matrix.causes)
 
 
 def across(matching: Matching) -> tuple[Axis, ...]:

@@ -54,6 +54,8 @@ DOCUMENTS: Mapping[str, str] = {
     "bisection": "passes:BisectionDocument",
     "reach": "reach:ReachDocument",
     "remedies": "remedies:RemediesDocument",
+    "reasons": "why:ReasonsDocument",
+    "causes": "why:CausesDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""

@@ -1,0 +1,33 @@
+"""Why a kernel was compiled again, as JSON: `why --json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from artifact_inspector.comparison.why import Causes, Reason
+from artifact_inspector.report.json._document import Document
+
+__all__ = ["CausesDocument", "ReasonsDocument"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonsDocument(Document):
+    """What separates two entries of a cache: `inspect-kernel why CACHE A B --json`."""
+
+    document: Literal["reasons"] = "reasons"
+    left: str
+    """Hash of the entry."""
+    right: str
+    """Hash of the other."""
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausesDocument(Document):
+    """Why a kernel has as many forms as it has: `inspect-kernel why CACHE NAME --json`."""
+
+    document: Literal["causes"] = "causes"
+    name: str
+    """Of the kernel."""
+    causes: Causes
