@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._reading import inspect_kernels
-from artifact_inspector.cli._sources import read_python
+from artifact_inspector.files.sources import read_python
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Cache
+    from artifact_inspector.files.sources import Quote
 
 __all__ = [
     "disassembler",
     "inspect_kernels",
     "is_known",
     "open_or_advise",
+    "quotes_of",
     "refuse_unknown",
     "refuse_unreadable",
 ]
@@ -97,6 +99,14 @@ def inspect_kernels(
             progress=lambda artifact: advance(artifact.display_name),
         )
         yield from recall_kernels(chosen, view, how)
+
+
+def quotes_of(kernel: KernelFacts) -> Quote:
+    """Reads lines of a kernel's source, as it lies in this directory."""
+    from artifact_inspector.files.sources import quoting
+
+    place = None if kernel.program is None else kernel.program.place
+    return quoting(place, kernel.artifact.display_name, Path.cwd())
 
 
 def is_known(kernel: KernelFacts) -> bool:

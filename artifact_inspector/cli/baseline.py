@@ -12,7 +12,6 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
-from artifact_inspector.cli._sources import find_source
 from artifact_inspector.errors import UsageError
 
 
@@ -32,6 +31,7 @@ def baseline(
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
         from artifact_inspector.facts.selection import choose, parse_which
+        from artifact_inspector.files.sources import find_source
         from artifact_inspector.files.writing import write_text
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json.baseline import baseline_document, baseline_text

@@ -21,7 +21,6 @@ from artifact_inspector.cli._options import (
     require_format,
 )
 from artifact_inspector.cli._reading import disassembler, open_or_advise
-from artifact_inspector.cli._sources import find_source
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -167,6 +166,7 @@ def _written(
     format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None
 ) -> str:
     """The check in one of the formats, as text."""
+    from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.junit import junit_text
     from artifact_inspector.report.exchange.markdown import corpus_markdown

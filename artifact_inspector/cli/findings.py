@@ -19,8 +19,13 @@ from artifact_inspector.cli._options import (
     Targets,
     require_format,
 )
-from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
-from artifact_inspector.cli._sources import find_source
+from artifact_inspector.cli._reading import (
+    disassembler,
+    inspect_kernels,
+    open_or_advise,
+    quotes_of,
+    refuse_unreadable,
+)
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,9 +90,11 @@ def _list_findings(
     cache = open_or_advise(path)
     chosen = choose(cache, name, parse_which(targets))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    kernels = list(inspect_kernels(chosen, disassemble, find_findings))
+    kernels = list(
+        inspect_kernels(chosen, disassemble, lambda kernel: (find_findings(kernel), kernel.program))
+    )
     if format == "text":
-        show(FindingsReport(kernels), sys.stdout)
+        show(FindingsReport(kernels, quotes_of), sys.stdout)
     else:
         _write(cache, kernels, format)
     if kernels or cache.problems:
@@ -97,7 +104,7 @@ def _list_findings(
 def _try(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
     """Write what became of each kernel with the switches that its findings suggest."""
     from artifact_inspector.api.remedies import switches_of, try_switches
-    from artifact_inspector.facts.selection import choose, parse_targets
+    from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.console import show, write
     from artifact_inspector.report.json import as_text
@@ -106,7 +113,7 @@ def _try(path: Path | None, name: str | None, targets: list[str], format: str) -
 
     if format not in ("text", "json"):
         raise UsageError(f"--try is told as text or JSON, not as {format}.", "Leave --format out.")
-    chosen = choose(open_or_advise(path), name, parse_targets(targets))
+    chosen = choose(open_or_advise(path), name, parse_which(targets))
     kernels = list(inspect_kernels(chosen, None, find_findings, index=False))
     wanted = [kernel for kernel in kernels if switches_of(kernel)]
     if len(wanted) > MOST_TRIED:
@@ -124,6 +131,7 @@ def _try(path: Path | None, name: str | None, targets: list[str], format: str) -
 
 
 def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
+    from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.sarif import sarif_document

@@ -17,6 +17,7 @@ from artifact_inspector.cli._reading import (
     inspect_kernels,
     is_known,
     open_or_advise,
+    quotes_of,
     refuse_unknown,
     refuse_unreadable,
 )
@@ -170,7 +171,8 @@ def report(
     elif is_story:
         from artifact_inspector.report.story import KernelReport
 
-        show(KernelReport(cache, kernels[0], others, one_region=region is not None), sys.stdout)
+        of_region = region is not None
+        show(KernelReport(cache, kernels[0], others, one_region=of_region, quotes=quotes_of), sys.stdout)
     else:
         narrowed, is_sorted = name is not None, rows.sort is not None
         show(CacheReport(cache, kernels, narrowed, others, rows.limit, is_sorted), sys.stdout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import Markdown
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.sources import Quote
 from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
 from artifact_inspector.findings.limit import Limit
 from artifact_inspector.report.words import plural, span
@@ -21,19 +22,31 @@ __all__ = [
     "FindingsReport",
     "RulePages",
     "findings_block",
+    "nothing_to_quote",
     "pick_rules",
     "place_text",
 ]
 
-_STYLES = {Severity.WARNING: "yellow", Severity.NOTE: ""}
+_STYLES = {Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 MOST_LINES = 6
+MOST_QUOTES = 2
+"""Lines of the source that stand beside a finding."""
+
+
+def nothing_to_quote(_kernel: KernelFacts) -> Quote:
+    """Where no source is at hand."""
+    return lambda _where: None
 
 
 class FindingsReport:
     """The findings of some kernels, kernel by kernel."""
 
-    def __init__(self, kernels: Sequence[KernelFacts]) -> None:
+    def __init__(
+        self, kernels: Sequence[KernelFacts], quotes: Callable[[KernelFacts], Quote] = nothing_to_quote
+    ) -> None:
+        """`quotes` reads the lines of a kernel's source."""
         self.kernels = kernels
+        self.quotes = quotes
 
     def brief(self) -> RenderableType:
         """One line for each finding, warnings first, those that are alike counted."""
@@ -59,7 +72,7 @@ class FindingsReport:
                 target = "" if artifact.target is None else f"  {artifact.target}"
                 form = f"  {label}" if label else ""
                 yield head.append(f"{form}{target}  {artifact.hash[:8]}", "dim")
-                yield Padding(_table(found), (0, 0, 1, 2))
+                yield Padding(_table(found, self.quotes(kernel)), (0, 0, 1, 2))
         kernels = f"{len(self.kernels)} {plural('kernel', len(self.kernels))}"
         yield Text(
             f"{total} {plural('finding', total)} in {kernels}; "
@@ -68,24 +81,29 @@ class FindingsReport:
         )
 
 
-def findings_block(kernel: KernelFacts) -> RenderableType | None:
+def findings_block(kernel: KernelFacts, quote: Quote) -> RenderableType | None:
     """The findings of one kernel; None where there are none."""
     found = find_findings(kernel)
     if not found:
         return None
     head = Text(f"{len(found)} {plural('finding', len(found))}", "bold")
-    return Group(head, Padding(_table(found), (0, 0, 0, 2)))
+    return Group(head, Padding(_table(found, quote), (0, 0, 0, 2)))
 
 
-def _table(found: Iterable[Finding]) -> Table:
+def _table(found: Iterable[Finding], quote: Quote) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for finding in found:
         style = _STYLES[finding.severity]
-        text = Text(finding.remark.message, style)
+        text = Text(finding.remark.message)
         text.append(f"  {place_text(finding.remark)}".rstrip(), "dim")
-        grid.add_row(Text(finding.code, style), text)
+        for line in finding.remark.sources[:MOST_QUOTES]:
+            said = quote(line)
+            if said is not None:
+                text.append(f"\n{line.rpartition(':')[2]} │ {said}", "italic")
+        grid.add_row(Text(finding.code, style), Text(finding.severity.value, style), text)
     return grid
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -13,12 +13,13 @@ from rich.text import Text
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
+from artifact_inspector.files.sources import Quote
 from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
-from artifact_inspector.report.findings import findings_block, place_text
+from artifact_inspector.report.findings import findings_block, nothing_to_quote, place_text
 from artifact_inspector.report.layout import Pieces, Signature, phrase_text
 from artifact_inspector.report.partitions import partitions_block
 from artifact_inspector.report.resources import describe_resources
@@ -26,6 +27,7 @@ from artifact_inspector.report.shared_memory import bill_block
 from artifact_inspector.report.text import faults
 from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.report.words import (
+    TERMS,
     describe_changes,
     describe_counts,
     describe_notes,
@@ -79,6 +81,8 @@ class KernelReport:
     """Further targets to give the occupancy for."""
     one_region: bool = False
     """True to leave out what is said of the whole kernel."""
+    quotes: Callable[[KernelFacts], Quote] = nothing_to_quote
+    """Reads the lines of its source."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
@@ -87,7 +91,9 @@ class KernelReport:
             yield _limit(self.kernel)
             yield ""
             yield _remark_grid(describe_resources(self.kernel, self.others))
-            yield from _apart(findings_block(self.kernel), remarks_block(self.kernel.remarks))
+            yield from _apart(
+                findings_block(self.kernel, self.quotes(self.kernel)), remarks_block(self.kernel.remarks)
+            )
         signatures: list[str] = []
         short: list[_Seen] = []
         made: list[_Seen] = []
@@ -112,6 +118,7 @@ class KernelReport:
         if signatures:
             yield ""
             yield Pieces(legend(signatures), "dim")
+            yield from self._terms()
         if not self.one_region:
             kernel = self.kernel
             yield from _apart(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
@@ -126,9 +133,22 @@ class KernelReport:
         if region is not None:
             changed = [f"{what} {where}" for what, where in describe_changes(kernel, region.id)]
             order = [Text("; ".join([f"{region.id} {region.phrase}", *changed]), overflow="fold")]
-        found = findings_block(kernel)
+        found = findings_block(kernel, self.quotes(kernel))
         told = [_remark_grid(describe_resources(kernel, self.others)), *([] if found is None else [found])]
         return Group(*head, *order, *told)
+
+    def _terms(self) -> Iterator[RenderableType]:
+        """The words that the regions above are told in."""
+        stages = self.kernel.stages.values()
+        regions = [region for facts in stages for region in facts.regions]
+        used = {
+            "round": any(region.rounds for region in regions),
+            "principal": any(len(facts.regions) > 1 for facts in stages),
+            "in flight": any(work.in_flight.max_loads for facts in stages for work in facts.work.values()),
+            "ahead": any(any(item.distances) for region in regions for item in region.rounds),
+        }
+        used["covered"] = used["in flight"]
+        yield _remark_grid((term, said) for term, said in TERMS.items() if used[term])
 
     def _header(self) -> Iterator[RenderableType]:
         artifact = self.kernel.artifact

@@ -21,6 +21,7 @@ from artifact_inspector.report.overview import Overview
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.rows import Row, blocks_text, card, digests, rows_of, shorten, table_of
 from artifact_inspector.report.words import (
+    TERMS,
     describe_notes,
     describe_unknown,
     describe_verdict,
@@ -65,10 +66,11 @@ class CacheReport:
             yield Overview(self.kernels, len(shown))
             shown = self.kernels
         else:
-            yield self._rows(console, options, shown)
+            rows, headings = self._rows(console, options, shown)
+            yield rows
             yield from _left_out(len(self.kernels) - len(shown))
             yield from _unknowns(shown)
-            yield _key(shown)
+            yield _key(shown, headings)
         beside = _beside(self.cache)
         if beside is not None and not self.narrowed:
             yield beside
@@ -90,7 +92,8 @@ class CacheReport:
 
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
-    ) -> RenderableType:
+    ) -> tuple[RenderableType, frozenset[str]]:
+        """The rows, and the headings above them."""
         labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], vary_in(self.cache.entries))
         rows = rows_of(kernels, labels)
         title = self._title()
@@ -99,14 +102,19 @@ class CacheReport:
             for target in self.others
         ]
         if not is_for_a_screen(console):
-            return Group(title, "", Uncut(table_of(rows, further, compact=False)[0]))
+            table, _ = table_of(rows, further, compact=False)
+            return Group(title, "", Uncut(table)), _headings(table)
         rows = [replace(row, name=shorten(row.name)) for row in rows]
         for compact in (False, True):
             table, constants = table_of(rows, further, compact=compact)
             if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
                 lead = Text(f" · {constants}" if constants else "").join([title, Text()])
-                return Group(lead, "", table)
-        return Group(title, *(card(row) for row in rows))
+                return Group(lead, "", table), _headings(table)
+        return Group(title, *(card(row) for row in rows)), frozenset(["blocks"])
+
+
+def _headings(table: Table) -> frozenset[str]:
+    return frozenset(str(column.header) for column in table.columns)
 
 
 LEAST_ROWS, ROUND_ABOUT = 20, 16
@@ -141,7 +149,7 @@ def _unknowns(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
             yield Padding(name.append(f" is unknown: {why}"), (1, 0, 0, 0))
 
 
-def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
+def _key(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
     """What the verdicts and the bare numbers of the table mean."""
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
@@ -149,8 +157,15 @@ def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for verdict in sorted({region.verdict for region in regions}):
-        grid.add_row(verdict, describe_verdict(verdict))
+    said = {verdict: describe_verdict(verdict) for verdict in sorted({one.verdict for one in regions})}
+    for verdict, meaning in said.items():
+        grid.add_row(verdict, meaning)
+    if any("round" in (meaning or "") for meaning in said.values()):
+        grid.add_row("round", TERMS["round"])
+    if "form" in headings:
+        grid.add_row("form", "tile, type, w warps, s num_stages, and what else tells forms of one name apart")
+    if "w" in headings:
+        grid.add_row("w, st", "warps, num_stages")
     if any(region.unrolled_by > 1 for region in regions):
         grid.add_row(
             "×u", "the compiler unrolled the loop u times; distances are in iterations of the source"
@@ -162,11 +177,11 @@ def _key(kernels: Sequence[KernelFacts]) -> RenderableType:
     grid.add_row("wait", _WAIT_KEY)
     if any(registers_text(kernel) for kernel in kernels):
         grid.add_row(
-            "regs, blocks",
+            "regs, bl" if "bl" in headings else "regs, blocks",
             "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor",
         )
     if any(find_findings(kernel) for kernel in kernels):
-        grid.add_row("AI…", "findings, as `inspect-kernel findings` lists them")
+        grid.add_row("AI…", "findings (001 is AI001), as `inspect-kernel findings` lists them")
     return Padding(grid, (1, 0, 0, 0), style="dim")
 
 

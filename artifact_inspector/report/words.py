@@ -12,6 +12,7 @@ from artifact_inspector.model import EventKind, SourceLine, Stage
 from artifact_inspector.vocabulary.letters import LETTERS
 
 __all__ = [
+    "TERMS",
     "VERDICTS",
     "cut_signature",
     "describe_changes",
@@ -124,6 +125,16 @@ _MEANINGS = {
 }
 VERDICTS = tuple(_MEANINGS)
 """Every word that a region's verdict can be."""
+
+
+TERMS = {
+    "round": "loads that belong together, with the computes on them",
+    "principal": "the region that the kernel is known by: its deepest loop of matrix work, else of computes",
+    "in flight": "loads that are issued and not waited for yet, at most, and their bytes per thread",
+    "covered": "share of the computes that stand behind a load in flight, which hides its latency",
+    "ahead": "iterations between a load and the compute on it",
+}
+"""Words that reports tell regions in, each with what it means."""
 
 
 def describe_verdict(verdict: str) -> str | None:

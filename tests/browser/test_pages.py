@@ -13,9 +13,9 @@ import pytest
 from browsing import Browser
 from saved import FIXTURES, ROOT
 
-from artifact_inspector.cli._sources import read_python
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache, open_cache
+from artifact_inspector.files.sources import read_python
 from artifact_inspector.report.html import NO_SOURCES, ReadSource, Sources, cache_page, view_kernel
 from artifact_inspector.report.html.table import Table, kernel_table
 

@@ -51,4 +51,4 @@ def show_finding(finding: Finding, sources: Sources) -> Shown:
         first = remark.sources[0]
         goes_to = first.innermost if isinstance(first, SourceLine) else first
     level = "warning" if finding.severity is Severity.WARNING else "note"
-    return Shown(finding.code, finding.name, level, remark.message, place_text(finding), places, goes_to)
+    return Shown(finding.code, finding.name, level, remark.message, place_text(remark), places, goes_to)
