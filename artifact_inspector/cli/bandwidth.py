@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import Json
 from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.hardware.peaks import Peaks
 
 
 @app.command()
@@ -24,11 +27,13 @@ def bandwidth(
     ] = None,
     peak: Annotated[
         str | None,
-        typer.Option("--peak", metavar="GB/S", help="What the memory can move: 320, or a product: T4, H200."),
+        typer.Option(
+            "--peak", metavar="GPU", help="What can be reached: of a GPU (T4, 4090), or of a memory: 320GB/s."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Count the bytes that a matrix product moves, and with its time give the effective bandwidth."""
+    """Count what a matrix product moves and computes; with its time, the shares of the peaks reached."""
     with exit_codes(json=json):
         from artifact_inspector.analysis.access.traffic import parse_product
         from artifact_inspector.report.console import write, write_lines
@@ -37,31 +42,40 @@ def bandwidth(
         from artifact_inspector.report.traffic import describe_traffic
 
         most = None if peak is None else _peak(peak)
-        for name, value in (("--time", time), ("--peak", most)):
-            if value is not None and not 0 < value < float("inf"):
-                raise UsageError(f"{name} is {value:g}.", "It must be greater than 0.")
+        if time is not None and not 0 < time < float("inf"):
+            raise UsageError(f"--time is {time:g}.", "It must be greater than 0.")
         if peak is not None and time is None:
             raise UsageError("--peak says nothing without --time.", "Give the time of one product too.")
         types = dtype.split(",")
         traffic = parse_product(product, types)
         if json:
-            write(as_text(traffic_document(traffic, time, most), sys.stdout.encoding), sys.stdout)
+            document = traffic_document(traffic, types, time, most)
+            write(as_text(document, sys.stdout.encoding), sys.stdout)
         else:
             write_lines("\n".join(describe_traffic(traffic, types, time, most)) + "\n", sys.stdout)
 
 
-def _peak(word: str) -> float:
-    """GB/s of a number, or of a product by its name.
+def _peak(word: str) -> Peaks:
+    """The peaks of a GPU by its name or the number in it, or a memory's alone in GB/s.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is neither, or no memory is as slow or as fast.
     """
-    from artifact_inspector.hardware.peaks import find_peaks
+    from artifact_inspector.hardware.peaks import MEMORIES, memory_of, name_peaks
 
+    number = word.strip().lower().removesuffix("gb/s").strip()
+    found = None if number != word.strip().lower() else name_peaks(word)
+    if found is not None:
+        return found
     try:
-        return float(word)
+        bandwidth = float(number)
     except ValueError:
-        found = find_peaks(word)
-    if found is None:
-        raise UsageError(f"No peak is known for {word!r}.", "Give it in GB/s: --peak 320.")
-    return found.bandwidth / 1e9
+        raise UsageError(
+            f"No peak is known for {word!r}.", "Name another GPU, or give the memory's: --peak 320GB/s."
+        ) from None
+    low, high = MEMORIES
+    if not low <= bandwidth <= high:
+        raise UsageError(
+            f"No memory of a GPU moves {bandwidth:g} GB/s.", f"Peaks are between {low:g} and {high:g} GB/s."
+        )
+    return memory_of(bandwidth)

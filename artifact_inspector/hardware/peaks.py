@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["UNIT_OF", "Peaks", "find_peaks"]
+__all__ = ["MEMORIES", "UNIT_OF", "Peaks", "find_peaks", "memory_of", "name_peaks", "unit_of_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,19 @@ UNIT_OF = {
     "f8E5M2FNUZ": "fp8",
 }
 """Element type of a dot → the peak that bounds it; `tf32` is what 32-bit operands of a matrix unit are."""
+
+
+def unit_of_type(word: str) -> str:
+    """The peak that bounds products of a type as people write it; empty where none does (integers).
+
+    Example:
+        >>> [unit_of_type(word) for word in ("bf16", "fp8e4nv", "tf32", "fp32", "int8")]
+        ['fp16', 'fp8', 'tf32', 'fp32', '']
+    """
+    lowered = word.strip().lower()
+    if lowered.startswith("fp8"):
+        return "fp8"
+    return {"bf16": "fp16", "f16": "fp16", "f32": "fp32"}.get(lowered, lowered if lowered in _WIDENED else "")
 
 
 def _peaks(product: str, terabytes: float, source: str, **teraflops: float) -> Peaks:
@@ -133,3 +146,25 @@ def find_peaks(device: str) -> Peaks | None:
         3.35
     """
     return next((found for pattern, found in _PRODUCTS if re.search(pattern, device)), None)
+
+
+MEMORIES = (1.0, 20_000.0)
+"""GB/s between which the memory of any GPU lies: the fastest of the table moves 8000."""
+
+
+def name_peaks(word: str) -> Peaks | None:
+    """The peaks of the product that a person names, in any case, or by the number in its name.
+
+    Example:
+        >>> name_peaks("4090").product, name_peaks("h200").product, name_peaks("320")
+        ('RTX 4090', 'H200', None)
+    """
+    named = find_peaks(word.strip().upper()) or find_peaks(word.strip())
+    if named is not None or not re.fullmatch(r"\d{3,5}", word.strip()):
+        return named
+    return next((found for _, found in _PRODUCTS if word.strip() in re.findall(r"\d+", found.product)), None)
+
+
+def memory_of(bandwidth: float) -> Peaks:
+    """The peaks of a device of which only its memory's bandwidth in GB/s is known."""
+    return Peaks("", {}, bandwidth * 1e9, "as given")

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.analysis.access.traffic import Traffic
+from artifact_inspector.hardware.peaks import Peaks, unit_of_type
 
 __all__ = ["describe_traffic"]
 
-GIB, GB = 2**30, 10**9
+GIB, GB, TERA = 2**30, 10**9, 10**12
 
 
 def describe_traffic(
-    traffic: Traffic, types: Sequence[str], seconds: float | None, peak: float | None
+    traffic: Traffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
 ) -> Iterator[str]:
     """The count, then what a time makes of it.
 
     Args:
         types: as they were given.
-        peak: in GB/s.
+        peaks: of the device; the arithmetic's are those of the first type.
     """
     a, b, c = traffic.bytes
     yield (
@@ -28,8 +29,21 @@ def describe_traffic(
     yield f"{traffic.flop} FLOP, {traffic.flop / traffic.total:.3g} per byte"
     if seconds is None:
         return
-    rate = traffic.bandwidth(seconds)
-    share = "" if peak is None else f", {rate / (peak * GB):.0%} of {peak:g} GB/s"
-    rates = f"{rate / GIB:.0f} GiB/s = {rate / GB:.0f} GB/s"
-    yield f"{traffic.total} B ÷ {seconds:g} s = {rates}{share}"
-    yield f"{traffic.flop / seconds / 1e12:.3g} TFLOP/s"
+    rate, flops = traffic.bandwidth(seconds), traffic.flop / seconds
+    moved, done = rate / GB, flops / TERA
+    share = "" if peaks is None else f", {rate / peaks.bandwidth:.0%} of {peaks.bandwidth / GB:g} GB/s"
+    yield f"{traffic.total} B ÷ {seconds:g} s = {rate / GIB:.0f} GiB/s = {moved:.0f} GB/s{share}"
+    unit = unit_of_type(types[0])
+    most = peaks.flops_of(unit) if peaks is not None and unit else None
+    share = "" if most is None else f", {flops / most[1]:.0%} of {most[1] / TERA:g} TFLOP/s in {most[0]}"
+    yield f"{done:.3g} TFLOP/s{share}"
+    if peaks is None or most is None:
+        return
+    ridge, own = most[1] / peaks.bandwidth, traffic.flop / traffic.total
+    bound = "arithmetic" if own > ridge else "memory"
+    reached = max(flops / most[1], rate / peaks.bandwidth)
+    beyond = "; more than it can: the time or the device is another" if reached > 1 else ""
+    yield (
+        f"bound by {bound}, {reached:.0%} of what {peaks.product} can reach: it does {ridge:.0f} FLOP "
+        f"in the time of one byte{beyond}"
+    )

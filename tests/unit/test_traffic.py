@@ -77,3 +77,36 @@ def test_what_is_no_product_is_named(product: str, types: str) -> None:
 def test_a_time_is_needed_and_positive(words: list[str]) -> None:
     answer = CliRunner().invoke(cli.app, ["bandwidth", "1x4@4x6", *words])
     assert answer.exit_code == 2
+
+
+@pytest.mark.parametrize("word", ["RTX 4090", "4090", "rtx 4090"])
+def test_both_peaks_of_a_gpu_are_told_and_which_of_them_bounds(word: str) -> None:
+    """2·2048³ FLOP in 1.3 ms are 13.2 TFLOP/s, 8% of 165.2; 25165824 B are 19.4 GB/s, 2% of 1008."""
+    said = run("2048x2048@2048x2048", "--time", "0.0013", "--peak", word).splitlines()
+    assert said[2].endswith("= 19 GB/s, 2% of 1008 GB/s")
+    assert said[3] == "13.2 TFLOP/s, 8% of 165.2 TFLOP/s in fp16"
+    assert said[4] == (
+        "bound by arithmetic, 8% of what RTX 4090 can reach: it does 164 FLOP in the time of one byte"
+    )
+    words = ("2048x2048@2048x2048", "--time", "0.0013", "--peak", word, "--json")
+    document = json.loads(run(*words))
+    assert document["share_of_arithmetic"] == pytest.approx(2 * 2048**3 / 0.0013 / 165.2e12)
+    assert document["flop_per_byte"] == pytest.approx(2 * 2048 / 3 / 2)
+
+
+def test_a_number_with_its_unit_is_a_memory() -> None:
+    said = run("1x4096@4096x7168", "--time", "0.000294", "--peak", "4090GB/s")
+    assert "5% of 4090 GB/s" in said
+    assert "bound by" not in said
+
+
+@pytest.mark.parametrize("peak", ["0", "-3", "inf", "nan", "400000", "0.3GB/s"])
+def test_a_peak_that_cannot_be_is_refused(peak: str) -> None:
+    words = ["bandwidth", "1x4@4x6", "--time", "1", f"--peak={peak}"]
+    answer = CliRunner().invoke(cli.app, words)
+    assert answer.exit_code == 2
+
+
+def test_a_share_above_one_is_said_to_be_impossible() -> None:
+    said = run("2048x2048@2048x2048", "--time", "0.00001", "--peak", "T4")
+    assert "more than it can: the time or the device is another" in said

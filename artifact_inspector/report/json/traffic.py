@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.analysis.access.traffic import Traffic
+from artifact_inspector.hardware.peaks import Peaks, unit_of_type
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
 __all__ = ["BandwidthDocument", "traffic_document"]
-
-GB = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +26,29 @@ class BandwidthDocument(Document):
     flop_per_second: float | None
     share_of_peak: float | None
     """Of the bandwidth that was given as the peak."""
+    flop_per_byte: float
+    share_of_arithmetic: float | None
+    """Of the peak of the device that was named, in the first type."""
 
 
 shape(Traffic, "m n k bytes=total bytes_of=bytes flop", without="bits")
 shape(BandwidthDocument, inline="traffic")
 
 
-def traffic_document(traffic: Traffic, seconds: float | None, peak: float | None) -> BandwidthDocument:
-    """The count, and what a time makes of it.
-
-    Args:
-        peak: in GB/s.
-    """
+def traffic_document(
+    traffic: Traffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
+) -> BandwidthDocument:
+    """The count, and what a time makes of it; the arithmetic's peak is that of the first type."""
     rate = None if seconds is None else traffic.bandwidth(seconds)
+    flops = None if seconds is None else traffic.flop / seconds
+    unit = unit_of_type(types[0])
+    most = peaks.flops_of(unit) if peaks is not None and unit else None
     return BandwidthDocument(
         traffic=traffic,
         seconds=seconds,
         bytes_per_second=rate,
-        flop_per_second=None if seconds is None else traffic.flop / seconds,
-        share_of_peak=None if rate is None or peak is None else rate / (peak * GB),
+        flop_per_second=flops,
+        share_of_peak=None if rate is None or peaks is None else rate / peaks.bandwidth,
+        flop_per_byte=traffic.flop / traffic.total,
+        share_of_arithmetic=None if flops is None or most is None else flops / most[1],
     )
