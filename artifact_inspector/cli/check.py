@@ -173,7 +173,7 @@ def _written(
     from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.baseline import check_document
-    from artifact_inspector.report.remarks import GATE_RULES, change_remarks
+    from artifact_inspector.report.remarks import GATE_RULES, change_remarks, told_once
 
     def find(file: str) -> str | None:
         return find_source(file, Path.cwd())
@@ -188,4 +188,4 @@ def _written(
         case "sarif":
             return as_text(sarif_document(GATE_RULES, change_remarks(corpus, gates, find)), encoding)
         case _:
-            return workflow_commands(change_remarks(corpus, gates, find))
+            return workflow_commands(told_once(change_remarks(corpus, gates, find), corpus))

@@ -137,7 +137,7 @@ def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.cache import findings_document
-    from artifact_inspector.report.remarks import finding_kinds, finding_remarks
+    from artifact_inspector.report.remarks import finding_kinds, finding_remarks, told_once
 
     encoding = sys.stdout.encoding
     remarks = finding_remarks(kernels, lambda file: find_source(file, Path.cwd()))
@@ -146,7 +146,7 @@ def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     elif format == "sarif":
         text = as_text(sarif_document(finding_kinds(), remarks), encoding)
     else:
-        text = workflow_commands(remarks)
+        text = workflow_commands(told_once(remarks))
     write(text, sys.stdout, commands=format == "github")
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.comparison.cause import find_reason
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -219,7 +220,9 @@ def _change(one: Recorded, other: Candidate, kernel: KernelFacts) -> Change:
     held = tuple(_lost(fact) for fact in compare_rows(one.summary, summarise(kernel)))
     degree = Degree.CHANGED if any(fact.differs for fact in held) else Degree.CODE
     differences = find_differences(one, other)
-    return Change(one, other, degree, differences, held, None, lines_of(kernel))
+    lines = lines_of(kernel)
+    reason = find_reason(kernel, held, name_regions(kernel), lines)
+    return Change(one, other, degree, differences, held, None, lines, reason)
 
 
 def _lost(fact: FactPair) -> FactPair:

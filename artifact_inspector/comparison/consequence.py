@@ -39,7 +39,7 @@ def consequence_of(fact: FactPair) -> Consequence:
         return Consequence.NO_LAUNCH
     if fact.key.startswith("occupancy."):
         return Consequence.REST  # the same in threads, and why
-    if fact.category == Category.MMA and _is_lost(fact):
+    if (fact.category == Category.MMA or fact.key == "count.matrix") and _is_lost(fact):
         return Consequence.MATRIX
     return _OF_CATEGORY.get(Category(fact.category), Consequence.REST)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
+from artifact_inspector.comparison.cause import Reason
 from artifact_inspector.comparison.consequence import Consequence, consequence_of
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
@@ -72,6 +73,8 @@ class Change:
     """None also where one side is a record of facts."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Region by its name → its line in the source, on the right."""
+    reason: Reason | None = None
+    """What explains it, where one side is a record of facts; of a pair, the pair tells."""
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -159,6 +159,9 @@ def _axis_that_fits(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis
 def describe_changes_of(change: Change) -> Iterator[str]:
     """What changed in one kernel, most telling first, as short sentences."""
     pair, told = change.pair, False
+    if change.reason is not None:
+        words, evidence, source = change.reason
+        yield f"because {words}" + (f" ({evidence})" if evidence else "") + (f"  {source}" if source else "")
     for fact in change.facts:
         if consequence_of(fact) >= Consequence.ORDER and pair is not None and not told:
             yield from _partings(pair)
@@ -179,13 +182,17 @@ def _table(changes: Sequence[Change]) -> RenderableType:
     table.add_column("changed", overflow="fold")
     table.add_column("what", overflow="fold", ratio=1)
     versions = len({change.left.artifact.triton_version for change in changes}) > 1
-    for change in changes:
+    compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
+    labels = label_forms(compiled, vary_in(form.artifact for form in compiled))
+    for change, label in zip(changes, labels, strict=True):
         said = list(describe_changes_of(change))
         more = len(said) - MOST_FACTS
         lines = said[:MOST_FACTS] + ([f"and {more} more"] if more > 0 else [])
         other = _otherwise(change.differences)
         name = Text(change.left.artifact.display_name, "bold")
-        name.append(f"\n{_which(change.left, version=versions)}" + (f"\n{other}" if other else ""), "dim")
+        name.append(
+            f"\n{_which(change.left, label, version=versions)}" + (f"\n{other}" if other else ""), "dim"
+        )
         what = "\n".join(
             lines or [_NOTHING_TO_SAY[change.degree], *(f"not compared: {x}" for x in change.notes)]
         )
@@ -199,13 +206,11 @@ _NOTHING_TO_SAY = {
 }
 
 
-def _which(candidate: Candidate, *, version: bool) -> str:
+def _which(candidate: Candidate, label: str, *, version: bool) -> str:
     artifact = candidate.artifact
     said = [candidate.target or "target unknown"]
     said += [f"Triton {artifact.triton_version or 'unknown'}"] if version else []
-    said += [f"{artifact.num_warps} warps"] if artifact.num_warps is not None else []
-    said += [f"{artifact.num_stages} stages"] if artifact.num_stages is not None else []
-    return f"{', '.join(said)} {artifact.hash[:8]}"
+    return f"{', '.join(said)} {label} {artifact.hash[:8]}".replace("  ", " ")
 
 
 def _otherwise(differences: Sequence[Difference]) -> str:

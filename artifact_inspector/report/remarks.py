@@ -14,8 +14,18 @@ from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.model import SourceLine
 from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.words import plural
+from artifact_inspector.vocabulary.forms import Compiled, label_form
 
-__all__ = ["GATE_RULES", "Kind", "Place", "Remark", "change_remarks", "finding_kinds", "finding_remarks"]
+__all__ = [
+    "GATE_RULES",
+    "Kind",
+    "Place",
+    "Remark",
+    "change_remarks",
+    "finding_kinds",
+    "finding_remarks",
+    "told_once",
+]
 
 Find = Callable[[str], str | None]
 """The path of a source file from the root of the working tree; None for one that is not in it."""
@@ -55,6 +65,8 @@ class Remark:
     place: Place | None
     identity: str
     """Stays while lines shift: what tells the remark from others of the same run."""
+    form: str = ""
+    """Which form of the kernel it is about: `sm_80 · Triton 3.6.0 · 128×32×32 f16 w4 s4`."""
 
 
 _CHANGED = "A fact of the kernel is not the one that was recorded in the baseline."
@@ -116,6 +128,46 @@ def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator
         )
 
 
+def told_once(remarks: Iterable[Remark], corpus: Corpus | None = None) -> Iterator[Remark]:
+    """One remark for each kernel of the source and its file, whatever forms it has: an edit is told once.
+
+    Args:
+        corpus: that the remarks are of; its reasons stand first.
+    """
+    reasons: dict[str, dict[str, None]] = {}
+    for change in () if corpus is None else corpus.changes:
+        if change.reason is not None:
+            reasons.setdefault(change.right.artifact.display_name, {})[change.reason.words] = None
+    groups: dict[tuple[str, str], list[Remark]] = {}
+    for remark in remarks:
+        # what a finding means stands at its line; what changed in a kernel is one edit
+        where = "" if remark.place is None else remark.place.path
+        key = where if corpus is not None else f"{remark.code} {remark.place}"
+        groups.setdefault((remark.kernel, key), []).append(remark)
+    for (kernel, _), same in groups.items():
+        yield same[0] if len(same) == 1 else _together(same, list(reasons.get(kernel, ())))
+
+
+def _together(same: Sequence[Remark], reasons: Sequence[str]) -> Remark:
+    worst = min((remark.level for remark in same), key=_LEVELS.index)
+    told = [remark for remark in same if remark.level == worst]
+    codes = list(dict.fromkeys(remark.code for remark in told))
+    first = {code: next(remark for remark in told if remark.code == code) for code in codes}
+    forms = dict.fromkeys(remark.form for remark in told)
+    lines = [*(f"because {reason}" for reason in reasons[:MOST_FACTS])]
+    lines += [f"{code}: {remark.message.partition(': ')[2]}" for code, remark in first.items()]
+    lines += [f"in {len(forms)} {plural('form', len(forms))}: {'; '.join(list(forms)[:MOST_FORMS])}"]
+    lines[-1] += f"; and {len(forms) - MOST_FORMS} more" if len(forms) > MOST_FORMS else ""
+    known = told[0]
+    title = f"{known.kernel}: {', '.join(remark.title.partition(': ')[2] for remark in first.values())}"
+    place = next((remark.place for remark in told if remark.place is not None), None)
+    return Remark(known.code, worst, title, "\n".join(lines), known.kernel, place, known.identity, known.form)
+
+
+_LEVELS = ("error", "warning", "note")
+MOST_FORMS = 4
+
+
 def finding_remarks(kernels: Iterable[KernelFacts], find: Find) -> Iterator[Remark]:
     """One remark for each finding."""
     for kernel in kernels:
@@ -133,8 +185,9 @@ def _changed(change: Change, category: str, level: str, find: Find) -> Remark:
     more = len(facts) - len(said)
     said += [f"and {more} more {plural('fact', more)}"] if more else []
     line = next((change.lines[fact.region] for fact in facts if fact.region in change.lines), None)
-    place = _place(change.right, None, find)
-    if place is not None and line is not None:
+    source = None if change.reason is None else change.reason.source
+    place = _place(change.right, source, find)
+    if place is not None and line is not None and source is None:
         place = place._replace(line=line)
     what = "; ".join(said) or "the texts differ in more than names, places and numbering"
     return _remark(category, level, f"{_named(change.right)}: {what}", change.right, place)
@@ -146,7 +199,9 @@ def _remark(
     program, artifact = candidate.program, candidate.artifact
     known_by = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
     head = f"{_named(candidate)}: {title or code}"
-    return Remark(code, level, head, message, artifact.display_name, place, f"{code} {known_by}")
+    form = label_form(Compiled(artifact, program), {})
+    said = " ".join(filter(None, (candidate.target, form)))
+    return Remark(code, level, head, message, artifact.display_name, place, f"{code} {known_by}", said)
 
 
 def _named(candidate: Candidate) -> str:

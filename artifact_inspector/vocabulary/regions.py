@@ -50,7 +50,18 @@ def _wait_words(waits: Sequence[WaitFacts]) -> Iterator[str]:
 
 def _works(of: Subject) -> tuple[MatrixWork, ...]:
     work = of.work
-    return () if work is None or of.region is None or of.region.is_left_over else work.matrix
+    if work is None or of.region is None or of.region.is_left_over or _is_peeled(of):
+        return ()
+    return work.matrix
+
+
+def _is_peeled(of: Subject) -> bool:
+    """True for straight-line code whose matrix work is that of a loop, peeled off by the compiler."""
+    first = of.kernel.stages.get(Stage.TTIR)
+    if of.region is None or of.region.kind is RegionKind.LOOP or first is None:
+        return False
+    own = first.work.get(of.region.id)
+    return (own is None or not own.matrix) and any(work.matrix for work in first.work.values())
 
 
 def _matrix(of: Subject) -> Found:
@@ -66,7 +77,9 @@ def _matrix(of: Subject) -> Found:
 
 
 def _matrix_count(of: Subject) -> Found:
-    return Absent.ABSENT if of.work is None or of.region is None else _each(of, of.region.matrix)
+    if of.work is None or of.region is None or _is_peeled(of):
+        return Absent.ABSENT
+    return _each(of, of.region.matrix)
 
 
 def _flop(of: Subject) -> Found:

@@ -204,7 +204,7 @@ OF_FILE = (
     Fact("stores.bytes", _C.STORES, "global writes, each once", "B per CTA", _F, _written_bytes),
     _counted(EventKind.BARRIER, _C.BARRIERS, "barriers"),
     _counted(EventKind.FLOAT, _C.FLOAT, "float operations"),
-    _counted(EventKind.MATRIX, _C.MMA, "matrix instructions"),
+    _counted(EventKind.MATRIX, _C.INSTRUCTIONS, "matrix instructions"),
     _counted(EventKind.SHARED_LOAD, _C.INSTRUCTIONS, "shared loads"),
     _counted(EventKind.SHARED_STORE, _C.INSTRUCTIONS, "shared stores"),
     _counted(EventKind.ATOMIC, _C.INSTRUCTIONS, "atomics"),

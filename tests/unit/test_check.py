@@ -106,7 +106,7 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
     drain(directory)
     first, *_ = run("check", "cache", "-b", "facts.json", "--format", "github").stdout.splitlines()
     assert first.startswith(
-        "::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel (sm_80)%3A waits::matmul_kernel (sm_80): "
+        "::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel%3A waits::because loop1: "
     )
 
 

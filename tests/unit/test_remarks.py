@@ -11,9 +11,11 @@ from saved import FIXTURES, ROOT, saved
 
 from artifact_inspector.comparison.baseline import hold_against, record
 from artifact_inspector.comparison.corpus import GATES, Corpus
+from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES, find_findings
+from artifact_inspector.report.corpus import describe_changes_of
 from artifact_inspector.report.exchange.annotations import workflow_commands
 from artifact_inspector.report.exchange.junit import junit_text
 from artifact_inspector.report.exchange.sarif import sarif_document
@@ -24,7 +26,9 @@ from artifact_inspector.report.remarks import (
     change_remarks,
     finding_kinds,
     finding_remarks,
+    told_once,
 )
+from artifact_inspector.vocabulary.rows import summarise
 
 GATES_SHUT = ("waits", "shared", "gone")
 
@@ -154,3 +158,45 @@ def test_a_level_is_a_command(level: str, command: str) -> None:
 
 def test_an_annotation_points_at_no_file_that_is_not_there() -> None:
     assert "file=" not in workflow_commands([remark(place=Place("k.py", 3, False))])
+
+
+@pytest.fixture(scope="module")
+def lost_pipeline() -> Corpus:
+    """A matmul that was pipelined, held against its form for a GPU without asynchronous copies."""
+    recorded = [record(saved("3.6.0/sm_80/matmul_grouped").facts, lambda _: None)]
+    now = saved("3.6.0/sm_75/matmul_grouped").facts.artifact
+    return hold_against(recorded, [now], inspect_artifact, across=[Axis.TARGET])
+
+
+def test_a_change_names_its_reason_and_its_line(lost_pipeline: Corpus) -> None:
+    (change,) = lost_pipeline.changes
+    assert change.reason is not None
+    assert change.reason.words.startswith("loop1: ")
+    assert change.reason.source == "matmul_grouped.py:81"
+    assert next(describe_changes_of(change)).startswith(f"because {change.reason.words}")
+
+
+def test_one_edit_is_one_annotation(lost_pipeline: Corpus) -> None:
+    remarks = list(change_remarks(lost_pipeline, GATES_SHUT, here))
+    assert len(remarks) > 5
+    (told,) = told_once(remarks, lost_pipeline)
+    assert (told.level, told.place) == ("error", Place("kernels/matmul_grouped.py", 81, True))
+    lines = told.message.splitlines()
+    assert lines[0].startswith("because loop1: ")
+    assert [line.partition(": ")[0] for line in lines[1:-1]] == ["waits", "shared"]
+    assert lines[-1] == "in 1 form: sm_75 128×32×32 f16 w4 s4"
+
+
+def test_one_finding_in_many_forms_is_one_annotation() -> None:
+    kernels = [saved(f"3.6.0/{target}/flash_attention").facts for target in ("sm_80", "sm_90")]
+    remarks = [found for found in finding_remarks(kernels, here) if found.code == "AI002"]
+    assert len(remarks) == 2
+    (told,) = told_once(remarks)
+    assert told.message.splitlines()[-1].startswith("in 2 forms: sm_80 ")
+
+
+def test_matrix_work_that_a_loop_peeled_off_is_no_news() -> None:
+    """Triton for AMD moves the last passes of a pipelined loop behind it: the dots are the loop's."""
+    facts = {fact.key for fact in summarise(saved("3.6.0/gfx942/matmul_grouped").facts).rows}
+    assert "loop1.mma" in facts
+    assert not {key for key in facts if key.startswith("straight.mma")}

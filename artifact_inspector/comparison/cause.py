@@ -1,0 +1,77 @@
+"""Why the facts of a kernel are others than those that were recorded: what its own files say of them now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from artifact_inspector.comparison.pair import FactPair
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import find_findings
+from artifact_inspector.model import SourceLine
+from artifact_inspector.vocabulary.fact import Category, Value
+from artifact_inspector.vocabulary.names import step_of
+
+__all__ = ["Reason", "find_reason"]
+
+_OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
+
+
+class Reason(NamedTuple):
+    """What explains a change, with the line of the user's code that it is about."""
+
+    words: str
+    evidence: str
+    """`ttir line 27`; empty where the words or the line of the source are all."""
+    source: SourceLine | str | None
+    """`matmul.py:40`; None where no line is known."""
+
+
+def find_reason(
+    kernel: KernelFacts, facts: Sequence[FactPair], names: Mapping[str, str], lines: Mapping[str, int]
+) -> Reason | None:
+    """The reason for the facts that differ, as the kernel on the right tells it.
+
+    Why a loop is not pipelined, else what a new finding says, else the first stage that made another verdict.
+
+    Args:
+        names: of the kernel's regions.
+        lines: region by its name → its line in the source.
+    """
+    apart = [fact for fact in facts if fact.differs]
+    regions = {fact.region for fact in apart if fact.category in _OF_LOADS}
+    for region, pipeline in kernel.pipelines.items():
+        name = names.get(region, region)
+        if name in regions and pipeline.why_not is not None:
+            evidence = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:2])
+            return Reason(f"{name}: {pipeline.why_not}", evidence, _line_of(kernel, lines.get(name)))
+    new = {code for fact in apart if fact.category == Category.FINDINGS for code in _news(fact)}
+    for finding in find_findings(kernel):
+        if finding.code in new:
+            sources = finding.remark.sources
+            return Reason(f"{finding.code}: {finding.remark.message}", "", sources[0] if sources else None)
+    verdicts = [fact for fact in apart if fact.category == Category.VERDICT]
+    if not verdicts:
+        return None
+    first = verdicts[0]
+    step = first.key.rpartition(".")[2]
+    stage = next((one for one in kernel.stages if step_of(one) == step), None)
+    if stage is None:
+        return None
+    words = f"{first.region}: other from {stage.value} on, by {stage.made_by}"
+    return Reason(words, "", _line_of(kernel, lines.get(first.region)))
+
+
+def _news(fact: FactPair) -> frozenset[str]:
+    return _codes(fact.right) - _codes(fact.left)
+
+
+def _codes(value: Value) -> frozenset[str]:
+    return frozenset(value) if isinstance(value, tuple) else frozenset()
+
+
+def _line_of(kernel: KernelFacts, line: int | None) -> str | None:
+    place = None if kernel.program is None else kernel.program.place
+    if line is None or place is None:
+        return None
+    return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{line}"
