@@ -48,7 +48,7 @@ class _Evidence:
         self.codes = codes
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield KernelReport(self.cache, self.kernel, one_region=True)
+        yield KernelReport(self.cache, self.kernel, one_region=True, explained=False)
         made = [finding for finding in find_findings(self.kernel) if finding.code in self.codes]
         if made:
             yield ""

@@ -17,8 +17,6 @@ from artifact_inspector.hardware.targets import Target
 __all__ = ["captured_table", "failures"]
 
 HASH_CHARACTERS = 6
-MOST_CONSTANTS = 40
-"""Characters of constexprs in a row; the JSON has them whole."""
 
 
 def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
@@ -29,10 +27,11 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
         return Group(Text(f"Nothing was captured for {targets}", "bold"), *_notes(runs))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading, right in (
-        ("kernel", False), ("hash", False), ("target", False), ("w", True), ("st", True),
+        ("kernel", False), ("hash", False), ("target", False), ("warps", True), ("stages", True),
         ("constants", False), ("launches", True), ("grid", False), ("launched at", False),
     ):  # fmt: skip
-        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+        is_whole = heading == "constants"  # what tells forms apart is never cut
+        table.add_column(heading, justify="right" if right else "left", no_wrap=not is_whole, overflow="fold")
     for kernel in kernels:
         table.add_row(*_row(kernel))
     done = sum(kernel.directory is not None for kernel in kernels)
@@ -73,8 +72,6 @@ def failures(runs: Sequence[ProgramRun]) -> RenderableType:
 def _row(kernel: CapturedKernel) -> list[RenderableType]:
     options = kernel.options
     constants = " ".join(f"{name}={value}" for name, value in kernel.constexprs.items())
-    if len(constants) > MOST_CONSTANTS:
-        constants = f"{constants[: MOST_CONSTANTS - 1]}…"
     times = sum(launch.times for launch in kernel.launches)
     grids = list(dict.fromkeys("×".join(map(str, _trimmed(launch.grid))) for launch in kernel.launches))
     places = list(dict.fromkeys(launch.place for launch in kernel.launches)) or [kernel.compiled_for.line]

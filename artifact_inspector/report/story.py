@@ -81,6 +81,8 @@ class KernelReport:
     """Further targets to give the occupancy for."""
     one_region: bool = False
     """True to leave out what is said of the whole kernel."""
+    explained: bool = True
+    """False to leave out what its words mean."""
     quotes: Callable[[KernelFacts], Quote] = nothing_to_quote
     """Reads the lines of its source."""
 
@@ -118,7 +120,8 @@ class KernelReport:
         if signatures:
             yield ""
             yield Pieces(legend(signatures), "dim")
-            yield from self._terms()
+            if self.explained:
+                yield from self._terms()
         if not self.one_region:
             kernel = self.kernel
             yield from _apart(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
@@ -148,7 +151,7 @@ class KernelReport:
             "ahead": any(any(item.distances) for region in regions for item in region.rounds),
         }
         used["covered"] = used["in flight"]
-        yield _remark_grid((term, said) for term, said in TERMS.items() if used[term])
+        yield Pieces([f"{term}: {said}" for term, said in TERMS.items() if used[term]], "dim")
 
     def _header(self) -> Iterator[RenderableType]:
         artifact = self.kernel.artifact

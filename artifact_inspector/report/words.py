@@ -129,10 +129,10 @@ VERDICTS = tuple(_MEANINGS)
 
 TERMS = {
     "round": "loads that belong together, with the computes on them",
-    "principal": "the region that the kernel is known by: its deepest loop of matrix work, else of computes",
+    "principal": "the region that the kernel is known by",
     "in flight": "loads that are issued and not waited for yet, at most, and their bytes per thread",
-    "covered": "share of the computes that stand behind a load in flight, which hides its latency",
-    "ahead": "iterations between a load and the compute on it",
+    "covered": "share of the computes that stand behind a load in flight",
+    "ahead": "iterations between a load and its compute",
 }
 """Words that reports tell regions in, each with what it means."""
 
