@@ -15,7 +15,7 @@ from artifact_inspector.execution.requests import Request, parse_document, resol
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.selection import choose
+from artifact_inspector.facts.selection import Which, choose
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 
@@ -35,7 +35,7 @@ def recorded_launches(cache: Cache, name: str | None) -> tuple[Request, ...]:
 def pair_launches(
     cache: Cache,
     name: str | None,
-    targets: Sequence[Target],
+    targets: Sequence[Which | Target],
     requests: Sequence[Request],
     *,
     every: bool = False,

@@ -51,12 +51,12 @@ def predict(
     """Say what a launch will execute, touch and wait for, by running its machine code on paper."""
     with exit_codes(json=json):
         from artifact_inspector.api.predicting import pair_launches, predict_launches
-        from artifact_inspector.facts.selection import parse_targets
+        from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.progress import progress_bar
 
         opened = open_or_advise(cache)
         requests = read_requests(arg or [], grid, launch, opened, name)
-        pairs = pair_launches(opened, name, parse_targets(target or []), requests)
+        pairs = pair_launches(opened, name, parse_which(target or []), requests)
         disassemble = disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
         with progress_bar(len(pairs), "running") as advance:
             found = predict_launches(

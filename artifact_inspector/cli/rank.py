@@ -41,7 +41,7 @@ def rank(
     with exit_codes(json=json):
         from artifact_inspector.api.predicting import constants_of, pair_launches
         from artifact_inspector.execution.ranking import Contestant
-        from artifact_inspector.facts.selection import parse_targets
+        from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.ranking import ranking_document
@@ -49,7 +49,7 @@ def rank(
 
         opened = open_or_advise(cache)
         requests = read_requests(arg or [], grid, launch, opened, name)
-        pairs = pair_launches(opened, name, parse_targets(target or []), requests, every=True)
+        pairs = pair_launches(opened, name, parse_which(target or []), requests, every=True)
         contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in pairs]
         found = _rank(contestants, gpu, steps, nvdisasm)
         if json:

@@ -29,11 +29,11 @@ def report(
 ) -> None:
     """Write a page to look at: a table of kernels, and each with its pictures and linked code."""
     with exit_codes(json=False):
-        from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.facts.selection import choose, parse_which
         from artifact_inspector.report.html import cache_page
 
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_targets(target or []))
+        chosen = choose(found, name, parse_which(target or []))
         if not chosen:
             raise CacheError(f"There is no kernel in {found.root}.", "Name a Triton cache with some.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)

@@ -189,7 +189,7 @@ def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
 
 
 def choose(
-    cache: Cache, name: str | None, targets: Sequence[Which], stages: Sequence[Stage] = ()
+    cache: Cache, name: str | None, targets: Sequence[Which | Target], stages: Sequence[Stage] = ()
 ) -> tuple[Artifact, ...]:
     """The kernels of a cache that a name (a part of one, or of a hash), what is wanted and stages leave.
 
@@ -198,7 +198,8 @@ def choose(
     Raises:
         UsageError: none is left though the cache has some; the remedy holds near matches.
     """
-    left = leave(cache.entries, targets, counted=True)
+    wanted_ones = [_of_target(one) if isinstance(one, Target) else one for one in targets]
+    left = leave(cache.entries, wanted_ones, counted=True)
     if stages:
         wanted = {stage.value for stage in stages}
         here = Counter(stage.value for stage in Stage for x in left if stage.value in x.files)
