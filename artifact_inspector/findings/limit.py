@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
@@ -11,7 +12,7 @@ from artifact_inspector.hardware.peaks import UNIT_OF, find_peaks
 from artifact_inspector.model import Stage
 from artifact_inspector.model.word import Word
 
-__all__ = ["Limit", "LimitedBy", "find_limit"]
+__all__ = ["Limit", "LimitedBy", "find_first", "find_limit"]
 
 _FIRST = ("AI013", "AI007", "AI004", "AI005", "AI008", "AI002", "AI003", "AI006", "AI010", "AI009", "AI001")
 """What costs most first: no launch, spills, no matrix unit or an older one, occupancy, nothing in flight."""
@@ -53,12 +54,17 @@ class Limit:
 
 def find_limit(kernel: KernelFacts) -> Limit:
     """The finding that costs most; without one, what its work asks of a GPU; else that nothing says so."""
-    told = [finding for finding in find_findings(kernel) if finding.code not in _NO_LIMIT]
-    places = {code: place for place, code in enumerate(_FIRST)}
-    first = min(told, key=lambda finding: places.get(finding.code, len(_FIRST)), default=None)
+    first = find_first(find_findings(kernel))
     if first is not None:
         return _of_finding(first)
     return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _nothing(kernel))
+
+
+def find_first(findings: Iterable[Finding]) -> Finding | None:
+    """The finding that costs most; None where none says what limits a kernel."""
+    told = [finding for finding in findings if finding.code not in _NO_LIMIT]
+    places = {code: place for place, code in enumerate(_FIRST)}
+    return min(told, key=lambda finding: places.get(finding.code, len(_FIRST)), default=None)
 
 
 def _of_finding(found: Finding) -> Limit:

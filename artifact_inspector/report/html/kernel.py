@@ -9,7 +9,7 @@ from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings.decisive import find_limit
+from artifact_inspector.findings.limit import find_first
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.html.book import Leaf
@@ -87,7 +87,7 @@ def view_kernel(
     heat = {} if launch is None else heat_of(launch)
     code = linked_code({"": kernel}, sources, disassemble, heat)
     found = find_findings(kernel)
-    limit = find_limit(found)
+    limit = find_first(found)
     shown = {id(finding): show_finding(finding, sources) for finding in found}
     artifact = kernel.artifact
     return KernelView(

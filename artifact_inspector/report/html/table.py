@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings.decisive import find_limit
+from artifact_inspector.findings.limit import find_first
 from artifact_inspector.report.rows import Row, rows_of
 from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
@@ -114,7 +114,7 @@ _GROUPS = frozenset({"kernel", "form", "target", "triton", "verdict", "limit"})
 
 def _words(row: Row, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
     found = find_findings(kernel)
-    limit = find_limit(found)
+    limit = find_first(found)
     return (
         row.name,
         label,
