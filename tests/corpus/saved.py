@@ -73,7 +73,7 @@ def _every() -> list[Saved]:
 
 def saved(path: str) -> Saved:
     """The fixture at `<version>/<target>/<kernel>`."""
-    return next(found for found in saved_kernels() if found.path == path)
+    return next(found for found in _every() if found.path == path)
 
 
 @cache
