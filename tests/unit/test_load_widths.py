@@ -72,6 +72,22 @@ def test_a_remainder_is_a_cause_where_its_bound_divides_by_too_little(
     assert reasons(explained(OFFSETS + wrapped + address("%p", "%j"), opcode)) == expected
 
 
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("%c1 = arith.constant dense<1> : tensor<1024xi32>\n%j = arith.addi %i, %c1 : tensor<1024xi32>", (Reason.OFFSET, "")),
+        ("%c3 = arith.constant 3 : i32\n%h = arith.muli %pid, %c3 : i32\n%t = tt.splat %h : i32 -> tensor<1024xi32>\n"
+         "%j = arith.addi %i, %t : tensor<1024xi32>", (Reason.OFFSET, "")),
+        ("%t = tt.splat %n : i32 -> tensor<1024xi32>\n%j = arith.divsi %i, %t : tensor<1024xi32>", (Reason.DIVISION, "n")),
+        ("%h = arith.muli %pid, %odd : i32\n%t = tt.splat %h : i32 -> tensor<1024xi32>\n"
+         "%j = arith.addi %i, %t : tensor<1024xi32>", (Reason.UNALIGNED, "odd")),
+    ],
+)  # fmt: skip
+def test_what_moves_the_addresses_apart_is_the_cause(operation: str, expected: tuple[Reason, str]) -> None:
+    (found,) = reasons(explained(f"{OFFSETS}\n{operation}\n{address('%p', '%j')}", "ld.global.b16"))
+    assert (found[0], found[2]) == expected
+
+
 def test_loaded_addresses_are_a_gather() -> None:
     gathered = (
         address("%p").replace("%a", "%ia").replace("%b", "%ib")
