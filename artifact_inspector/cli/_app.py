@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +52,34 @@ def _brief() -> Any:
     return next(one for one in typer.main.get_command(own).params if "--brief" in one.opts)
 
 
+class _Plainly:
+    """Takes words for words and for paths; leaves all else to typer, which loads pydantic for it."""
+
+    @classmethod
+    def of(cls, param: Any) -> None:
+        """Make a parameter plain, where typer (0.29) has an object for its coercion."""
+        if hasattr(param, "_runtime_param") and hasattr(param, "type_descriptor"):
+            param._runtime_param = cls()
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        kind = param.type_descriptor.annotation
+        if value is None or (kind is str and type(value) is str):
+            return () if value is None and (param.multiple or param.nargs == -1) else value
+        if kind is Path and isinstance(value, str | Path):
+            return Path(value)
+        if kind == list[str] and isinstance(value, list | tuple):
+            return list(value)
+        from typer._coercion import build_runtime_param
+
+        return build_runtime_param(param.type_descriptor).coerce(value, param=param, ctx=ctx)
+
+
+def _plain_help(get: Callable[[Any], Any], ctx: Any) -> Any:
+    option = get(ctx)
+    _Plainly.of(option)
+    return option
+
+
 class _Group(TyperGroup):
     """Commands, and a default one for whatever is none of them."""
 
@@ -58,8 +87,14 @@ class _Group(TyperGroup):
         super().__init__(**settings)
         for command in self.commands.values():
             command.params.append(_brief())
+        for one in (self, *self.commands.values()):
+            for param in one.params:
+                _Plainly.of(param)
+            setattr(one, "get_help_option", partial(_plain_help, one.get_help_option))  # noqa: B010 - of one object
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for param in self.params:  # typer adds its own when all is made
+            _Plainly.of(param)
         return super().parse_args(ctx, self._with_command(args))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

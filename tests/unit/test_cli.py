@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from saved import FIXTURES
+from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import __version__, cli
@@ -334,7 +336,7 @@ def test_commands_and_names_are_completed_and_directories_left_to_the_shell(
 
 def test_the_command_starts_without_what_only_some_answers_need() -> None:
     code = (
-        "import sys, artifact_inspector.cli;"
+        "import sys; from artifact_inspector.cli import app;"
         "print([m for m in ('networkx', 'pygments', 'rich.table', 'triton', 'torch', 'artifact_inspector.formats')"
         " if m in sys.modules])"
     )
@@ -511,3 +513,46 @@ def test_a_python_file_is_one_to_compile(tmp_path):
     )
     assert told.exit_code in (1, 2)
     assert "There is no file" in told.stderr or "Triton" in told.stderr
+
+
+def test_the_names_of_the_commands_are_all_of_them() -> None:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    assert set(group.commands) == cli.COMMANDS
+
+
+def test_a_run_that_begins_with_a_directory_loads_its_own_command_alone(tmp_path: Path) -> None:
+    words = [str(FIXTURES / "3.6.0" / "sm_75" / "softmax"), "softmax", "-t", "T4", "--limit", "3"]
+    code = (
+        "import sys\nfrom artifact_inspector.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "own = 'artifact_inspector.cli.'\n"
+        "print([n for n in sys.modules if n.startswith(own) and n[len(own)] != '_'], file=sys.stderr)\n"
+        "print('pydantic' in sys.modules, file=sys.stderr)"
+    )
+    plain, limited = (
+        subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
+        for given in (words[:4], words)
+    )
+    assert plain.stderr.splitlines() == ["['artifact_inspector.cli.inspect']", "False"]
+    assert limited.stdout == plain.stdout
+    assert plain.stdout.startswith("softmax_kernel\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "is_default"),
+    [
+        (["."], True),
+        (["diff"], False),
+        ([], False),
+        (["nowhere"], False),
+        ([".", "--help"], False),
+        ([".", "-h"], False),
+    ],
+)
+def test_the_default_command_is_told_by_a_directory_of_no_commands_name(
+    words: list[str], is_default: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "diff").mkdir()
+    assert cli.is_default(words) is is_default
