@@ -176,7 +176,7 @@ def tests_of(file: str) -> list[str]:
     naming = [
         path
         for path in (ROOT / "tests" / "unit").glob("test_*.py")
-        if re.search(rf"\b{re.escape(name)}\b", path.read_text(encoding="utf-8"))
+        if path.name in own or re.search(rf"\b{re.escape(name)}\b", path.read_text(encoding="utf-8"))
     ]
     return [
         str(path.relative_to(ROOT))

@@ -43,6 +43,23 @@ def test_an_address_is_eight_bytes() -> None:
     assert conversion("16x32x!tt.ptr<f16>", "#rows", "#columns").bytes == 16 * 32 * 8
 
 
+def test_until_2_3_a_conversion_to_shared_memory_is_a_store() -> None:
+    text = """#rows = #triton_gpu.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#shared = #triton_gpu.shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], hasLeadingOffset = false}>
+module attributes {"triton_gpu.num-warps" = 4 : i32} {
+  tt.func public @k(%x: tensor<16x32xf16, #rows>) {
+    %y = triton_gpu.convert_layout %x : (tensor<16x32xf16, #rows>) -> tensor<16x32xf16, #shared>
+    tt.return
+  }
+}
+"""
+    module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
+    code = Code(module.functions[0], FORMAT)
+    (region,) = find_regions(code, (), exact=False)
+    (found,) = find_conversions(code, region, module, FORMAT, TritonVersion("2.1.0"))
+    assert (found.crosses_warps, found.through_shared) == (None, True)
+
+
 def test_rows_to_columns_crosses_warps_through_shared_memory() -> None:
     found = conversion("64x64xf32", "#rows", "#columns")
     assert (found.crosses_warps, found.through_shared) == (True, True)

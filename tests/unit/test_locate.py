@@ -141,6 +141,12 @@ def test_loads_at_a_place_of_none_are_taken_if_they_are_as_many_as_are_missing()
     assert placed("L3 F4 S5 L6 L8 L8 F8 S9 L10", before=before).rounds[1].statements[1].merged
 
 
+def test_of_what_the_stage_before_did_not_hold_nothing_is_due() -> None:
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    fewer = replace(before, loads=dict(list(before.loads.items())[:2]))
+    assert placed("L3 F4 S5 L6 L8 F8 S9 L10", before=fewer).rounds[1].statements[1].merged
+
+
 def test_a_store_of_a_loaded_value_at_its_line_is_no_stray_load() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
     found = placed("L3 F4 S5 L6 L9 F8 S9 L10", before=before)  # 9 is the line of a store

@@ -47,6 +47,11 @@ def test_a_load_is_in_flight_from_its_issue_to_the_first_use_of_its_register() -
     assert read == Reads(frozenset({"%f1"}))
 
 
+def test_each_load_is_a_statement_of_its_own_unless_one_line_of_assembly_holds_several() -> None:
+    two = (LOAD, "ld.global.f32 %f2, [%rd1]", LOAD, "add.f32 %f3, %f1, %f2")
+    assert [what.joins for _, what in flat(*two) if isinstance(what, Issue)] == [False, False, False]
+
+
 def test_a_load_that_nothing_uses_has_no_registers() -> None:
     ((_, issue),) = flat(LOAD)
     assert isinstance(issue, Issue)

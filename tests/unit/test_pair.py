@@ -129,6 +129,7 @@ def test_registers_that_one_side_does_not_know_are_no_difference() -> None:
     (registers,) = (fact for fact in found.facts if fact.key == "registers")
     assert (registers.left, registers.state) == (None, State.NOT_COMPARED)
     assert any(note.startswith("not known on the left: registers") for note in found.notes)
+    assert not any(note.startswith("not known on the right") for note in found.notes)
 
 
 def compared(left: Path, right: Path) -> Change:

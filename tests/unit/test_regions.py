@@ -43,6 +43,7 @@ def test_a_loop_is_found_again_by_the_places_of_what_it_holds() -> None:
     assert (loop.kind, loop.loop, loop.parent, loop.depth) == (RegionKind.LOOP, 0, "straight", 1)
     assert loop.reference is reference[1]
     assert found["straight"].reference is reference[0]
+    assert (found["straight"].depth, found["straight"].parent, found["straight"].loop) == (0, None, None)
     assert (loop.blocks, loop.scope, loop.whole) == ({1}, {1}, {1})
     assert (found["straight"].blocks, found["straight"].scope) == ({0, 2}, {0, 2})
     assert found["straight"].whole == {0, 1, 2}

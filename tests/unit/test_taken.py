@@ -165,6 +165,12 @@ def test_an_hsaco_stands_in_for_the_text():
     assert taken(MI300X, {}).registers.value is None
 
 
+def test_a_file_that_does_not_say_is_none_that_is_missing():
+    fewer = {key: value for key, value in AMDGCN.items() if key != "vgpr_count"}
+    found = taken(MI300X, {"num_warps": 4}, amdgcn=fewer).registers
+    assert (found.value, found.source) == (None, "no .vgpr_count in the file")
+
+
 def test_the_mode_of_a_workgroup_is_read_on_gfx10_to_gfx12():
     said = {"target": "gfx1100", "vgpr_count": "96", "workgroup_processor_mode": "1"}
     assert taken(parse_target("gfx1100"), {}, amdgcn=said).workgroup_processor is True

@@ -205,14 +205,20 @@ def test_what_a_stage_holds_is_remembered_by_statement_and_round() -> None:
 
 
 def test_of_a_part_nothing_is_told_that_rests_on_a_guess() -> None:
-    def cut(letters: str) -> RegionFacts:
-        code = made(letters)
+    def cut(
+        letters: str, reference: tuple[ReferenceRegion, ...] = program(), home: int | None = None
+    ) -> RegionFacts:
+        code = made(letters, home=home)
         part = Code(code.function, code.language, is_whole=False)
-        return judged(part, program())[0]
+        return judged(part, reference)[0]
 
     assert cut("L3 F4 S5 L6 F7 S8").verdict is Verdict.INTERLEAVED
     assert cut("L3 F4 S5 L6 F7 S8").notes == ("the file is cut off: what is not there may have been",)
     assert cut("L3 L6 S5 S8").verdict is Verdict.UNKNOWN  # its computes may stand in what is missing
+    guessed = cut("L3 F4 S5 L1 F7 S8", home=1)  # a load that lost its line is taken for the second
+    assert guessed.verdict is Verdict.UNKNOWN
+    assert guessed.pairs == ()
+    assert cut("L3 F4", ()).verdict is Verdict.NO_COMPUTE  # without a program there is nothing to miss
 
 
 def test_rounds_of_alternative_arms_have_no_order() -> None:
