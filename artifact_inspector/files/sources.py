@@ -9,7 +9,7 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.model import Frame
 
-__all__ = ["Quote", "find_source", "quoting", "read_python"]
+__all__ = ["Quote", "find_source", "is_as_compiled", "quoting", "read_python"]
 
 Quote = Callable[[str], str | None]
 """`file.py:40` → the text of that line; None where it is not known to be the one that was compiled."""
@@ -41,9 +41,14 @@ def quoting(place: Frame | None, kernel: str, root: Path) -> Quote:
 
 
 def _lines(place: Frame, kernel: str, root: Path) -> list[str]:
-    lines = (read_python(place.file, root) or "").splitlines()
-    near = lines[max(0, place.line - 1) : place.line + NEAR]
-    return lines if any(line.lstrip().startswith(f"def {kernel}(") for line in near) else []
+    text = read_python(place.file, root) or ""
+    return text.splitlines() if is_as_compiled(text, place, kernel) else []
+
+
+def is_as_compiled(text: str, place: Frame, kernel: str) -> bool:
+    """Whether the `def` of a kernel stands in a file where the kernel's own files say that it did."""
+    near = text.splitlines()[max(0, place.line - 1) : place.line + NEAR]
+    return any(line.lstrip().startswith(f"def {kernel}(") for line in near)
 
 
 def find_source(file: str, root: Path) -> str | None:

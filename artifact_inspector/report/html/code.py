@@ -140,8 +140,7 @@ def _note_home(kernel: KernelFacts, sources: Sources, homes: dict[str, int]) -> 
     """Note the file that a kernel stands in, and its line there."""
     place = None if kernel.program is None else kernel.program.place
     if place is not None:
-        sources.know([place.file])
-        homes.setdefault(place.file.replace("\\", "/").rpartition("/")[2], max(1, place.line))
+        homes.setdefault(sources.hold(place, kernel.artifact.display_name), max(1, place.line))
 
 
 def _usual(kernels: Mapping[str, KernelFacts], own: Sequence[Pane], look_at: str) -> Iterator[str]:
@@ -228,9 +227,9 @@ def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane
         told = tuple(known)
         ids = tuple(links.number([(f"{file}:{number}",)]) for number in told)
         text = "\n".join(f"{file}:{number}" for number in told)
-        return Pane(
-            file, f"{file} is not at hand: its lines by number", True, text, told, links=ids, margins=margins
-        )
+        why = "is another here than was compiled" if file in sources.changed else "is not at hand"
+        title = f"{file} {why}: its lines by number"
+        return Pane(file, title, True, text, told, links=ids, margins=margins)
     lines = _shown(found.text)
     patterns, colours = _highlighted(lines, PythonLexer(stripnl=False, ensurenl=False))
     there = set(known)
@@ -328,12 +327,8 @@ def _margins(heat: Heat) -> Iterator[Margin]:
 
 
 def _missing(own: Sequence[Pane], stages: Sequence[Pane], *, alone: bool) -> Iterator[str]:
-    absent = [pane.name for pane in own if pane.numbers]
-    if absent and own[0].numbers:  # of others, what is shown instead says it
-        yield (
-            f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not at hand: lines of the source go "
-            "by their number. Run the command where the source lies."
-        )
+    if own and own[0].numbers:  # of others, what is shown instead says it
+        yield f"{own[0].title}. Run the command where the source lies as it was compiled."
     if not own and stages:
         yield "No line of these files says where in the source it comes from: nothing can be lit."
     if len(stages) == 1 and alone:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.findings import Finding, Severity
+from artifact_inspector.findings import Finding, Remark, Severity
+from artifact_inspector.findings.limit import Limit, LimitedBy
 from artifact_inspector.model import SourceLine
 from artifact_inspector.report.findings import place_text
 from artifact_inspector.report.html.sources import Sources
 
-__all__ = ["Place", "Shown", "show_finding"]
+__all__ = ["Place", "Shown", "show_finding", "show_limit"]
 
 MOST_PLACES = 3
 """Lines of the source beside a finding."""
@@ -26,11 +27,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One finding."""
+    """One finding, or what limits a kernel."""
 
     code: str
     name: str
     level: str
+    """`warning`, `note`, or `none` where nothing was found."""
     message: str
     where: str
     places: tuple[Place, ...]
@@ -40,15 +42,28 @@ class Shown:
 
 def show_finding(finding: Finding, sources: Sources) -> Shown:
     """A finding as the page shows it."""
-    remark = finding.remark
-    places = tuple(
-        Place(str(source), sources.line(source)) for source in dict.fromkeys(remark.sources[:MOST_PLACES])
-    )
-    goes_to = ""
-    if remark.stage is not None and remark.lines:
-        goes_to = f"{remark.stage.value}:{remark.lines[0]}"
-    elif remark.sources:
-        first = remark.sources[0]
-        goes_to = first.innermost if isinstance(first, SourceLine) else first
     level = "warning" if finding.severity is Severity.WARNING else "note"
-    return Shown(finding.code, finding.name, level, remark.message, place_text(remark), places, goes_to)
+    return _shown(finding.code, finding.name, level, finding.remark.message, finding.remark, sources)
+
+
+def show_limit(limit: Limit, first: Finding | None, sources: Sources) -> Shown:
+    """What limits a kernel as the page shows it.
+
+    Args:
+        first: the finding that says so; None where another thing does.
+    """
+    if first is not None:
+        return show_finding(first, sources)
+    level = "note" if limit.by is LimitedBy.WORK else "none"
+    return _shown(limit.code, "", level, limit.words, limit, sources)
+
+
+def _shown(code: str, name: str, level: str, words: str, at: Remark | Limit, sources: Sources) -> Shown:
+    places = tuple(Place(str(one), sources.line(one)) for one in dict.fromkeys(at.sources[:MOST_PLACES]))
+    goes_to = ""
+    if at.stage is not None and at.lines:
+        goes_to = f"{at.stage.value}:{at.lines[0]}"
+    elif at.sources:
+        first = at.sources[0]
+        goes_to = first.innermost if isinstance(first, SourceLine) else first
+    return Shown(code, name, level, words, place_text(at), places, goes_to)

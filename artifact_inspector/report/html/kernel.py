@@ -9,13 +9,13 @@ from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings.limit import find_first
+from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, linked_code
 from artifact_inspector.report.html.drawings import Drawing, draw_kernel, draw_resources
-from artifact_inspector.report.html.finding import Shown, show_finding
+from artifact_inspector.report.html.finding import Shown, show_finding, show_limit
 from artifact_inspector.report.html.launch import LaunchView, heat_of, view_launch
 from artifact_inspector.report.html.page import fragment
 from artifact_inspector.report.html.sources import Sources
@@ -55,7 +55,9 @@ class KernelView:
     identity: tuple[str, ...]
     hash: str
     directory: str
-    limit: Shown | None
+    lead: str
+    """What the sentence on top is headed by."""
+    limit: Shown
     findings: tuple[Shown, ...]
     steps: tuple[Step, ...]
     region: str
@@ -87,16 +89,16 @@ def view_kernel(
     heat = {} if launch is None else heat_of(launch)
     code = linked_code({"": kernel}, sources, disassemble, heat)
     found = find_findings(kernel)
-    limit = find_first(found)
-    shown = {id(finding): show_finding(finding, sources) for finding in found}
+    first, limit = find_first(found), find_limit(kernel)
     artifact = kernel.artifact
     return KernelView(
         artifact.display_name,
         tuple(identify(kernel)),
         artifact.hash,
         artifact.directory,
-        None if limit is None else shown[id(limit)],
-        tuple(shown[id(finding)] for finding in found if finding is not limit),
+        limit.lead or "What limits it",
+        show_limit(limit, first, sources),
+        tuple(show_finding(finding, sources) for finding in found if finding is not first),
         tuple(_steps(kernel)),
         kernel.principal or "",
         ()

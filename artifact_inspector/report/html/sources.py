@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from artifact_inspector.model import SourceLine
+from artifact_inspector.files.sources import is_as_compiled
+from artifact_inspector.model import Frame, SourceLine
 from artifact_inspector.model.text import SourceText
 
 __all__ = ["NO_SOURCES", "ReadSource", "Sources"]
@@ -25,6 +26,17 @@ class Sources:
     def __init__(self, read: ReadSource) -> None:
         self._read = cache(read)
         self._paths: dict[str, str] = {}
+        self.changed: set[str] = set()
+        """Files that are not as they were compiled."""
+
+    def hold(self, place: Frame, kernel: str) -> str:
+        """Know the file that a kernel stands in, and whether it is as it was compiled; returns its name."""
+        self.know([place.file])
+        name = place.file.replace("\\", "/").rpartition("/")[2]
+        found = self.text(name)
+        if found is not None and not is_as_compiled(found.text, place, kernel):
+            self.changed.add(name)
+        return name
 
     def know(self, paths: Iterable[str]) -> None:
         """Paths as compilers wrote them; the first of a name is the one that is read."""
@@ -32,8 +44,8 @@ class Sources:
             self._paths.setdefault(path.replace("\\", "/").rpartition("/")[2], path)
 
     def text(self, file: str) -> SourceText | None:
-        """The text of a file; None where it is not at hand."""
-        text = self._read(self._paths.get(file, file))
+        """The text of a file; None where it is not at hand, or known to be another than was compiled."""
+        text = None if file in self.changed else self._read(self._paths.get(file, file))
         return None if text is None else SourceText(file, text)
 
     def line(self, source: str) -> str | None:
