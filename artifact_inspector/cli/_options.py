@@ -14,6 +14,7 @@ from artifact_inspector.errors import InspectorError, UsageError
 __all__ = [
     "DEMO_TARGETS",
     "OUT",
+    "Assemble",
     "CacheDirectory",
     "Const",
     "Gpus",
@@ -78,6 +79,14 @@ Sass = Annotated[
         "--sass",
         metavar="",
         help="Disassemble binaries too: SASS with nvdisasm, an hsaco without its text with llvm-objdump.",
+    ),
+]
+Assemble = Annotated[
+    bool,
+    typer.Option(
+        "--assemble",
+        metavar="",
+        help="Where a cubin is missing, let Triton's own ptxas make one of the PTX, kept in a cache of ours.",
     ),
 ]
 NoIndex = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from artifact_inspector.files.sources import Quote
 
 __all__ = [
+    "assembled",
     "disassembler",
     "inspect_kernels",
     "is_known",
@@ -66,6 +68,24 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
     return lambda suffix, binary: (
         disassemble(binary, tool) if suffix == "cubin" else disassemble_hsaco(binary, objdump)
     )
+
+
+def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> tuple[Artifact, ...]:
+    """The kernels, those with PTX and no cubin with one that ptxas makes, where that is wanted."""
+    if not wanted:
+        return tuple(chosen)
+    from artifact_inspector.files.assembly import with_cubin
+
+    found, refused = [], Counter[str]()
+    for artifact in chosen:
+        try:
+            found.append(with_cubin(artifact))
+        except CacheError as error:
+            refused[error.message] += 1
+            found.append(artifact)
+    for said, count in refused.items():
+        print(f"{count} of {len(chosen)} kernels: {said}", file=sys.stderr)
+    return tuple(found)
 
 
 def inspect_kernels(

@@ -11,6 +11,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import (
+    Assemble,
     CacheDirectory,
     Json,
     KernelName,
@@ -20,6 +21,7 @@ from artifact_inspector.cli._options import (
     require_format,
 )
 from artifact_inspector.cli._reading import (
+    assembled,
     disassembler,
     inspect_kernels,
     open_or_advise,
@@ -58,6 +60,7 @@ def findings(
             help="Compile each kernel with the switches that may be a remedy, and say what they changed.",
         ),
     ] = False,
+    assemble: Assemble = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -70,7 +73,7 @@ def findings(
         elif attempt:
             _try(cache, name, target or [], format)
         else:
-            _list_findings(cache, name, target or [], nvdisasm, format, sass=sass)
+            _list_findings(cache, name, target or [], nvdisasm, format, sass=sass, assemble=assemble)
 
 
 def _list_findings(
@@ -81,6 +84,7 @@ def _list_findings(
     format: str,
     *,
     sass: bool,
+    assemble: bool,
 ) -> None:
     from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.findings import find_findings
@@ -88,7 +92,7 @@ def _list_findings(
     from artifact_inspector.report.findings import FindingsReport
 
     cache = open_or_advise(path)
-    chosen = choose(cache, name, parse_which(targets))
+    chosen = assembled(choose(cache, name, parse_which(targets)), wanted=assemble)
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     kernels = list(
         inspect_kernels(chosen, disassemble, lambda kernel: (find_findings(kernel), kernel.program))

@@ -11,8 +11,18 @@ import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, NoIndex, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import (
+    Assemble,
+    CacheDirectory,
+    Json,
+    KernelName,
+    NoIndex,
+    Nvdisasm,
+    Sass,
+    Targets,
+)
 from artifact_inspector.cli._reading import (
+    assembled,
     disassembler,
     inspect_kernels,
     is_known,
@@ -94,6 +104,7 @@ def inspect(
         int | None,
         typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0: all."),
     ] = None,
+    assemble: Assemble = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
     no_index: NoIndex = False,
@@ -114,6 +125,7 @@ def inspect(
             ir=ir,
             context=context,
             sass=sass,
+            assemble=assemble,
             index=not no_index,
         )
 
@@ -141,6 +153,7 @@ def report(
     ir: bool,
     sass: bool,
     context: int | None = None,
+    assemble: bool = False,
     rows: Rows | None = None,
     index: bool = True,
 ) -> None:
@@ -152,7 +165,7 @@ def report(
     rows = rows or Rows()
     wanted, only, others = parse_which(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
-    chosen = choose(cache, name, wanted, only)
+    chosen = assembled(choose(cache, name, wanted, only), wanted=assemble)
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     is_story = len(chosen) == 1 and (name is not None or region is not None)
     is_list = not (ir or json or is_story)

@@ -10,8 +10,23 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, Sass, Targets
-from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.cli._options import (
+    Assemble,
+    CacheDirectory,
+    Html,
+    Json,
+    KernelName,
+    Nvdisasm,
+    Sass,
+    Targets,
+)
+from artifact_inspector.cli._reading import (
+    assembled,
+    disassembler,
+    inspect_kernels,
+    open_or_advise,
+    refuse_unreadable,
+)
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +55,7 @@ def matrix(
     ] = False,
     html: Html = None,
     json: Json = False,
+    assemble: Assemble = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -59,7 +75,7 @@ def matrix(
                 "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
             )
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_which(target or []))
+        chosen = assembled(choose(found, name, parse_which(target or [])), wanted=assemble)
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = list(inspect_kernels(chosen, disassemble, summarise))
         forms = find_matrix(kernels, split_words(sort or []))

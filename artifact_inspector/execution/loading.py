@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.errors import CacheError, ParseError
+from artifact_inspector.errors import CacheError
 from artifact_inspector.execution import amdgcn
 from artifact_inspector.execution.program import Program
 from artifact_inspector.execution.sass import arch_of, default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
-from artifact_inspector.files.assembly import assemble
+from artifact_inspector.files.assembly import with_cubin
 from artifact_inspector.files.binaries import read_interface
 from artifact_inspector.files.binary import Interface
 from artifact_inspector.files.cache import Artifact, Problem, read_binary, read_stage
@@ -19,7 +19,6 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.formats._amdgcn_kernel import Beginning, read_beginning
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
-from artifact_inspector.model.text import SourceText
 
 __all__ = ["Loaded", "Parameter", "load_kernel"]
 
@@ -67,15 +66,12 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     problems: list[Problem] = []
     if "amdgcn" in artifact.files or "hsaco" in artifact.files:
         return _load_amd(artifact, disassemble, problems)
-    module = read_module(artifact, Stage.SASS, problems, disassemble)
-    made: bytes | None = None
-    if module is None and "ptx" in artifact.files and disassemble is not None:
+    if disassemble is not None and Stage.SASS.value not in artifact.files:
         try:
-            made = assemble(read_stage(artifact, "ptx").source.text)
-            text = SourceText(f"{artifact.display_name}.cubin", disassemble("cubin", made))
-            module = format_of(Stage.SASS).parse(text, Stage.SASS)
-        except (CacheError, ParseError) as error:
+            artifact = with_cubin(artifact)
+        except CacheError as error:
             problems.append(Problem(artifact.relative("ptx"), error.message))
+    module = read_module(artifact, Stage.SASS, problems, disassemble)
     if module is None:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
@@ -87,9 +83,8 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
     tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
-    if made is None:
-        made = _cubin(artifact, problems)
-    interface = _interface(artifact, made, problems)
+    cubin = _cubin(artifact, problems)
+    interface = _interface(artifact, cubin, problems)
     names = [function.name for function in module.functions]
     name = artifact.name if artifact.name in names else names[0]
     places = interface.parameters or default_parameters(arch_of(module), [p.type for p in parameters])
@@ -97,7 +92,7 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     program = read_program(module, name, constants=interface.constants, parameters=places)
     threads = _threads(artifact, problems)
-    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, made)
+    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, cubin)
 
 
 def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: list[Problem]) -> Loaded:

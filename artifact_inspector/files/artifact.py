@@ -98,6 +98,8 @@ class Artifact:
     """The JSON as written; keys come and go between versions."""
     constants: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Values of its constexprs, where our own record beside the entry has them; Triton keeps none."""
+    is_assembled: bool = False
+    """True for one whose cubin is not of the cache: ptxas made it here, of the PTX."""
 
     def relative(self, suffix: str) -> str:
         """The path of a file from the cache directory, as it is shown."""

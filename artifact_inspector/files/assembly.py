@@ -1,14 +1,24 @@
-"""PTX as machine code: the only place that runs Triton's own ptxas, where a cache has no cubin."""
+"""PTX as machine code: the only place that runs Triton's own ptxas, where a cache has no cubin.
+
+What it makes is kept in the user's cache directory, never beside the entry.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.artifact import Artifact, File, HeldFile
+from artifact_inspector.files.reading import read_content, read_stage
 from artifact_inspector.files.tools import find_in_package, private_copy, run_tool
+from artifact_inspector.files.writing import write_bytes
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "with_cubin"]
 
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
@@ -17,11 +27,81 @@ _NEWEST = 100
 """Architectures from here on have a ptxas of their own in Triton's wheel."""
 
 
-def assemble(ptx: str) -> bytes:
+def with_cubin(artifact: Artifact) -> Artifact:
+    """A kernel with the cubin that Triton's ptxas makes of its PTX; the same one where it needs none.
+
+    Raises:
+        CacheError: its PTX cannot be read, there is no ptxas, the text names no target, or ptxas refuses it.
+    """
+    if "cubin" in artifact.files or "ptx" not in artifact.files:
+        return artifact
+    ptx = read_stage(artifact, "ptx").source.text
+    fused = artifact.metadata.get("enable_fp_fusion") is not False
+    name = f"{artifact.stem}.cubin"
+    place = _place(ptx, fused=fused)
+    made: File
+    if place is None:
+        made = HeldFile(name, assemble(ptx, fused=fused))
+    else:
+        made = place / name
+        if not made.is_file():
+            _keep(made, assemble(ptx, fused=fused))
+            # what nobody could write is held instead
+            made = made if made.is_file() else HeldFile(name, assemble(ptx, fused=fused))
+    return replace(artifact, files={**artifact.files, "cubin": made}, is_assembled=True)
+
+
+def _place(ptx: str, *, fused: bool) -> Path | None:
+    """The directory for the cubin of a text by the ptxas that is here; None where there is no home."""
+    tool = _tool_for(ptx)
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        told = tool.stat()
+    except (RuntimeError, OSError):
+        return None
+    digest = hashlib.sha256(ptx.encode(errors="surrogatepass"))
+    digest.update(f"{tool} {told.st_size} {told.st_mtime_ns} {fused}".encode(errors="surrogatepass"))
+    return root / "artifact-inspector" / "cubin" / digest.hexdigest()
+
+
+def _keep(path: Path, content: bytes) -> None:
+    with contextlib.suppress(OSError, CacheError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_bytes(path, content)
+
+
+def assemble(ptx: str, *, fused: bool = True) -> bytes:
     """The cubin that Triton's ptxas makes of a PTX text.
+
+    Args:
+        fused: False for a kernel that was compiled without fused multiply-adds.
 
     Raises:
         CacheError: there is no ptxas, the text names no target, or ptxas refuses it.
+    """
+    tool, target = _tool_for(ptx), _TARGET.search(ptx)
+    assert target is not None
+    with private_copy(ptx.encode(errors="surrogatepass"), "kernel.ptx") as source:
+        made = source.with_suffix(".cubin")
+        name = f"sm_{target[1]}{target[2]}"
+        # as Triton calls it
+        options = ["-lineinfo", *([] if fused else ["--fmad=false"]), f"--gpu-name={name}"]
+        command = [str(tool), *options, str(source), "-o", str(made)]
+        try:
+            status, said = run_tool(command, 1 << 20, errors=True)
+        except OSError as error:
+            raise CacheError(f"not assembled: {tool} did not start ({error}).") from error
+        if status or not made.is_file():
+            why = " ".join(said.decode(errors="replace").replace(str(source), "the PTX").split())[:200]
+            raise CacheError(f"not assembled: {tool.name} refuses this PTX ({why}).")
+        return read_content(made)
+
+
+def _tool_for(ptx: str) -> Path:
+    """The ptxas for the target that a text names.
+
+    Raises:
+        CacheError: it names none, or there is no ptxas.
     """
     target = _TARGET.search(ptx)
     if target is None:
@@ -32,19 +112,7 @@ def assemble(ptx: str) -> bytes:
             "not assembled: there is no cubin, and no ptxas was found to make one of the PTX.",
             "Install Triton, which brings one, or keep the cubin.",
         )
-    with private_copy(ptx.encode(), "kernel.ptx") as source:
-        made = source.with_suffix(".cubin")
-        name = f"sm_{target[1]}{target[2]}"
-        # as Triton calls it
-        command = [str(tool), "-lineinfo", f"--gpu-name={name}", str(source), "-o", str(made)]
-        try:
-            status, said = run_tool(command, 1 << 20, errors=True)
-        except OSError as error:
-            raise CacheError(f"not assembled: {tool} did not start ({error}).") from error
-        if status or not made.is_file():
-            why = " ".join(said.decode(errors="replace").replace(str(source), "the PTX").split())[:200]
-            raise CacheError(f"not assembled: {tool.name} refuses this PTX ({why}).")
-        return made.read_bytes()
+    return tool
 
 
 def _find(arch: int) -> Path | None:

@@ -20,7 +20,8 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
     """
     taken = kernel.resources
     if taken.registers.value is None:
-        yield "registers", f"unknown: {taken.registers.source}"
+        remedy = "; --assemble asks Triton's" if "ptx" in kernel.artifact.files else ""
+        yield "registers", f"unknown: {taken.registers.source}{remedy}"
     else:
         parts = [f"{taken.registers.value} per thread"]
         apart = (taken.vector_registers.value, taken.accumulation_registers.value)
@@ -28,7 +29,8 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
             parts.append(f"{apart[0]} VGPRs and {apart[1]} AccVGPRs")
         if taken.scalar_registers.value is not None:
             parts.append(f"{taken.scalar_registers.value} scalar per wave")
-        yield "registers", f"{', '.join(parts)} ({taken.registers.source})"
+        here = "; ptxas made it here, of the PTX" if kernel.artifact.is_assembled else ""
+        yield "registers", f"{', '.join(parts)} ({taken.registers.source}{here})"
     spills = [
         f"{figure.value} B {what} per thread"
         for figure, what in ((taken.spill_bytes, "stored"), (taken.reload_bytes, "read back"))

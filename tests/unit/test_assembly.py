@@ -1,10 +1,78 @@
-"""PTX is assembled for the target that it names, and one that names none is told so."""
+"""PTX as a cubin where a cache has none: by Triton's own ptxas, kept in a directory of ours alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from saved import saved
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.tensor_maps import parse_block
-from artifact_inspector.files.assembly import assemble
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.artifact import Artifact, HeldFile
+from artifact_inspector.files.assembly import _find, assemble, with_cubin
+
+needs_ptxas = pytest.mark.skipif(_find(80) is None, reason="no Triton with a ptxas is installed")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def without_cubin(path: str) -> Artifact:
+    artifact = saved(path).facts.artifact
+    return replace(artifact, files={k: v for k, v in artifact.files.items() if k != "cubin"})
+
+
+@needs_ptxas
+def test_registers_are_those_of_the_cubin_that_triton_kept(home: Path) -> None:
+    """The same ptxas, asked as Triton asks it, makes the same of the same text."""
+    kept = saved("3.9.0/sm_80/matmul_grouped").facts
+    made = inspect_artifact(with_cubin(without_cubin("3.9.0/sm_80/matmul_grouped")))
+    assert made.artifact.is_assembled
+    assert made.resources.registers.value == kept.resources.registers.value
+    assert made.occupancy == kept.occupancy
+
+
+@needs_ptxas
+def test_it_is_kept_in_our_own_directory_and_never_beside_the_entry(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact = without_cubin("3.9.0/sm_80/matmul_grouped")
+    ptx = artifact.files["ptx"]
+    assert isinstance(ptx, Path)
+    before = sorted(ptx.parent.iterdir())
+    file = with_cubin(artifact).files["cubin"]
+    assert isinstance(file, Path)
+    assert home in file.parents
+    assert sorted(ptx.parent.iterdir()) == before
+    monkeypatch.setattr("artifact_inspector.files.assembly.run_tool", None)  # a second time runs no tool
+    assert with_cubin(artifact).files["cubin"] == file
+
+
+def test_a_kernel_with_a_cubin_or_without_ptx_is_left_alone() -> None:
+    for path in ("3.9.0/sm_80/matmul_grouped", "3.9.0/gfx942/matmul_grouped"):
+        artifact = saved(path).facts.artifact
+        assert with_cubin(artifact) is artifact
+
+
+def test_a_text_without_a_target_is_refused() -> None:
+    artifact = without_cubin("3.9.0/sm_80/matmul_grouped")
+    files = {**artifact.files, "ptx": HeldFile("k.ptx", b".version 8.0\n")}
+    with pytest.raises(CacheError, match="the PTX names no target"):
+        with_cubin(replace(artifact, files=files))
+
+
+def test_without_the_option_a_sentence_says_how_to_ask() -> None:
+    from artifact_inspector.report.resources import describe_resources
+
+    kernel = saved("3.6.0/sm_80/fused_linear").facts
+    told = dict(describe_resources(kernel, ()))
+    assert told["registers"].endswith("--assemble asks Triton's")
 
 
 @pytest.mark.parametrize("named", ["", ".target sm_", ".target gfx942", f".target sm_{'9' * 5000}"])

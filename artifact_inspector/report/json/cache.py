@@ -59,7 +59,7 @@ shape(
     Artifact,
     "name=display_name symbol=name hash directory state target triton_version num_warps num_stages"
     " shared_bytes",
-    without="stem files metadata constants",
+    without="stem files metadata constants is_assembled",
     types={"state": Annotated[str, Words(("complete", "binary-only", "partial"))]},
 )
 
