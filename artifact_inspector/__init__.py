@@ -34,19 +34,19 @@ if TYPE_CHECKING:
         to_json,
         watch,
     )
+    from artifact_inspector.api.shown import capture, inspect_cache
     from artifact_inspector.compiling import (
         CapturedKernel,
         CompileResult,
         KernelRequest,
         ProgramRun,
-        capture,
         capture_program,
         compile_kernel,
         compile_kernels,
     )
     from artifact_inspector.compiling.reference import Workload
     from artifact_inspector.errors import CacheError, CompileError, InspectorError, ParseError, UsageError
-    from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
+    from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, WaitFacts
     from artifact_inspector.facts.modules import read_module
     from artifact_inspector.files.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
@@ -75,12 +75,11 @@ _PLACES = {
         "compile_kernel",
         "compile_kernels",
     ),
-    # the folder beside it bears the name of the function
-    "compiling.ask.capturing": ("capture",),
+    "api.shown": ("capture", "inspect_cache"),
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts.kernel": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
-    "facts.inspection": ("inspect_artifact", "inspect_cache"),
+    "facts.inspection": ("inspect_artifact",),
     "facts.modules": ("read_module",),
     "model": ("EventKind", "Instruction", "Module", "Stage"),
     "hardware.targets": ("Target", "parse_target"),

@@ -18,13 +18,15 @@ from artifact_inspector.api.evidence import (
 )
 from artifact_inspector.api.records import records_of
 from artifact_inspector.api.region import RegionView
+from artifact_inspector.api.shown import Findings
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.files.cache import Cache
-from artifact_inspector.findings import Finding, find_findings
+from artifact_inspector.findings import find_findings
 from artifact_inspector.model import EventKind, Stage
-from artifact_inspector.report.console import to_html, to_text
+from artifact_inspector.report.console import to_text
 from artifact_inspector.report.findings import pick_rules
+from artifact_inspector.report.markup import to_html
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.rows import Summary, summarise
@@ -89,9 +91,9 @@ class Inspection:
         return KernelSummary(**own, inspection=self)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What stands out, warnings first."""
-        return find_findings(self.details)
+    def findings(self) -> Findings:
+        """What stands out, what decides most first."""
+        return Findings(find_findings(self.details))
 
     @property
     def regions(self) -> tuple[RegionView, ...]:

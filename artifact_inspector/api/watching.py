@@ -10,7 +10,7 @@ from typing import Any, overload
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache, hold_files
-from artifact_inspector.report.console import to_html
+from artifact_inspector.report.markup import to_html
 from artifact_inspector.report.text import CacheReport
 
 __all__ = ["Watched", "watch"]

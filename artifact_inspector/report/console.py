@@ -5,7 +5,6 @@ Or as text and HTML for whoever shows them otherwise.
 
 from __future__ import annotations
 
-import html
 import io
 import os
 import sys
@@ -15,13 +14,12 @@ from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
-from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.brief import cut, is_brief
 from artifact_inspector.report.printable import obeyed_by_nobody
 
-__all__ = ["is_for_a_screen", "make_console", "show", "to_html", "to_text", "write", "write_lines"]
+__all__ = ["is_for_a_screen", "make_console", "show", "to_text", "write", "write_lines"]
 
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
@@ -69,26 +67,6 @@ def to_text(report: RenderableType, width: int) -> str:
     with console.capture() as captured:
         console.print(_Printable(report), crop=False)
     return obeyed_by_nobody(_unpadded(captured.get()))
-
-
-def to_html(report: RenderableType, width: int = 120) -> str:
-    """A report as a fragment of HTML with its styles inside; text and ground are those of the page."""
-    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False)
-    lines = Segment.split_lines(console.render(_Printable(report)))
-    text = "".join("".join(map(_span, _without_padding(line))) + "\n" for line in lines)
-    return f'<pre style="{_PLAIN}">{text}</pre>'
-
-
-def _without_padding(line: list[Segment]) -> list[Segment]:
-    while line and not line[-1].text.strip():
-        line = line[:-1]
-    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
-
-
-def _span(segment: Segment) -> str:
-    style = "" if segment.style is None else segment.style.get_html_style(DEFAULT_TERMINAL_THEME)
-    text = html.escape(segment.text)
-    return f'<span style="{style}">{text}</span>' if style else text
 
 
 def _unpadded(text: str) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "FindingsReport",
     "RulePages",
     "findings_block",
+    "findings_table",
     "nothing_to_quote",
     "pick_rules",
     "place_text",
@@ -79,6 +80,11 @@ class FindingsReport:
             "`inspect-kernel findings --explain CODE` says what one means",
             "dim",
         )
+
+
+def findings_table(found: Iterable[Finding]) -> RenderableType:
+    """Findings alone: code, severity, what is said and where."""
+    return _table(found, lambda _where: None)
 
 
 def findings_block(kernel: KernelFacts, quote: Quote) -> RenderableType | None:

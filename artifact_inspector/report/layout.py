@@ -12,7 +12,9 @@ from rich.text import Text
 
 from artifact_inspector.report.words import cut_signature
 
-__all__ = ["Pieces", "Signature", "phrase_text"]
+__all__ = ["Pieces", "Signature", "Strip", "phrase_text"]
+
+_SHADES = "█▒"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +69,29 @@ def phrase_text(phrase: str) -> Text:
     if phrase.startswith("no-"):
         return Text(phrase, "dim")
     return Text(phrase, "bold")
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A range of a whole as a strip: in text so many columns wide, on a page as wide as there is room."""
+
+    start: int
+    length: int
+    parts: int
+    """Shaded in turn."""
+    whole: int
+    width: int
+    """Columns."""
+
+    def __str__(self) -> str:
+        cell = self.whole / self.width
+        first = min(int(self.start / cell), self.width - 1)
+        stop = min(self.width, max(first + 1, round((self.start + self.length) / cell)))
+        shades = [_SHADES[place * self.parts // (stop - first) % 2] for place in range(stop - first)]
+        return "·" * first + "".join(shades) + "·" * (self.width - stop)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(self.width, self.width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(str(self), no_wrap=True)

@@ -12,13 +12,12 @@ from rich.text import Text
 
 from artifact_inspector.analysis.shared.bill import Allocation, Bill
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.report.layout import Strip
 from artifact_inspector.report.words import span
 
 __all__ = ["bill_block"]
 
 MAP_WIDTH = 32
-_BUFFERS = "█▒"
-"""Neighbouring buffers of one allocation are told apart by shade."""
 
 
 def bill_block(kernel: KernelFacts) -> RenderableType | None:
@@ -78,7 +77,9 @@ class _Entries:
                 Text(span(entry.first, entry.last), "dim"),
             ]
             if width >= 8 and placed:
-                cells.append(Text(_bar(entry, placed, width)))
+                assert entry.offset is not None
+                assert entry.bytes is not None
+                cells.append(Strip(entry.offset, entry.bytes, entry.buffers, placed, width))
             table.add_row(*cells)
         yield table
 
@@ -88,14 +89,3 @@ def _purpose(entry: Allocation) -> str:
     file = "" if entry.source is None else entry.source.file
     purpose = entry.purpose.replace(f"{file}:", ":") if file else entry.purpose
     return f"{entry.name}: {purpose}" if entry.name else purpose
-
-
-def _bar(entry: Allocation, whole: int, width: int) -> str:
-    """Where an allocation lies, one shade after the other for its buffers."""
-    assert entry.offset is not None
-    assert entry.bytes is not None
-    cell = whole / width
-    first = min(int(entry.offset / cell), width - 1)
-    stop = min(width, max(first + 1, round((entry.offset + entry.bytes) / cell)))
-    shades = [_BUFFERS[place * entry.buffers // (stop - first) % 2] for place in range(stop - first)]
-    return "·" * first + "".join(shades) + "·" * (width - stop)

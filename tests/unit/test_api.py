@@ -15,15 +15,21 @@ from saved import FIXTURES, saved, saved_kernels
 
 from artifact_inspector import (
     CacheError,
+    CapturedKernel,
     CompileError,
     CompileResult,
     InspectorError,
     Stage,
     UsageError,
     inspect,
+    inspect_cache,
+    open_cache,
     parse_target,
 )
 from artifact_inspector.api import Inspection
+from artifact_inspector.api.shown import ShownCapture
+from artifact_inspector.compiling.ask.captured import Launch
+from artifact_inspector.compiling.capture.places import Place
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.cache import cache_document
 
@@ -320,6 +326,7 @@ class Text(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        self.text += "" if tag in ("span", "code") else "\n"
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -339,7 +346,8 @@ def test_the_html_is_the_timeline_and_the_report(matmul: Inspection) -> None:
         "ttgir",
         "ptx",
     ]
-    assert text_of(report) == matmul.report(width=120)
+    words = set(matmul.report(width=400).replace("█", " ").replace("▒", " ").replace("·", " ").split())
+    assert words - set(re.split(r"[\s·]+", text_of(report))) == set()
     assert "shared memory  30720 B per block" in matmul.report()
     region = text_of(matmul.loop()._repr_html_())
     assert "W1 B1 s8 M16 B1 A4 K1 A1 K1" in region
@@ -402,3 +410,47 @@ def test_records_make_a_data_frame_and_a_table(matmul: Inspection) -> None:
     assert list(frame[frame.region == "loop@81"].phrase) == ["serial", *["pipelined(3)"] * 3]
     pyarrow = pytest.importorskip("pyarrow")
     assert pyarrow.Table.from_pylist(matmul.to_records()).num_rows == len(frame)
+
+
+# -- several kernels in a notebook ---------------------------------------------------------------
+
+
+def test_kernels_of_a_cache_are_a_table_and_still_come_one_after_the_other() -> None:
+    cache = open_cache(FIXTURES / "3.9.0" / "sm_80")
+    kernels = inspect_cache(cache)
+    first = next(kernels)
+    html = kernels._repr_html_()
+    assert html.count("<tr") >= len(cache.entries) + 1
+    assert all(entry.display_name in html for entry in cache.entries)
+    assert [x.artifact.hash for x in (first, *kernels)] == [entry.hash for entry in cache.entries]
+
+
+def test_findings_are_a_table_of_code_severity_and_place() -> None:
+    findings = inspect(FIXTURES / "3.6.0" / "sm_80" / "flash_attention").findings
+    assert isinstance(findings, tuple)
+    html = findings._repr_html_()
+    assert html.count("<tr") == len(findings) == 1
+    assert {"AI002", "note"} <= set(text_of(html).split())
+    assert "…" not in html
+
+
+def test_a_capture_is_a_table_with_whole_constants(tmp_path: Path) -> None:
+    target, place = parse_target("T4"), Place("lib/a.py:3", "script.py:9")
+    constants = {f"BLOCK_{n}": "128" for n in range(9)}
+    launch = Launch((8, 1, 1), "lib/a.py:3", "script.py:9", 2)
+    held = ShownCapture(tmp_path)
+    held.append(
+        CapturedKernel(
+            "scale", "ab12", target, {"x": "*fp32:16"}, constants, {"num_warps": 4}, (launch,), 0, place, 0.5,
+            tmp_path, None, None,
+        )
+    )  # fmt: skip
+    words = text_of(held._repr_html_()).split()
+    assert {f"{name}={value}" for name, value in constants.items()} <= set(words)
+    assert "1 of 1 kernels captured for sm_75" in " ".join(words)
+
+
+def test_a_strip_is_as_wide_as_its_cell(matmul: Inspection) -> None:
+    html = matmul._repr_html_()
+    assert "█" not in html
+    assert "left:0%;width:26.7%" in html  # the first of three buffers of 8192 B of 30720

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,6 +52,7 @@ def capture(
     *,
     configs: int | None = CONFIGS,
     time_limit: float = TIME_LIMIT_SECONDS,
+    into: Callable[[Path], Captured] = Captured,
 ) -> Iterator[Captured]:
     """Take every kernel that the block would launch, with no GPU.
 
@@ -67,6 +68,7 @@ def capture(
         out: the Triton cache to fill.
         configs: configurations to compile of an autotuned kernel, spread out; None for all.
         time_limit: seconds that one compile may take; then it is a row that says so.
+        into: makes the list that is filled.
 
     Yields:
         The list that holds the kernels when the block has ended, by an exception too.
@@ -85,7 +87,7 @@ def capture(
     try:
         events: list[Event] = []
         recorder = Recorder(events.append)
-        found = Captured(directory)
+        found = into(directory)
         with _stand_ins(wanted, recorder, directory, configs, time_limit):
             try:
                 yield found

@@ -1,0 +1,90 @@
+"""What a notebook shows of several kernels: those of a cache, their findings, what was captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.ask import capturing
+from artifact_inspector.compiling.ask.capturing import CONFIGS, OUT, Captured
+from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
+from artifact_inspector.compiling.ask.running import ProgramRun
+from artifact_inspector.facts import inspection
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Cache
+from artifact_inspector.findings import Finding
+from artifact_inspector.report.captured import captured_table
+from artifact_inspector.report.findings import findings_table
+from artifact_inspector.report.markup import to_html
+from artifact_inspector.report.text import CacheReport
+
+__all__ = ["Findings", "Kernels", "ShownCapture", "capture", "inspect_cache"]
+
+
+class Findings(tuple[Finding, ...]):
+    """The findings of a kernel; in a notebook a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return to_html(findings_table(self) if self else "no findings")
+
+
+class Kernels(Iterator[KernelFacts]):
+    """The kernels of a cache, each read when it is its turn; in a notebook a table of them all."""
+
+    def __init__(self, cache: Cache, kernels: Iterable[KernelFacts]) -> None:
+        self._cache = cache
+        self._rest = iter(kernels)
+        self._read: list[KernelFacts] = []
+
+    def __next__(self) -> KernelFacts:
+        kernel = next(self._rest)
+        self._read.append(kernel)
+        return kernel
+
+    def _repr_html_(self) -> str:
+        ahead = list(self)  # what was not asked for yet; it still is what comes next
+        del self._read[len(self._read) - len(ahead) :]
+        self._rest = iter(ahead)
+        kernels = [*self._read, *ahead]
+        return to_html(CacheReport(self._cache, kernels, narrowed=False))
+
+
+class ShownCapture(Captured):
+    """The kernels of a `capture` block; in a notebook a table with their launches, refusals and notes."""
+
+    def _repr_html_(self) -> str:
+        targets = dict.fromkeys(kernel.target for kernel in self)
+        runs = [
+            ProgramRun(
+                target,
+                0,
+                "",
+                tuple(kernel for kernel in self if kernel.target == target),
+                tuple(note for note in self.notes if target in note.targets),
+                None,
+            )
+            for target in targets
+        ]
+        return to_html(captured_table(runs, self.directory))
+
+
+def inspect_cache(cache: Cache, *args: Any, **options: Any) -> Kernels:
+    """The facts of a cache's kernels, one after the other; arguments as `facts.inspection` has them."""
+    return Kernels(cache, inspection.inspect_cache(cache, *args, **options))
+
+
+@contextmanager
+def capture(
+    targets: Sequence[str],
+    out: Path | str = OUT,
+    *,
+    configs: int | None = CONFIGS,
+    time_limit: float = TIME_LIMIT_SECONDS,
+) -> Iterator[Captured]:
+    """Take every kernel that the block would launch, with no GPU; see `compiling.ask.capturing.capture`."""
+    with capturing.capture(targets, out, configs=configs, time_limit=time_limit, into=ShownCapture) as found:
+        yield found
