@@ -93,6 +93,7 @@ _MISSING: Mapping[str, Callable[[], object]] = {
     "accesses": lambda: count_accesses(()),
     "checks": dict,
     "conversions": tuple,
+    "trips": lambda: None,
     "slots": tuple,
     "issue": lambda: None,
 }

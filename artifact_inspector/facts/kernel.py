@@ -10,6 +10,7 @@ from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.trips import Trips
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
@@ -53,6 +54,8 @@ class RegionWork(Record):
     """What staying inside the tensors costs: compares that decide accesses, integer divisions."""
     conversions: tuple[Conversion, ...]
     """TTGIR only."""
+    trips: Trips | None
+    """Of a loop of tensor-level IR whose bounds are constants."""
     slots: tuple[Slot, ...]
     """Between the schedule hints of a loop; empty where it has none."""
     issue: Issue | None

@@ -17,6 +17,7 @@ from artifact_inspector.analysis.access.accesses import (
 from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
+from artifact_inspector.analysis.flow.trips import Trips, find_trips
 from artifact_inspector.analysis.matrix.generation import count_packed_dots
 from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.order.facts import RegionFacts
@@ -342,6 +343,10 @@ def _conversions(artifact: Artifact, module: Module, ordered: Ordered) -> dict[s
     )
 
 
+def _trips(ordered: Ordered) -> dict[str, Trips | None]:
+    return _by_region(ordered, lambda code, region: find_trips(code, region.loop))
+
+
 def _slots(ordered: Ordered) -> dict[str, tuple[Slot, ...]]:
     return _by_region(ordered, find_slots)
 
@@ -392,6 +397,7 @@ STAGE_PASSES = (
     Pass("region_accesses", ("order", "accessed"), _region_accesses, dict),
     Pass("checks", ("module", "order", "accessed"), _checks, dict, applies=_tells_bounds),
     Pass("conversions", ("artifact", "module", "order"), _conversions, dict, applies=_is_ttgir),
+    Pass("trips", ("order",), _trips, dict, applies=_is_tensor_level),
     Pass("slots", ("order",), _slots, dict),
     Pass("issue", ("order",), _issue, dict),
 )

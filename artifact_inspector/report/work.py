@@ -35,6 +35,7 @@ def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterato
     if tensor is not None and region in tensor.work:
         yield from (("conversion", text) for text in _conversions(tensor.work[region].conversions))
     if is_loop:
+        yield from _trips(kernel, region)
         yield from (("bounds", text) for text in _checks(work, last.stage))
     slots = [f"{slot.kind} {slot.memory + slot.matrix}" for slot in work.slots]
     if slots:
@@ -53,6 +54,23 @@ def in_flight_text(found: InFlight) -> str:
         return "–"
     size = found.max_bytes_per_thread
     return f"{found.max_loads}" if size is None else f"{found.max_loads}, {size:g} B"
+
+
+def _trips(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
+    """How often the loop runs, and over which numbers, where the program has them as constants."""
+    for stage in (Stage.TTIR, Stage.TTGIR):
+        facts = kernel.stages.get(stage)
+        work = None if facts is None else facts.work.get(region)
+        if work is not None:
+            if work.trips is not None:
+                start, stop, step = work.trips
+                count = work.trips.passes
+                last = start + (count - 1) * step
+                shown = [str(start + n * step) for n in range(min(count, 3))]
+                shown += ["…", str(last)] if count > 4 else [str(last)] if count == 4 else []
+                over = f": {', '.join(shown)}, in steps of {step} up to {stop}" if count else ""
+                yield "passes", f"{count}{over}"
+            return
 
 
 def _last_with(kernel: KernelFacts, region: str) -> StageFacts | None:

@@ -117,6 +117,19 @@ def _work_of(of: Subject) -> Intensity | None:
     return None if region is None or of.work is None else of.kernel.intensity(region.id)
 
 
+def _trips(of: Subject) -> Found:
+    """By the first stage that tells: what is left of a loop that was unrolled runs less often."""
+    region = of.region
+    if region is None or of.work is None:
+        return Absent.ABSENT
+    for stage in (Stage.TTIR, Stage.TTGIR):
+        facts = of.kernel.stages.get(stage)
+        work = None if facts is None else facts.work.get(region.id)
+        if work is not None:
+            return Absent.ABSENT if work.trips is None else work.trips.passes
+    return Absent.ABSENT
+
+
 # -- loads in flight -------------------------------------------------------------------
 
 
@@ -184,6 +197,7 @@ OF_REGION = (
         column=Column("mma", "MMA", "matrix instructions per iteration", 5),
     ),
     Fact("mma.flop", _C.MMA, "FLOP", "per CTA and iteration", _R, _flop),
+    Fact("trips", _C.INSTRUCTIONS, "passes", "of the loop, by constants of the program", _R, _trips),
     Fact("loads.iteration", _C.LOADS, "loads of the program", "B per CTA and iteration", _R, _loaded),
     Fact(
         "intensity", _C.LOADS, "arithmetic intensity", "FLOP per byte loaded", _R, _per_byte,

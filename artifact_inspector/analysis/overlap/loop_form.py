@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.flow.trips import find_trips
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Trait
-from artifact_inspector.model.scheduling import LoopHeader
 
 __all__ = ["LoopForm", "LoopLoad", "find_loop_form"]
 
@@ -82,7 +82,7 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
             tuple(_read(code, region, statement, levels) for statement in item.statements)
             for item in region.reference.rounds
         )
-    header = code.language.loop_header(operation)
+    header, trips = code.language.loop_header(operation), find_trips(code, region.loop)
     return LoopForm(
         operation.line,
         header.num_stages,
@@ -90,7 +90,7 @@ def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | Non
         None if inner is None else _first_line(code, inner),
         header.flattens,
         _old_values(code, opening),
-        _trips(code, opening, header),
+        None if trips is None else trips.passes,
         rounds,
     )
 
@@ -106,21 +106,6 @@ def _first_inner(code: Code) -> dict[int, int]:
 
 def _first_line(code: Code, block: int) -> int:
     return code.function.instructions[max(0, code.function.blocks[block].start - 1)].line
-
-
-def _trips(code: Code, opening: int, header: LoopHeader) -> int | None:
-    if header.bounds is None:
-        return None
-    low, high, step = (_constant(code, name, opening) for name in header.bounds)
-    if low is None or high is None or not step or step < 0:
-        return None
-    return max(0, -((low - high) // step))
-
-
-def _constant(code: Code, name: str, before: int) -> int | None:
-    """The number that a value is, by its last definition in front of an instruction."""
-    defined = [index for index in code.definitions(name) if index < before]
-    return code.language.axes(code.function.instructions[defined[-1]]).value if defined else None
 
 
 def _old_values(code: Code, opening: int) -> int | None:

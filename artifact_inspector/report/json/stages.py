@@ -8,6 +8,7 @@ from typing import Annotated
 
 from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.flow.trips import Trips
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
@@ -125,6 +126,8 @@ class RegionDocument:
     """What staying inside the tensors costs: kind of work → instructions."""
     conversions: tuple[Conversion, ...]
     """TTGIR only."""
+    trips: Trips | None
+    """Of a loop of tensor-level IR whose bounds are constants."""
     slots: tuple[Slot, ...]
     """Empty where the loop has no schedule hints."""
     issue: Issue | None
@@ -133,6 +136,7 @@ class RegionDocument:
     """At the last stage only."""
 
 
+shape(Trips, "start stop step passes")
 shape(RegionDocument, inline="facts")
 
 
@@ -186,6 +190,7 @@ def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> Regi
         load_widths={} if work is None else work.accesses.load_widths,
         bounds={} if work is None else work.checks,
         conversions=() if work is None else work.conversions,
+        trips=None if work is None else work.trips,
         slots=() if work is None else work.slots,
         issue=None if work is None else work.issue,
         matrix_generation=kernel.generations.get(region.id) if is_last else None,
