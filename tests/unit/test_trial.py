@@ -6,17 +6,22 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
+from artifact_inspector.api import trial
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.request import KernelRequest
+from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.ask.trial import as_it_was
 from artifact_inspector.errors import UsageError
+from artifact_inspector.hardware.targets import parse_target
 
 pytestmark = pytest.mark.skipif(
     find_spec("triton") is None or shutil.which("git") is None, reason="It takes Triton (Linux) and git."
@@ -33,6 +38,7 @@ def scale(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(o_ptr + i, tl.load(x_ptr + i, mask=i < n) * FACTOR, mask=i < n)
 """
+SAVED = FIXTURES / "3.6.0"
 TAKES = ("-S", "*fp32:16,*fp32:16,i32", "-c", "BLOCK=512")
 
 
@@ -55,12 +61,12 @@ def attempt(checkout: Path, *options: str) -> Result:
 
 def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(checkout: Path) -> None:
     (checkout / "scale.py").write_text(f"# what it is for\n\n{KERNEL}")
-    unreached = attempt(checkout)
+    unreached = attempt(checkout, "--out", str(checkout / "tried"))
     assert unreached.exit_code == 0, unreached.output
     assert "No: TTIR and everything after it are identical." in unreached.stdout
     # the old state is compiled with its own neighbours
     (checkout / "factor.py").write_text("import triton.language as tl\nFACTOR = tl.constexpr(3.0)\n")
-    reached = attempt(checkout, "--against", "HEAD", "--json")
+    reached = attempt(checkout, "--against", "HEAD", "--json", "--out", str(checkout / "tried"))
     assert reached.exit_code == 1, reached.output
     (answer,) = json.loads(reached.stdout)["answers"]
     assert (answer["at"], answer["against"]) == ("ttir", "HEAD")
@@ -74,17 +80,40 @@ def test_one_thing_otherwise_is_held_against_the_same_file_without_it(checkout: 
     assert "i32→i32:16" in answer.stdout
 
 
-def test_a_cache_is_asked_for_the_kernel_of_the_same_name(checkout: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    place = f"{checkout}/scale.py:scale"
-    made = CliRunner().invoke(cli.app, ["compile", place, "-t", "sm_80", *TAKES, "-o", str(tmp_path / "c")])
-    assert made.exit_code == 0, made.output
-    assert attempt(checkout, "--against", str(tmp_path / "c")).exit_code == 0
-    assert attempt(checkout, "--against", str(tmp_path / "empty")).exit_code == 2
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[CompileResult]:
+    """A compile that is done at once: each state is a saved kernel."""
+    rows = [CompileResult("masked_add", parse_target("sm_80"), 0.1, SAVED / "sm_80" / "masked_add", None)]
+    monkeypatch.setattr(trial, "compile_states", lambda states, *_, **__: [rows for _ in states])
+    return rows
 
 
-def test_a_kernel_that_is_refused_has_no_code_to_compare(checkout: Path) -> None:
-    answer = attempt(checkout, "--with", "BLOCK=500")
+def against(place: Path | str) -> Result:
+    asked = ["try", "k.py:masked_add", "-t", "sm_80", "--against", str(place)]
+    return CliRunner().invoke(cli.app, asked)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_cache_is_asked_for_the_kernel_of_the_same_name_and_target() -> None:
+    assert against(SAVED / "sm_80").exit_code == 0
+    assert against(f"{SAVED}/sm_80:masked").exit_code == 0
+    other = against(SAVED / "sm_75")
+    assert other.exit_code == 2
+    assert "No kernel here is for sm_80" in other.stderr
+
+
+@pytest.mark.usefixtures("made")
+def test_of_several_kernels_of_one_name_that_of_the_same_form_is_meant(tmp_path: Path) -> None:
+    for number in range(2):
+        shutil.copytree(SAVED / "sm_80" / "masked_add", tmp_path / str(number))
+    several = against(tmp_path)
+    assert several.exit_code == 2
+    assert "Name one as CACHE:HASH" in several.stderr
+
+
+def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResult]) -> None:
+    made[0] = replace(made[0], directory=None, message="arange's arguments must be a power of 2")
+    answer = against(SAVED / "sm_80")
     assert answer.exit_code == 3
     assert "power of 2" in answer.stderr
 
@@ -92,7 +121,6 @@ def test_a_kernel_that_is_refused_has_no_code_to_compare(checkout: Path) -> None
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--with", "nix=1"), "no option 'nix'"),
         (("--against", "nonesuch"), "nonesuch is no revision here"),
         (("--against", "gone.py"), "There is no file gone.py"),
         (("--with", "4"), "is no NAME=VALUE"),
