@@ -63,6 +63,7 @@ COMMANDS = {
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
     "why": ("causes", ["why", str(ROOT / "fixtures"), "matmul_kernel"]),
     "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
+    "index": ("index", ["index"]),
     "try": ("reach", ["try", "gemv_splitk", "-t", "T4", "--with", "num_warps=8"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""

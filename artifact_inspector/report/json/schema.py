@@ -52,6 +52,7 @@ DOCUMENTS: Mapping[str, str] = {
     "ranking": "ranking:RankingDocument",
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
+    "index": "index:IndexDocument",
     "reach": "reach:ReachDocument",
     "remedies": "remedies:RemediesDocument",
     "reasons": "why:ReasonsDocument",

@@ -1,0 +1,23 @@
+"""What the index of facts holds, as JSON: `index --json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from artifact_inspector.report.json._document import Document
+
+__all__ = ["IndexDocument"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDocument(Document):
+    """What is kept of what was found before: `inspect-kernel index --json`."""
+
+    document: Literal["index"] = "index"
+    place: Path
+    """The file."""
+    kernels: int
+    bytes: int
+    """Of their facts, as they are stored."""
