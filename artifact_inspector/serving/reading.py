@@ -238,6 +238,28 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
     return page("predict", given, told, bound, "items")
 
 
+def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
+    from artifact_inspector.api.predicting import constants_of, pair_launches
+    from artifact_inspector.execution.ranking import Contestant, rank_launches
+    from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
+    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+    from artifact_inspector.report.json import encode
+    from artifact_inspector.report.json.ranking import ranking_document
+
+    cache = service.roots.open_cache(given.get("cache"))
+    arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
+    targets = parse_targets(split_words([given.get("target", "")]))
+    launch = Request(parse_grid(given["grid"]), arguments)
+    pairs = pair_launches(cache, given.get("name"), targets, [launch], every=True)
+    tool = find_disassembler(None)
+    found = rank_launches(
+        [Contestant(entry, request, constants_of(entry)) for entry, request in pairs],
+        lambda suffix, binary: disassemble(binary, tool),
+        gpu=given.get("gpu"),
+    )
+    return page("rank", given, encode(ranking_document(found))["rank"], bound, "launches")
+
+
 READING = (
     Tool(
         "list",
@@ -311,6 +333,21 @@ READING = (
             text("gpu", "The product whose L2 and SMs count: H200 …"), OFFSET,
         ),
         _predict,
+    ),
+    Tool(
+        "rank",
+        "Which compiled forms of an NVIDIA kernel (blocks, warps, stages) will be fastest for one launch, "
+        "the best first, by what they keep busy and wait for on paper. An order, no forecast of times.",
+        (
+            CACHE, NAME, TARGET,
+            text("grid", "CTAs, by each form's constants: 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.", required=True),
+            Parameter(
+                "arguments",
+                {"type": "object", "description": "Name → fp16[2048,2048] for a tensor, or a number."}, True,
+            ),
+            text("gpu", "The product that it is ranked for: H200 …"), OFFSET,
+        ),
+        _rank,
     ),
     Tool(
         "explain",

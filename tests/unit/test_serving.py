@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from saved import FIXTURES
+from saved import FIXTURES, ROOT
 
 pytest.importorskip("mcp")
 
@@ -24,6 +24,13 @@ from artifact_inspector.serving.roots import Roots
 from artifact_inspector.serving.tool import Service
 
 A_CACHE = "3.6.0/sm_80"
+ON_PAPER = ROOT / "tests" / "oracle" / "counters" / "softmax"
+LAUNCH = {
+    "grid": "8",
+    "arguments": {
+        "x_ptr": "fp16[8,1000]", "y_ptr": "fp16[8,1000]", "stride_x": 1000, "stride_y": 1000, "n_cols": 1000,
+    },
+}  # fmt: skip
 CALLS: Mapping[str, dict[str, Any]] = {
     "list": {"cache": "3.6.0/sm_75"},
     "inspect": {"cache": A_CACHE, "name": "matmul_kernel"},
@@ -31,6 +38,8 @@ CALLS: Mapping[str, dict[str, Any]] = {
     "findings": {"cache": A_CACHE, "name": "atomic_cas"},
     "diff": {"left": "3.2.0", "name": "gemv_splitk", "left_target": "sm_75", "right_target": "gfx90a"},
     "explain": {"word": "AI003"},
+    "predict": {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH},
+    "rank": {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH},
 }
 """Tools that read, with arguments that the fixtures answer."""
 
@@ -41,7 +50,7 @@ async def _asked(server: Any, *calls: tuple[str, dict[str, Any]]) -> list[CallTo
 
 
 def ask(name: str, arguments: dict[str, Any], *roots: Path, executes: bool = False) -> CallToolResult:
-    server = make_server(Service(Roots(roots or [FIXTURES]), executes))
+    server = make_server(Service(Roots(roots or [FIXTURES, ON_PAPER]), executes))
     (result,) = asyncio.run(_asked(server, (name, arguments)))
     return result
 
@@ -89,12 +98,17 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_tools_are_listed_with_schemas_that_are_schemas(tools: list[Tool]) -> None:
     names = [tool.name for tool in tools]
-    assert set(CALLS) | {"predict", "try", "compile", "capture", "passes"} <= set(names)
+    assert set(CALLS) | {"try", "compile", "capture", "passes"} <= set(names)
     for tool in tools:
         Draft202012Validator.check_schema(tool.input_schema)
         assert tool.output_schema == OUTPUT_SCHEMA
         assert all(one.get("description") for one in tool.input_schema["properties"].values())
     assert len(json.dumps([tool.input_schema for tool in tools])) < 4 * 3000
+
+
+def test_the_page_for_agents_names_every_tool(tools: list[Tool]) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    assert all(f"`{tool.name}`" in page for tool in tools)
 
 
 def test_what_executes_is_marked_and_off_unless_it_is_allowed(tools: list[Tool]) -> None:
