@@ -194,7 +194,7 @@ class _Costs:
         share = self.misses.get((traffic.whose.get(at, ""), not stores), 1.0)
         busy = max(lines, moved / LINE)
         if pipe is Pipe.COPY:
-            busy += self.counts.wavefronts[at] / per * self._wave
+            busy = max(busy, self.counts.wavefronts[at] / per * self._wave)
         l2 = misses * max(asked * SECTOR, lines * timing.l2_request)
         dram = share * new * (asked * SECTOR + timing.dram_run * runs)
         if step.kind in ("global_reduction", "global_atomic"):

@@ -26,7 +26,7 @@ from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded, load_kernel
 from artifact_inspector.execution.requests import Request, resolve
 from artifact_inspector.execution.sampling import Sample, sample_launch
-from artifact_inspector.execution.walking import walk
+from artifact_inspector.execution.walking import Walk, walk
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.files.cache import Artifact
@@ -169,12 +169,18 @@ def _score(
 ) -> tuple[float, dict[str, float], int]:
     """Cycles, the terms that they come of, and waves."""
     warps = -(-sample.loaded.threads // 32)
-    timing = chip.timing
-    alone = walk(sample.way, controls, costs.steps, max(warps / chip.rates.issue, 1), timing.barrier)
+    timing, issue = chip.timing, chip.rates.issue
+
+    def together(held: int) -> Walk:
+        """CTAs that go through the program in step: as one that asks for as much as all of them."""
+        steps = costs.steps if held == 1 else {at: cost.times(held) for at, cost in costs.steps.items()}
+        return walk(sample.way, controls, steps, max(held * warps / issue, 1), timing.barrier)
+
+    alone = together(1)
     each = dict(alone.busy)
     for unit, cycles in costs.others.items():
         each[unit] = each.get(unit, 0.0) + cycles
-    each["issue"] = sum(sample.counts.executed) / len(sample.ctas) / chip.rates.issue
+    each["issue"] = sum(sample.counts.executed) / len(sample.ctas) / issue
     ctas, multiprocessors = sample.launch.ctas, chip.multiprocessors
     most = -(-ctas // multiprocessors)
     held = min(blocks, most)
@@ -185,11 +191,15 @@ def _score(
     terms[LAUNCH] = most * (timing.launch + max(0, warps - 2) * timing.launch_warp)
     demands = [cycles / most for cycles in terms.values()]
     full, rest = divmod(most, held)
-    score = full * held / _throughput(held, demands, alone.cycles)
+    apart = full * held / _throughput(held, demands, alone.cycles)
     if rest:
-        score += rest / _throughput(rest, demands, alone.cycles)
-    score = max(score, *terms.values())
+        apart += rest / _throughput(rest, demands, alone.cycles)
     terms[PATH] = waves * alone.cycles
+    apart = max(apart, sum(cycles**timing.crowding for cycles in terms.values()) ** (1 / timing.crowding))
+    in_step = alone.cycles if held == 1 else together(held).cycles
+    in_step = full * in_step + (together(rest).cycles if rest else 0.0)
+    share = timing.in_step / waves
+    score = apart * (1 - share) + max(apart, in_step) * share
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
 
 

@@ -54,6 +54,10 @@ class Cost(NamedTuple):
     left: int = 0
     """Groups that a wait leaves outstanding."""
 
+    def times(self, count: int) -> Cost:
+        """What so many CTAs ask for at a time."""
+        return self._replace(busy=self.busy * count, l2=self.l2 * count, dram=self.dram * count)
+
 
 @dataclass(frozen=True, slots=True)
 class Walk:

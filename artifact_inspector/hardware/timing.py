@@ -46,7 +46,7 @@ class Timing:
     """Between the starts of two CTAs on one multiprocessor, at least."""
     launch_warp: int = 2
     """The same for each warp of a CTA above two."""
-    l2_bytes: float = 42.0
+    l2_bytes: float = 44.0
     """Bytes in a cycle that each multiprocessor gets from the second-level cache when all ask."""
     l2_request: int = 64
     """Bytes whose time a slice of the second-level cache takes for any request of a line, however little of
@@ -55,8 +55,13 @@ class Timing:
     """Bytes in a cycle that one multiprocessor can take from the second-level cache: A100 white paper."""
     dram_share: float = 0.84
     """Of the data sheet's bandwidth that is sustained."""
-    dram_run: float = 20.0
+    dram_run: float = 30.0
     """Bytes whose time device memory loses for each stretch without a gap that is asked for together."""
+    in_step: float = 0.5
+    """How much of the first wave's CTAs, which start together, go in step: their phases meet at the same
+    units instead of filling each other's waits."""
+    crowding: int = 4
+    """Exponent of the norm by which units that are nearly as busy as the busiest get in its way."""
     mma_share: float = 0.62
     """Of the tensor pipe's rate that products of single warps reach where warpgroups have their own: Luo et
     al., "Tensor Core"."""
