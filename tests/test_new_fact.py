@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from artifact_inspector.api import Inspection
 from artifact_inspector.cli import app
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.html.table import kernel_table
 from artifact_inspector.vocabulary import rows
 from artifact_inspector.vocabulary.fact import Category, Column, Fact, Of, Subject
 
@@ -73,6 +74,13 @@ def test_a_new_row_with_a_column_is_one_of_the_matrix_and_sorts_it() -> None:
     text = run("matrix", directory, NAME)
     assert "lines of the last text" in text
     assert str(expected(HERE)) in text
+
+
+@pytest.mark.usefixtures("new_fact")
+def test_a_new_row_with_a_column_is_one_of_the_page_of_a_cache() -> None:
+    table = kernel_table([saved(HERE).facts], [""], [""])
+    at = [column.heading for column in table.columns].index("lines")
+    assert table.lines[0].cells[at] == expected(HERE)
 
 
 @pytest.mark.usefixtures("new_fact")

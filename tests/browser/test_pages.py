@@ -168,6 +168,22 @@ def test_a_loop_is_looked_at_on_its_own(window: Browser, matmul: Path) -> None:
     assert shown == ["Timeline: loop@81"]
 
 
+def test_pictures_are_printed_whole_and_the_code_is_not(window: Browser, matmul: Path) -> None:
+    window.open(matmul)
+    window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        drawn = "[data-picture=timeline]:not([hidden]) "
+        assert window.run(f"return document.querySelector('{drawn}[data-go]').getBoundingClientRect().width")
+        assert window.run(
+            f"const box = document.querySelector('{drawn}'); return box.scrollWidth <= box.clientWidth"
+        )
+        assert window.run("return document.querySelector('.panes').offsetHeight") == 0
+        assert "TIMELINE" in window.texts("h2")
+        window.picture("printed")
+    finally:
+        window.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_keys_walk_through_lines_and_let_go(window: Browser, matmul: Path) -> None:
     window.open(matmul, "#line=matmul_grouped.py:82")
     window.run("document.querySelector('.lines').focus()")
