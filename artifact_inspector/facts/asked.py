@@ -89,6 +89,7 @@ def _of_region(source: Source, stage: Stage, region: str, name: str) -> Any:
 _MISSING: Mapping[str, Callable[[], object]] = {
     "in_flight": lambda: InFlight(None, None, None, None, (), (), ("it could not be found",)),
     "matrix": tuple,
+    "operand_reads": tuple,
     "packed_dots": int,
     "accesses": lambda: count_accesses(()),
     "checks": dict,

@@ -11,6 +11,7 @@ from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.analysis.flow.trips import Trips
+from artifact_inspector.analysis.matrix.fragments import OperandReads
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
 from artifact_inspector.analysis.matrix.work import MatrixWork
@@ -47,6 +48,8 @@ class RegionWork(Record):
 
     in_flight: InFlight
     matrix: tuple[MatrixWork, ...]
+    operand_reads: tuple[OperandReads, ...]
+    """Of the last stage: how what matrix instructions multiply comes out of shared memory, on NVIDIA."""
     packed_dots: int
     """Instructions that add up several products per lane (`v_dot2`, `dp4a`): no matrix operations."""
     accesses: Accesses

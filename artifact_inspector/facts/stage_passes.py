@@ -18,6 +18,7 @@ from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.analysis.flow.trips import Trips, find_trips
+from artifact_inspector.analysis.matrix.fragments import OperandReads, find_operand_reads
 from artifact_inspector.analysis.matrix.generation import count_packed_dots
 from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.order.facts import RegionFacts
@@ -313,6 +314,10 @@ def _packed_dots(ordered: Ordered) -> dict[str, int]:
     return _by_region(ordered, count_packed_dots)
 
 
+def _operand_reads(ordered: Ordered) -> dict[str, tuple[OperandReads, ...]]:
+    return _by_region(ordered, find_operand_reads)
+
+
 def _region_accesses(ordered: Ordered, accessed: Mapping[str, StageAccesses]) -> dict[str, Accesses]:
     return {
         function.prefix + region.id: count_accesses(
@@ -394,6 +399,7 @@ STAGE_PASSES = (
     Pass("matrix", ("artifact", "module", "order", earlier("issuers")), _matrix, dict),
     Pass("issuers", ("artifact", "module", "order", "matrix"), _issuers, dict, applies=_is_tensor_level),
     Pass("packed_dots", ("order",), _packed_dots, dict, applies=_is_last),
+    Pass("operand_reads", ("order",), _operand_reads, dict, applies=_is_last),
     Pass("region_accesses", ("order", "accessed"), _region_accesses, dict),
     Pass("checks", ("module", "order", "accessed"), _checks, dict, applies=_tells_bounds),
     Pass("conversions", ("artifact", "module", "order"), _conversions, dict, applies=_is_ttgir),

@@ -26,6 +26,7 @@ from artifact_inspector.findings import (
     not_pipelined,
     occupancy_limited,
     older_mma_than_target,
+    operands_word_by_word,
     pipeline_drained,
     redundant_matrix_work,
     register_spill,
@@ -78,6 +79,7 @@ RULES: tuple[Rule, ...] = (
     scalar_spill.RULE,
     waits_in_turn.RULE,
     narrow_stores.RULE,
+    operands_word_by_word.RULE,
 )
 """Every rule, by code; a code is never given to another rule."""
 

@@ -14,7 +14,15 @@ from artifact_inspector.model.text import integer
 
 __all__ = ["TRAITS", "commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
 
-TRAITS = Traits({Trait.FUSED: r"fma(?!x)", Trait.PACKED_PRODUCT: r"dp[24]a", Trait.RENAMES: r"mov\.\w+$"})
+TRAITS = Traits(
+    {
+        Trait.FUSED: r"fma(?!x)",
+        Trait.PACKED_PRODUCT: r"dp[24]a",
+        Trait.READS_ROWS: r"ldmatrix\.",
+        Trait.READS_A_WORD: r"ld\.shared\.[busf](8|16|32)$",
+        Trait.RENAMES: r"mov\.\w+$",
+    }
+)
 
 _WAITS = {
     "cp.async.wait_group": Queue.GROUP,

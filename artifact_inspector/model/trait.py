@@ -27,6 +27,10 @@ class Trait(Flag):
     """The operations behind it say how two elements combine."""
     END_OF_BODY = auto()
     """Ends the operations that combine two elements."""
+    READS_ROWS = auto()
+    """Reads whole rows of a tile in shared memory for all lanes of a warp (`ldmatrix`)."""
+    READS_A_WORD = auto()
+    """Reads 4 bytes or less of shared memory for each lane."""
     RENAMES = auto()
     """Only renames, splits or joins values: it costs the machine nothing."""
     JOINS_BLOCKS = auto()

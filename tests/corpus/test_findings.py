@@ -44,6 +44,8 @@ CASES = {
     "AI022": ("3.6.0/sm_80/masked_add", r"a store moves 4 B .*4 instructions.*masked apart \(n\)", "3.6.0/sm_80/matmul_grouped"),
     # the outer loop loads a bias and two tiles of a residual, one after the other
     "AI023": ("3.6.0/gfx942/nested_loops", r"3 waits in one iteration", "3.6.0/gfx942/matmul_grouped"),
+    # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
+    "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* 4 ldmatrix fill: it turns 16-bit elements only; 4 ldmatrix stand", "3.6.0/sm_80/matmul_grouped"),
 }  # fmt: skip
 MADE = {"AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019", "AI020", "AI021"}
 """What no compiler leaves behind: shown below on entries made for it."""

@@ -1,0 +1,69 @@
+"""How the operands of matrix instructions come out of shared memory: whole rows of a tile, or word by word.
+
+`ldmatrix` hands four 8×8 tiles of 16-bit elements to a warp at once; without it a lane reads each register of
+its operand by itself, with four times the instructions.
+
+Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.places import source_of
+from artifact_inspector.analysis.order.regions import Region, find_in_region
+from artifact_inspector.model import EventKind, SourceLine, Trait
+
+__all__ = ["OperandReads", "find_operand_reads"]
+
+_MATRIX = frozenset({EventKind.MATRIX})
+_STEPS = 3
+"""Moves between a load and the matrix instruction that are passed over."""
+
+
+class OperandReads(NamedTuple):
+    """Loads from shared memory of one source line whose results matrix instructions take as they are."""
+
+    source: SourceLine | None
+    rows: int
+    """Instructions that read whole rows for a warp (`ldmatrix`)."""
+    words: int
+    """Instructions that read a register of 4 bytes or less for each lane."""
+    lines: tuple[int, int]
+    """First and last of them in the stage's file."""
+
+
+def find_operand_reads(code: Code, region: Region) -> tuple[OperandReads, ...]:
+    """How the matrix operands of a region are read, by source line, in the order of the file."""
+    instructions = code.function.instructions
+    found: dict[SourceLine | None, set[int]] = {}
+    for matrix in find_in_region(code, region, _MATRIX):
+        for index in _reads(code, matrix):
+            found.setdefault(source_of(instructions[index].location), set()).add(index)
+    reads = [
+        OperandReads(
+            source,
+            sum(code.has(index, Trait.READS_ROWS) for index in indices),
+            sum(code.has(index, Trait.READS_A_WORD) for index in indices),
+            (instructions[min(indices)].line, instructions[max(indices)].line),
+        )
+        for source, indices in found.items()
+    ]
+    return tuple(sorted(reads, key=lambda one: one.lines))
+
+
+def _reads(code: Code, matrix: int) -> Iterator[int]:
+    """The loads from shared memory that a matrix instruction takes registers of, through moves alone."""
+    pending = [(name, 0) for name in code.operands(matrix).reads]
+    seen = set(pending)
+    while pending:
+        name, step = pending.pop()
+        for index in code.definitions(name):
+            if code.function.instructions[index].kind is EventKind.SHARED_LOAD:
+                yield index
+            elif step < _STEPS and code.has(index, Trait.RENAMES):
+                more = {(read, step + 1) for read in code.operands(index).reads} - seen
+                seen |= more
+                pending += more

@@ -1,0 +1,59 @@
+"""An operand of matrix instructions comes out of shared memory word by word.
+
+`ldmatrix` reads four tiles of 8×8 elements for a warp at once; without it each lane reads its registers by
+itself, 4 bytes or less at a time.
+
+**When it is said.** In a region at the last stage, 16 loads or more of 4 bytes or less feed `mma.sync` of 16
+rows, without a conversion between them. The number of `ldmatrix` that stand beside them is named. `ldmatrix`
+turns 16-bit elements alone: an operand of others that lies along the other side of its tile is read by
+words.
+
+**What it is likely to cost.** Four times the instructions that `ldmatrix` would take, and bank conflicts
+where the rows of the tile are not swizzled for such reads. An operand of which the elements that are
+multiplied with one another lie together (`b` by columns) needs no turning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.model import Stage
+
+MANY = 16
+AT_ONCE = 4
+"""Registers of a lane that one `ldmatrix.x4` fills. Source: PTX ISA, `ldmatrix`."""
+ROWS = 16
+"""Of the `mma.sync` whose operands `ldmatrix` lays out. Source: PTX ISA, fragments of m16n8k*."""
+HALVES = ("f16×f16", "bf16×bf16")
+
+
+def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    last = kernel.last
+    if last is None or last.stage is not Stage.PTX:
+        return
+    for region in last.regions:
+        work = last.work.get(region.id)
+        shapes = [] if work is None else [found.matrix for found in work.matrix]
+        if work is None or any(shape is None or shape.m != ROWS for shape in shapes):
+            continue
+        by_words = [found for found in work.operand_reads if found.words > found.rows * AT_ONCE]
+        words = sum(found.words for found in by_words)
+        if words < MANY:
+            continue
+        rows = sum(found.rows for found in work.operand_reads)
+        are_halves = all(shape is not None and shape.types.startswith(HALVES) for shape in shapes)
+        turned = "" if are_halves else ": it turns 16-bit elements only"
+        sources = tuple(dict.fromkeys(found.source for found in by_words if found.source is not None))
+        yield Remark(
+            f"{region.id}: {words} loads of 4 bytes or less from shared memory feed mma.sync, "
+            f"as many registers as {-(-words // AT_ONCE)} ldmatrix fill{turned}; "
+            f"{rows} ldmatrix stand beside them",
+            last.stage,
+            tuple(found.lines[0] for found in by_words),
+            sources or dots_of(kernel, region.id)[2],
+        )
+
+
+RULE = Rule("AI024", "operands-word-by-word", Severity.NOTE, Consequence.REST, _look, __doc__)
