@@ -16,8 +16,8 @@ How it is built, from below; each layer knows only those before it:
   expression.
 - `counters`: `Counts`, one list for each kind of count, one entry for each step of the program; `why` has
   what the counts of a step lack.
-- `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds), `Scratch` (shared or local memory),
-  `count_sectors`, `count_wavefronts`: what an access costs, for arrays of addresses (warps, lanes).
+- `wavefronts`: `count_sectors`, `count_wavefronts` …: what an access costs, for addresses (warps, lanes).
+- `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds), `Scratch` (shared or local memory).
 - `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers,
   groups of lanes that have converged, reconvergence). A step's `run(machine)` reads
   `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
-from artifact_inspector.execution.memory import (
+from artifact_inspector.execution.memory import outside
+from artifact_inspector.execution.wavefronts import (
     count_atomics,
     count_copied,
     count_copied_past,
     count_sectors,
     count_wavefronts,
-    outside,
 )
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Lanes",
+    "access_atomic",
+    "access_copied",
     "access_global",
     "access_shared",
     "lanes_of",
@@ -235,9 +237,8 @@ def access_copied(
     if rows > 1 and all((held == held[:1]).all() for held in (addresses, mask, origins)):
         addresses, mask, origins, repeat = addresses[:1], mask[:1], origins[:1], machine.rows
     count = count_copied_past if past_l1 else count_copied
-    by_warp = (held.reshape(-1, warp) for held in (addresses, mask, origins))
-    addresses, mask, origins = by_warp
-    _add_wavefronts(machine, count(addresses, size, mask, origins), repeat)
+    counted = count(addresses.reshape(-1, warp), size, mask.reshape(-1, warp), origins.reshape(-1, warp))
+    _add_wavefronts(machine, counted, repeat)
     return whole
 
 

@@ -1,11 +1,7 @@
-"""Global, shared and local memory as a running program sees them, and what its accesses cost.
+"""Global, shared and local memory as a running program sees them.
 
 Global memory is the tensors of the launch: an address belongs to one of them or is out of bounds. Of shared
-and local memory only what is known is kept. What is counted is what ncu counts on NVIDIA's GPUs: sectors of
-32 bytes for each request of a warp, and wavefronts of 32 banks of 4 bytes.
-
-**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts);
-which lanes a wide access to shared memory serves together was measured with ncu on an H200.
+and local memory only what is known is kept.
 """
 
 from __future__ import annotations
@@ -26,23 +22,14 @@ __all__ = [
     "Memory",
     "Region",
     "Scratch",
-    "count_atomics",
-    "count_copied",
-    "count_copied_past",
-    "count_sectors",
-    "count_wavefronts",
-    "served_together",
 ]
 
 SECTOR = 32
 """Bytes that a request asks the L1 and L2 for at least."""
-BANKS = 32
-"""Banks of shared memory, of 4 bytes each."""
 MOST_TRACKED = 1 << 32
 """Bytes of a tensor whose elements are followed one by one."""
 MOST_OUTSIDE = 20
 """Accesses out of bounds that are told one by one."""
-_NONE = np.iinfo(np.int64).max
 
 _FORMS: Mapping[str, str] = {
     "bool": "u1", "int8": "i1", "uint8": "u1", "i8": "i1", "u8": "u1", "i1": "u1", "int16": "i2", "i16": "i2",
@@ -206,162 +193,6 @@ class Memory:
         """The tensor in which the first address is, where its values were not given."""
         region = self.region_of(int(addresses.flat[0]))
         return None if region is None or region.content is not None else f"values of {region.name}"
-
-
-# ── What an access costs ─────────────────────────────────────────────────────────────────────────
-
-
-def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int = SECTOR) -> int:
-    """Distinct sectors, or lines, of the lanes in each row, added up.
-
-    Args:
-        addresses: shape (warps, lanes); an access does not cross a sector.
-        mask: lanes that take part, all where None.
-        piece: bytes of a sector or a line.
-    """
-    sectors = addresses >> (piece.bit_length() - 1)
-    if mask is None:
-        steps = sectors[:, 1:] - sectors[:, :-1]
-        if (steps >= 0).all():
-            return len(sectors) + int(np.count_nonzero(steps))
-    else:
-        sectors = np.where(mask, sectors, _NONE)
-    sectors = np.sort(sectors, axis=1)
-    found = int(np.count_nonzero(sectors[:, 1:] != sectors[:, :-1])) + len(sectors)
-    return found if mask is None else found - int(np.count_nonzero(sectors[:, -1] == _NONE))
-
-
-def served_together(size: int) -> int:
-    """Lanes of a warp whose accesses of some bytes to shared memory are served at a time.
-
-    Measured with ncu on an H200: all of them up to 4 bytes, half of them for 8, a quarter for 16.
-    """
-    return 32 * 4 // max(4, min(size, 16))
-
-
-def count_wavefronts(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, *, loads: bool = False
-) -> tuple[int, int]:
-    """Wavefronts of accesses to shared memory, and how many there would be without bank conflicts.
-
-    A load of 8 or 16 bytes serves twice as many lanes at once where neighbours want the same (each lane and
-    the one beside it, or each and the one two away, of those that take part) and no bank is asked twice.
-
-    Args:
-        addresses: shape (rows, lanes); a row is a whole warp, or what an opcode serves at a time.
-        size: bytes of each lane.
-        mask: lanes that take part, all where None.
-        loads: it is a load.
-    """
-    together = min(served_together(size), addresses.shape[1])
-    words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
-    found = _count_served(words.reshape(-1, together), size)
-    if loads and addresses.shape[1] >= 2 * together:
-        double = words.reshape(-1, 2 * together)
-        joined = _neighbours_agree(double, 1) | _neighbours_agree(double, 2)
-        found = found.reshape(-1, 2).sum(axis=1)
-        if joined.any():
-            once = _count_served(double[joined], size)
-            found[joined] = np.where(once == 1, 1, found[joined])
-    return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), words >= 0, size)
-
-
-def _with_ideal(found: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[int, int]:
-    """Wavefronts of all rows; without conflicts, those that the lanes' bytes fill, where that is fewer."""
-    filled = -(-active.sum(axis=1) * size // (4 * BANKS))
-    return int(found.sum()), int(np.minimum(found, filled).sum())
-
-
-def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]:
-    """Rows whose lanes want the same as the lane whose number differs by a bit, or are alone."""
-    other = words[:, np.arange(words.shape[1]) ^ apart]
-    agrees: NDArray[np.bool_] = ((words == other) | (words < 0) | (other < 0)).all(axis=1)
-    return agrees
-
-
-def _all_words(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Every word that lanes ask for, by the first of each; negative where it takes no part."""
-    parts = max(size // 4, 1)
-    if parts == 1:
-        return words
-    return np.where(words[:, :, None] < 0, -1, words[:, :, None] + np.arange(parts)).reshape(len(words), -1)
-
-
-def _count_served(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Wavefronts of each row of lanes that are served together: a bank serves its distinct words in turn."""
-    words = np.sort(_all_words(words, size), axis=1)
-    fresh = words >= 0
-    fresh[:, 1:] &= words[:, 1:] != words[:, :-1]
-    return _busiest(np.where(fresh, words, -1))
-
-
-def _busiest(words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many words of each row are in the bank that has most of them."""
-    rows, _ = np.nonzero(words >= 0)
-    banks = np.bincount(rows * BANKS + words[words >= 0] % BANKS, minlength=len(words) * BANKS)
-    return banks.reshape(-1, BANKS).max(axis=1)
-
-
-def count_atomics(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, operands: int = 1
-) -> tuple[int, int]:
-    """Wavefronts of atomics on shared memory, one after the other where they share a bank, or an address.
-
-    Args:
-        addresses: shape (warps, lanes).
-        size: bytes of each lane.
-        mask: lanes that take part, all where None.
-        operands: that each lane brings, two to compare and swap.
-    """
-    words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
-    found, ideal = _with_ideal(_busiest(_all_words(words, size)), words >= 0, size)
-    return operands * found, operands * ideal
-
-
-def count_copied(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Wavefronts of asynchronous copies through the L1, and how many there would be without conflicts.
-
-    Lanes are served by their words in shared memory, and wait for one another where their words in global
-    memory are in the same bank; neither is shared.
-
-    Args:
-        addresses: in shared memory, shape (warps, lanes).
-        size: bytes of each lane.
-        mask: lanes that take part.
-        origins: in global memory; lanes whose is negative write zeros.
-    """
-    together = served_together(size)
-    into = np.where(mask, addresses >> 2, -1)
-    out = np.where(mask & (origins >= 0), origins >> 2, -1)
-    found, waits = (_busiest(_all_words(words.reshape(-1, together), size)) for words in (into, out))
-    found = found + np.maximum(waits - 1, 0)
-    return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), mask, size)
-
-
-def count_copied_past(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
-) -> tuple[int, int]:
-    """The same of copies past the L1: what comes of different lines of 128 bytes is written one by one.
-
-    Where any lane of a warp writes zeros, a write by all of its lanes comes on top.
-    """
-    together = served_together(size)
-    reads = mask & (origins >= 0)
-    filling = (mask & ~reads).any(axis=1)
-    found = ideal = 0
-    if filling.any():
-        found, ideal = count_wavefronts(addresses[filling], size, mask[filling])
-    ideal += int((-(-reads.sum(axis=1) * size // (4 * BANKS))).sum())
-    left = reads.reshape(-1, together)
-    words, lines = (addresses >> 2).reshape(-1, together), (origins >> 7).reshape(-1, together)
-    while left.any():
-        first = np.take_along_axis(lines, left.argmax(axis=1)[:, None], axis=1)
-        now = left & (lines == first)
-        found += int(_count_served(np.where(now, words, -1), size).sum())
-        left = left & ~now
-    return found, ideal
 
 
 # ── Shared and local memory ──────────────────────────────────────────────────────────────────────

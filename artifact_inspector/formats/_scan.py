@@ -17,6 +17,7 @@ from artifact_inspector.model import (
     Module,
     Pointing,
     Queue,
+    RegisterBank,
     Stage,
     TensorType,
     Trait,
@@ -180,6 +181,8 @@ class Format:
     """What a module of tensor-level IR says of its launch."""
     source_name: Callable[[Instruction], str] = lambda _: ""
     """What the program calls the result of an operation of tensor-level IR; empty where nothing tells."""
+    bank_of: Callable[[str], RegisterBank | None] = lambda _: None
+    """Machine code: the file that a register is of; None for what is no register of a thread or a warp."""
     in_shared: Callable[[Instruction], bool] = lambda _: False
     """True for an operation on an address in shared memory (below tensor-level IR)."""
     pointing: Callable[[Instruction], Pointing] = lambda _: Pointing.NONE

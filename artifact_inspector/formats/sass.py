@@ -26,6 +26,7 @@ from artifact_inspector.model import (
     Location,
     MatrixOp,
     Module,
+    RegisterBank,
     Stage,
     Transfer,
     Wait,
@@ -288,6 +289,16 @@ def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
     return _sass.matrix_of(instruction.opcode) if instruction.kind is EventKind.MATRIX else None
 
 
+_BANKS = {
+    "R": RegisterBank.VECTOR, "UR": RegisterBank.SCALAR,
+    "P": RegisterBank.PREDICATE, "UP": RegisterBank.PREDICATE,
+}  # fmt: skip
+
+
+def _bank(register: str) -> RegisterBank | None:
+    return _BANKS.get(register.rstrip("0123456789"))
+
+
 FORMAT = Format(
     name="SASS",
     stages=(Stage.SASS,),
@@ -298,6 +309,7 @@ FORMAT = Format(
     commit=_sass.commit_queue,
     matrix=_matrix,
     types=no_types,
+    bank_of=_bank,
     in_shared=lambda instruction: instruction.opcode.startswith("ATOMS"),
     traits=_sass.TRAITS.of,
     conditions=SASS,

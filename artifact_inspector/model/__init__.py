@@ -14,6 +14,7 @@ from artifact_inspector.model.matrix import Issuer, MatrixOp, MatrixUnit
 from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait, WaitPurpose
 from artifact_inspector.model.module import BasicBlock, Flow, Function, Module, Partition
 from artifact_inspector.model.region import PipelineKind, RegionKind, SlotKind
+from artifact_inspector.model.registers import RegisterBank
 from artifact_inspector.model.remark import RemarkKind, Severity, Tool
 from artifact_inspector.model.stage import Stage
 from artifact_inspector.model.target import Backend, MultiprocessorKind, Vendor
@@ -53,6 +54,7 @@ __all__ = [
     "Pointing",
     "Queue",
     "RegionKind",
+    "RegisterBank",
     "Release",
     "RemarkKind",
     "Severity",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.memory import (
+from artifact_inspector.execution.wavefronts import (
     count_copied_past,
     count_wavefronts,
 )

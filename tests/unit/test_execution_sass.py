@@ -9,7 +9,9 @@ from artifact_inspector.execution.counters import Counts
 from artifact_inspector.execution.lanes import Names, Unknown
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.machine import Machine
-from artifact_inspector.execution.memory import Memory
+from artifact_inspector.execution.memory import (
+    Memory,
+)
 from artifact_inspector.execution.running import run_all
 from artifact_inspector.execution.sass import Environment, read_program
 from artifact_inspector.formats import format_of

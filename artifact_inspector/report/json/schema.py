@@ -50,6 +50,7 @@ DOCUMENTS: Mapping[str, str] = {
     "bench": "bench:BenchDocument",
     "prediction": "prediction:PredictionDocument",
     "ranking": "ranking:RankingDocument",
+    "pressure": "pressure:PressureDocument",
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
     "index": "index:IndexDocument",

@@ -1,0 +1,180 @@
+"""Registers alive in a kernel's machine code, by line, and what one block more would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from artifact_inspector.analysis.resources.occupancy import find_occupancy
+from artifact_inspector.analysis.resources.pressure import Pressure, count_to_shed, find_pressure
+from artifact_inspector.errors import CacheError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.modules import Disassemble, read_module
+from artifact_inspector.files.cache import Artifact, Problem
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import EventKind, Function, Instruction, RegisterBank, Stage
+
+__all__ = ["Held", "KernelPressure", "LinePressure", "pressure_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Registers alive at the peak that came of one place."""
+
+    kind: str
+    """Of the instruction that wrote them last: `global_load`, `matrix` …; `argument` where none did."""
+    source: str | None
+    """`file:line` of it."""
+    line: int | None
+    """Of the stage's text, the first of them."""
+    registers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinePressure:
+    """Most registers alive at the instructions of one source line."""
+
+    source: str
+    registers: int
+    """Vector registers of a thread; AMD's accumulators, where they share the file, among them."""
+    line: int
+    """Of the stage's text, where it is so."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPressure:
+    """Registers alive in a kernel."""
+
+    kernel: str
+    hash: str
+    target: str | None
+    stage: Stage
+    peak: int
+    """Vector registers alive at once, at most."""
+    peak_line: int
+    """Of the stage's text."""
+    peak_source: str | None
+    allocated: int | None
+    """Registers that a thread is given."""
+    by_bank: Mapping[str, int]
+    """File of registers → most of it alive at once."""
+    held: tuple[Held, ...]
+    """What is alive at the peak, by where it came of, the most first."""
+    by_source: tuple[LinePressure, ...]
+    by_instruction: tuple[tuple[int, int], ...]
+    """Line of the stage's text and registers alive there."""
+    blocks: int | None
+    """On one multiprocessor."""
+    limited_by: tuple[str, ...]
+    shed: int | None
+    """Registers fewer with which one block more fits; None where registers do not decide it."""
+
+
+def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> KernelPressure:
+    """Registers alive in a kernel's machine code.
+
+    Raises:
+        CacheError: it has none that can be read.
+    """
+    stage = Stage.AMDGCN if {"amdgcn", "hsaco"} & set(artifact.files) else Stage.SASS
+    problems: list[Problem] = []
+    module = read_module(artifact, stage, problems, disassemble)
+    if module is None:
+        told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
+        raise CacheError(
+            f"{artifact.display_name} has no machine code that can be read{f' ({told})' if told else ''}.",
+            "It takes AMDGCN, the text of SASS, or a cubin and an nvdisasm (--nvdisasm PATH).",
+        )
+    named = [function for function in module.functions if function.name == artifact.name]
+    function = (named or list(module.functions))[0]
+    found = find_pressure(function, format_of(stage).bank_of)
+    alive = _counted(found, len(function.instructions))
+    at = max(range(len(alive)), key=alive.__getitem__)
+    facts = inspect_artifact(artifact, disassemble)
+    allocated = facts.resources.registers.value
+    occupancy = facts.occupancy
+    return KernelPressure(
+        artifact.display_name,
+        artifact.hash,
+        None if artifact.target is None else str(artifact.target),
+        stage,
+        alive[at],
+        function.instructions[at].line,
+        _source(function.instructions[at]),
+        allocated,
+        {bank.value: max(counts) for bank, counts in found.alive.items()},
+        _held(function, found),
+        _by_source(function, alive),
+        tuple(
+            (instruction.line, count) for instruction, count in zip(function.instructions, alive, strict=True)
+        ),
+        None if occupancy is None else occupancy.blocks,
+        () if occupancy is None else occupancy.limited_by,
+        None if allocated is None else _shed(facts, allocated),
+    )
+
+
+def _counted(found: Pressure, size: int) -> list[int]:
+    """Vector registers and accumulators, which share a file."""
+    nothing = (0,) * size
+    vectors, accumulators = (
+        found.alive.get(bank, nothing) for bank in (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
+    )
+    return [a + b for a, b in zip(vectors, accumulators, strict=True)] or [0]
+
+
+def _shed(facts: KernelFacts, allocated: int) -> int | None:
+    target, taken = facts.artifact.target, facts.resources
+    if target is None:
+        return None
+
+    def blocks_with(registers: int) -> int | None:
+        return find_occupancy(
+            target,
+            registers=registers,
+            shared_bytes=taken.shared.value,
+            warps_per_block=taken.warps_per_block.value,
+            scalar_registers=taken.scalar_registers.value,
+            barriers=taken.barriers.value,
+            tensor_columns=taken.tensor_columns.value,
+            workgroup_processor=taken.workgroup_processor,
+        ).blocks
+
+    return count_to_shed(blocks_with, allocated)
+
+
+def _source(instruction: Instruction) -> str | None:
+    frames = instruction.location
+    return None if not frames else f"{frames[-1].file.rpartition('/')[2]}:{frames[-1].line}"
+
+
+def _held(function: Function, found: Pressure) -> tuple[Held, ...]:
+    groups: dict[tuple[str, str | None], Held] = {}
+    for register, index in found.held.items():
+        instruction = None if index is None else function.instructions[index]
+        kind = (
+            "argument" if instruction is None else _KINDS.get(instruction.kind, instruction.kind.count_name)
+        )
+        source = None if instruction is None else _source(instruction)
+        line = None if instruction is None else instruction.line
+        held = groups.get((kind, source), Held(kind, source, line, ()))
+        groups[kind, source] = replace(held, registers=(*held.registers, register))
+    return tuple(sorted(groups.values(), key=lambda held: -len(held.registers)))
+
+
+_KINDS = {EventKind.ASYNC_COPY: "global_load"}
+
+
+def _by_source(function: Function, alive: list[int]) -> tuple[LinePressure, ...]:
+    found: dict[str, LinePressure] = {}
+    for instruction, count in zip(function.instructions, alive, strict=True):
+        source = _source(instruction)
+        if source is not None and (source not in found or found[source].registers < count):
+            found[source] = LinePressure(source, count, instruction.line)
+    return tuple(sorted(found.values(), key=_place))
+
+
+def _place(line: LinePressure) -> tuple[str, int]:
+    file, _, number = line.source.rpartition(":")
+    return file, int(number)

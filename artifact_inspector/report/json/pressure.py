@@ -1,0 +1,25 @@
+"""Registers alive in machine code as JSON: `pressure --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from artifact_inspector.facts.pressure import KernelPressure
+from artifact_inspector.report.json._document import Document
+
+__all__ = ["PressureDocument", "pressure_document"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PressureDocument(Document):
+    """Registers alive in kernels: `inspect-kernel pressure CACHE --json`."""
+
+    document: Literal["pressure"] = "pressure"
+    kernels: tuple[KernelPressure, ...]
+
+
+def pressure_document(found: Sequence[KernelPressure]) -> PressureDocument:
+    """What was found, as JSON."""
+    return PressureDocument(kernels=tuple(found))
