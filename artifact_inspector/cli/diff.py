@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
     from artifact_inspector.comparison.pair import Pair
-    from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Problem
 
 FORMATS = ("text", "json", "markdown", "junit")
@@ -113,6 +112,7 @@ def _compare(
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.progress import progress_bar
 
     axes, wanted = parse_axes(across), parse_gates(gates)
@@ -133,36 +133,30 @@ def _compare(
     alone = len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1
     if passes and not alone:
         raise UsageError("--passes is of two kernels.", "Name one on either side: CACHE:NAME.")
-    if html is not None:
-        _write_page(html, corpus, wanted, disassemble, alone=alone)
-    _write(corpus, format, alone=alone, changes=changes, gates=wanted)
     pair = corpus.changes[0].pair if passes else None
-    if pair is not None:
-        _write_passes(pair)
+    _write(corpus, format, alone=alone, changes=changes, gates=wanted)
+    said = [] if pair is None else _passes_of(pair)
+    if said:
+        write_lines("\n" + "\n".join(said) + "\n", sys.stdout)
+    if html is not None:
+        from artifact_inspector.cli._pages import read_here, write_page
+        from artifact_inspector.report.html import corpus_page
+
+        write_page(html, corpus_page(corpus, wanted, read_here, disassemble, passes=said, alone=alone))
     return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
 
 
-def _write_page(
-    html: Path, corpus: Corpus, gates: tuple[str, ...], disassemble: Disassemble | None, *, alone: bool
-) -> None:
-    from artifact_inspector.cli._pages import read_here, write_page
-    from artifact_inspector.report.html import corpus_page
-
-    write_page(html, corpus_page(corpus, gates, read_here, disassemble, alone=alone))
-
-
-def _write_passes(pair: Pair) -> None:
-    """End with the pass that made each fact what it is, on either side."""
+def _passes_of(pair: Pair) -> list[str]:
+    """The pass that made each fact what it is, on either side."""
     from artifact_inspector.passes.attribution import attribute, earliest
-    from artifact_inspector.report.console import write, write_lines
+    from artifact_inspector.report.console import write
     from artifact_inspector.report.diff import side_labels
     from artifact_inspector.report.passes import describe_attribution
 
     apart = [fact for fact in pair.facts if fact.differs]
     asked = earliest((one.key, one.category, f"{one.region} {one.title}".strip()) for one in apart)
     if not asked:
-        write_lines("\nNo fact differs that a pass could have made.\n", sys.stdout)
-        return
+        return ["No fact differs that a pass could have made."]
     values = ({one.key: one.left for one in apart}, {one.key: one.right for one in apart})
     sides = [
         (
@@ -176,7 +170,7 @@ def _write_passes(pair: Pair) -> None:
         )
         for label, kernel, own in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
     ]
-    write_lines("\n" + "\n".join(describe_attribution(asked, sides)) + "\n", sys.stdout)
+    return list(describe_attribution(asked, sides))
 
 
 def _sides(

@@ -60,6 +60,15 @@ def test_a_line_of_the_source_lights_lines_of_both_kernels(window: Browser, pair
         assert any("tt.load" in line for line in lit), target
 
 
+def test_the_pass_stands_where_two_kernels_part(
+    window: Browser, tmp_path: Path, here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("artifact_inspector.cli.diff._passes_of", lambda pair: ["sm_75: no <pass> at all"])
+    words = ["diff", "fixtures/3.2.0:gemv", "--left", "sm_75", "--right", "gfx942", "--passes"]
+    window.open(page(tmp_path / "passes.html", *words))
+    assert window.texts(".limit .plain li") == ["sm_75: no <pass> at all"]
+
+
 def test_decisive_facts_of_two_kernels_stand_first(window: Browser, tmp_path: Path, here: None) -> None:
     """A matmul that has no matrix instructions on one side: that costs more than any order."""
     cache = str(FIXTURES / "3.6.0")

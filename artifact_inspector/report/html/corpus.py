@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.facts.modules import Disassemble
@@ -39,11 +40,13 @@ def corpus_page(
     read: ReadSource,
     disassemble: Disassemble | None = None,
     *,
+    passes: Sequence[str] = (),
     alone: bool = False,
 ) -> str:
     """The comparison of two caches, or of two kernels.
 
     Args:
+        passes: which pass made each fact of two kernels what it is, in sentences.
         gates: what it is to fail on.
         alone: two kernels are meant, and shown at once.
     """
@@ -56,7 +59,7 @@ def corpus_page(
         )
     )
     leaves = [
-        leaf_of_pair(view_pair(change.pair, Sources(read), disassemble), names[id(change)])
+        leaf_of_pair(view_pair(change.pair, Sources(read), disassemble, passes), names[id(change)])
         for change in told
         if change.pair is not None
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.comparison.consequence import Consequence, consequence_of
@@ -78,6 +78,7 @@ class PairView:
     """What they are told apart by, on both sides."""
     partings: tuple[str, ...]
     turns: tuple[str, ...]
+    passes: tuple[str, ...]
     regions: tuple[RegionLines, ...]
     apart: tuple[FactCells, ...]
     """Facts that differ, what costs most first."""
@@ -89,8 +90,14 @@ class PairView:
     code: Code
 
 
-def view_pair(pair: Pair, sources: Sources, disassemble: Disassemble | None = None) -> PairView:
-    """Two kernels as the page shows them."""
+def view_pair(
+    pair: Pair, sources: Sources, disassemble: Disassemble | None = None, passes: Sequence[str] = ()
+) -> PairView:
+    """Two kernels as the page shows them.
+
+    Args:
+        passes: which pass made each fact what it is, in sentences; none where nobody asked.
+    """
     labels = side_labels(pair)
     facts = (*pair.options, *pair.facts)
     apart = sorted((fact for fact in facts if fact.differs), key=_rank)
@@ -106,9 +113,8 @@ def view_pair(pair: Pair, sources: Sources, disassemble: Disassemble | None = No
         tuple((one.what, value_text(one.left), value_text(one.right)) for one in pair.differences),
         tuple(filter(None, (describe_parting(pair, region) for region in pair.regions))),
         tuple(describe_turn(turn, labels, region.name) for region in told for turn in region.turns),
-        tuple(
-            _region(region) for region in pair.regions if region.is_principal or region.parting is not None
-        ),
+        tuple(passes),
+        tuple(map(_region, told)),
         tuple(map(_cells, apart)),
         tuple(_cells(fact) for fact in facts if fact.state is State.NOT_COMPARED),
         tuple(_cells(fact) for fact in facts if fact.state is State.SAME),
