@@ -112,6 +112,8 @@ def test_a_row_opens_its_kernel_and_back_leads_to_the_list(window: Browser, list
     window.wait(lambda: window.texts("#kernel-title"))
     assert window.texts("#kernel-title")[0].startswith("matmul_kernel")
     window.picture("kernel")
+    assert window.run("return document.title").startswith("matmul_kernel")
+    assert window.run("return [scrollY, document.activeElement.id]") == [0, "kernel-title"]
     window.driver.back()
     window.wait(lambda: window.run("return document.getElementById('kernel').hidden"))
     assert names(window) == ["matmul_kernel"]

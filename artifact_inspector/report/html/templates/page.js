@@ -35,12 +35,22 @@ const showKernel = async (id) => {
     parts.innerHTML = markup;
     host.replaceChildren(parts.content);
     host.hidden = false;
+    const title = host.querySelector("h1");
+    document.title = title.textContent;
+    if (!about.alone) {
+      scrollTo({ top: 0, behavior: "instant" });
+      title.tabIndex = -1;
+      title.focus({ preventScroll: true });
+    }
     code = new Code(host.querySelector("[data-code]"), lines);
   } else code?.restore();
 };
 
+const heading = document.title;
+let listTop = 0; // how far the list was scrolled when a kernel was opened
 const restore = async () => {
   paint();
+  if (!document.getElementById("list").hidden) listTop = scrollY;
   const asked = view.get("k");
   const id = about.alone ? about.leaves[0] : about.leaves.includes(asked) ? asked : null;
   document.getElementById("list").hidden = id !== null;
@@ -48,7 +58,10 @@ const restore = async () => {
   const trail = document.getElementById("trail");
   trail.replaceChildren();
   if (id === null) {
+    const from = shown;
     shown = null;
+    document.title = heading;
+    if (from !== null) scrollTo({ top: listTop, behavior: "instant" });
     if (table) table.restore();
     else {
       const host = document.querySelector("[data-table]");
