@@ -42,6 +42,25 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 
+_Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="KEY",
+        help="Sort by name, time, verdict, spills, occupancy or size; -name: the other way.",
+    ),
+]
+_Context = Annotated[
+    int | None,
+    typer.Option(
+        "--context",
+        metavar="N",
+        min=0,
+        help="Lines that a listing keeps around each event; what is between is told in words.",
+    ),
+]
+
+
 @app.command(DEFAULT_COMMAND, hidden=True)
 def inspect(
     cache: CacheDirectory = None,
@@ -57,15 +76,7 @@ def inspect(
     ir: Annotated[
         bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
     ] = False,
-    context: Annotated[
-        int | None,
-        typer.Option(
-            "--context",
-            metavar="N",
-            min=0,
-            help="Lines that a listing keeps around each event; what is between is told in words.",
-        ),
-    ] = None,
+    context: _Context = None,
     region: Annotated[
         str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
     ] = None,
@@ -77,14 +88,7 @@ def inspect(
             help="Give the occupancy on these GPUs too, if the same binary held: sm_89, T4 …",
         ),
     ] = None,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            "--sort",
-            metavar="KEY",
-            help="Sort by name, time, verdict, spills, occupancy or size; -name: the other way.",
-        ),
-    ] = None,
+    sort: _Sort = None,
     newest: Annotated[
         bool, typer.Option("--newest", metavar="", help="What was compiled last first: --sort time.")
     ] = False,

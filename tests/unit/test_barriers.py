@@ -61,3 +61,32 @@ def test_an_address_is_followed_through_any_number_of_steps(steps: int) -> None:
     chain = [f"add.s32 %r{n + 101}, %r{n + 100}, 8" for n in range(steps)]
     found = arrays("mov.b32 %r100, global_smem", *chain, wait(f"%r{steps + 100}"))
     assert found == [BarrierArray(8 * steps, 1)]
+
+
+MEMORY = "#shared, #smem, mutable"
+
+
+@pytest.mark.parametrize(("kind", "slots"), [("3x1xi64", 3), ("1xi64", 1)])
+def test_at_tensor_level_an_allocation_is_an_array_of_as_many_barriers_as_it_has_rows(
+    kind: str, slots: int
+) -> None:
+    one = f"!ttg.memdesc<1xi64, {MEMORY}>"
+    part = f"%b = ttg.memdesc_index %m[%n] : !ttg.memdesc<{kind}, {MEMORY}> -> {one}" if slots > 1 else ""
+    text = f"""module {{
+  tt.func public @k(%n: i32) {{
+    %m = ttg.local_alloc : () -> !ttg.memdesc<{kind}, {MEMORY}>
+    {part}
+    ttng.wait_barrier {"%b" if slots > 1 else "%m"}, %n : {one}
+    tt.return
+  }}
+}}
+"""
+    language = format_of(Stage.TTGIR)
+    module = language.parse(SourceText("k", text), Stage.TTGIR)
+    code = Code(module.functions[0], language)
+    (index,) = code.of_kind[EventKind.WAIT]
+    wait = language.wait(code.function.instructions[index], module)
+    assert wait is not None
+    (found,) = find_arrays(code, module, language, {index: wait.barrier}).values()
+    assert found is not None
+    assert found.slots == slots

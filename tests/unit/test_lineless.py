@@ -130,6 +130,14 @@ def test_copies_in_front_of_a_loop_are_whole_iterations_or_nothing_is_told() -> 
     assert (statement.loads, statement.front, two.uncertain) == ([2], [0, 1], False)
 
 
+def test_what_stands_behind_a_loop_or_is_of_another_kind_is_not_in_front_of_it() -> None:
+    copy = "cp.async.cg.shared.global [%r1], [%rd1], 16"
+    inside = ("$L__BB0_1:", copy, "ld.shared.f32 %f1, [%r1]", multiply(1), "@%p1 bra $L__BB0_1")
+    found = by_dataflow(ptx(copy, load(7), *inside, copy), program(LOOP), 1)
+    ((statement,),) = (item.statements for item in found.rounds)
+    assert (statement.loads, statement.front, found.uncertain) == ([2], [0], False)
+
+
 def test_plain_loads_in_front_of_a_loop_leave_open_whether_it_is_pipelined() -> None:
     inside = ("$L__BB0_1:", load(1), load(2), multiply(1), multiply(2), "@%p1 bra $L__BB0_1")
     found = by_dataflow(ptx(load(9), *inside), program(LOOP), 1)

@@ -99,6 +99,11 @@ def test_copies_are_closed_into_groups_and_waited_for() -> None:
     assert (wait.wait.depth, wait.wait.queue) == (1, Queue.GROUP)
 
 
+def test_a_wait_for_stores_is_none_for_loads() -> None:
+    body = ("cp.async.bulk.wait_group.read 0", LOAD, "add.f32 %f3, %f1, %f1")
+    assert kinds(*body, target="sm_90a") == [(1, "Issue"), (2, "Reads")]
+
+
 def test_a_plain_store_takes_no_place_in_any_queue() -> None:
     assert kinds("st.global.f32 [%rd1], %f1") == []
 
