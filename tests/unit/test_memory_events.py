@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from handwritten import code_of
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+from handwritten import code_of, made
+
+from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.overlap.memory_events import (
+    Clears,
     Commit,
     Event,
     Issue,
@@ -14,7 +20,8 @@ from artifact_inspector.analysis.overlap.memory_events import (
     find_memory_events,
 )
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import Module, Queue, Stage
+from artifact_inspector.model import Module, Queue, Stage, Transfer
+from artifact_inspector.model.control import Control
 
 
 def events(*body: str, target: str = "sm_80") -> list[tuple[Event, ...]]:
@@ -161,3 +168,20 @@ def test_copies_by_barriers_name_their_array() -> None:
     arrays = [what.array for what in found if isinstance(what, Issue | Commit | WaitFor)]
     assert len(arrays) == 3
     assert {array and array.start for array in arrays} == {0}
+
+
+def test_machine_code_waits_for_the_scoreboards_that_count_its_loads_alone() -> None:
+    def control(write: int | None, waits: int) -> Control:
+        return Control(1, False, write, None, waits, None)
+
+    code = made("L L F F")
+    controls = (control(0, 0), control(3, 0), control(5, 1 << 0 | 1 << 4), control(None, 1 << 3))
+    coded = Code(replace(code.function, controls=controls), code.language)
+    language: Any = SimpleNamespace(transfer=lambda *_: Transfer(4, Queue.USE))
+    (found,) = find_memory_events(coded, Module(Stage.SASS, "k", (), {}), language)
+    issues = [event.what.counter for event in found if isinstance(event.what, Issue)]
+    assert issues == [0, 3]
+    # counters 4 and 5 count no load
+    assert [(event.at, event.what) for event in found if isinstance(event.what, Clears)] == [
+        (2, Clears(frozenset({0}))), (3, Clears(frozenset({3}))),
+    ]  # fmt: skip
