@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -183,6 +184,24 @@ def test_an_entry_that_is_older_than_the_file_is_not_known_to_be_of_its_text(tmp
         file, kernel, is_saved=True
     )
     assert form.is_stale
+
+
+def test_a_launch_on_record_tells_what_a_line_will_execute(tmp_path: Path) -> None:
+    file = Path(shutil.copy(FIXTURES / "sources" / "copy.py", tmp_path))
+    shutil.copytree(FIXTURES / "3.6.0/sm_80/copy", tmp_path / "cache", copy_function=shutil.copyfile)
+    (metadata,) = (tmp_path / "cache").glob("*/copy.json")
+    tensor = {"shape": [4096], "stride": [1], "dtype": "torch.float16"}
+    arguments = {"x_ptr": tensor, "y_ptr": tensor, "n": 4096, "BLOCK": 512}
+    launch = {"hash": json.loads(metadata.read_text())["hash"], "grid": [8, 1, 1], "args": arguments}
+    (tmp_path / "cache" / "inspect-kernel.json").write_text(json.dumps({"launches": [launch]}))
+    (kernel,) = find_kernels(file.read_text()) or ()
+    (form,) = Knowledge([tmp_path / "cache"], out=tmp_path / "out").forms(file, kernel, is_saved=True)
+    assert form.launch is not None
+    load = line_of(file.read_text(), "tl.load(")
+    said = next(one for one in form.told(load, kernel.first) if one.startswith("a launch of 8×1×1 CTAs: "))
+    # 4096 elements of two bytes in sectors of 32, loaded and stored
+    assert "512 sectors" in said
+    assert "instructions executed" in said
 
 
 def test_a_comment_says_how_a_kernel_is_compiled_on_save(tmp_path: Path) -> None:
