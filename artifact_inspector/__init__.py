@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         to_json,
         watch,
     )
+    from artifact_inspector.api.pruning import prune_configs
     from artifact_inspector.api.shown import capture, inspect_cache
     from artifact_inspector.compiling import (
         CapturedKernel,
@@ -75,6 +76,7 @@ _PLACES = {
         "compile_kernel",
         "compile_kernels",
     ),
+    "api.pruning": ("prune_configs",),
     "api.shown": ("capture", "inspect_cache"),
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
@@ -128,6 +130,7 @@ __all__ = [
     "inspect_cache",
     "open_cache",
     "parse_target",
+    "prune_configs",
     "read_module",
     "read_stage",
     "to_json",

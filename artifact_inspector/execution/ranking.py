@@ -13,7 +13,7 @@ It is an order, no forecast of times: the clock, other work and the order of CTA
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
@@ -73,6 +73,10 @@ class Ranked:
     unknown: tuple[str, ...] = field(default=())
     """What was not given, so that the score lacks it or there is none."""
     notes: tuple[str, ...] = field(default=())
+
+    def at(self, launch: int) -> Ranked:
+        """The same at another place among the launches."""
+        return replace(self, launch=launch)
 
 
 def chip_of(target: Target, gpu: str | None) -> Chip:
@@ -247,13 +251,15 @@ class Contestant:
     request: Request
     constants: Mapping[str, Any]
     """What the kernel was compiled with, as far as that is known."""
+    label: str = ""
+    """What it is called; by default what sets it apart from the others."""
 
 
 def label_launches(contestants: Sequence[Contestant]) -> list[str]:
     """What sets each launch apart from the others: constants and options that differ between them."""
     rows = []
     for one in contestants:
-        held = {**one.constants, **one.request.arguments}
+        held = {**one.request.arguments, **one.constants}
         row = {name: value for name, value in held.items() if isinstance(value, (int, float, str, bool))}
         for option in ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu"):
             value = one.artifact.metadata.get(option)
@@ -262,7 +268,10 @@ def label_launches(contestants: Sequence[Contestant]) -> list[str]:
         rows.append(row)
     names = dict.fromkeys(name for row in rows for name in row)
     varied = [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
-    return [" ".join(f"{name}={row[name]}" for name in varied if name in row) for row in rows]
+    return [
+        one.label or " ".join(f"{name}={row[name]}" for name in varied if name in row)
+        for one, row in zip(contestants, rows, strict=True)
+    ]
 
 
 def rank_launches(

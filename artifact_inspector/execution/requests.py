@@ -11,7 +11,7 @@ from typing import Any
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import BITS, Launch, Tensor, evaluate_extent
 
-__all__ = ["Request", "parse_argument", "parse_document", "parse_grid", "resolve"]
+__all__ = ["Request", "parse_argument", "parse_document", "parse_document_of", "parse_grid", "resolve"]
 
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
 _FORM = "A tensor is NAME=fp16[2048,2048], with strides NAME=fp16[2048,2048](2048,1); a number NAME=2048."
@@ -139,6 +139,11 @@ def parse_document(text: str, name: str) -> tuple[Request, ...]:
         document = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{name} is no JSON: {error}.", _DOCUMENT) from None
+    return parse_document_of(document, name)
+
+
+def parse_document_of(document: Any, name: str) -> tuple[Request, ...]:
+    """The launches of a document that is no text any more; arguments and errors as for `parse_document`."""
     if isinstance(document, dict) and isinstance(document.get("launches"), list):
         document = document["launches"]
     rows = document if isinstance(document, list) else [document]
@@ -195,7 +200,7 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
         parameters: names of what the compiled kernel takes.
         constants: what it was compiled with, where that is known.
     """
-    names = {**constants, **request.arguments}
+    names = {**request.arguments, **constants}
     extents = [evaluate_extent(part, names) if isinstance(part, str) else int(part) for part in request.grid]
     if len(extents) > 3:
         raise UsageError(f"The grid has {len(extents)} extents.", "There are three at most.")

@@ -1,0 +1,50 @@
+"""What an autotuner is left to time."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from artifact_inspector.api.pruning import Pruner, prune_configs
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.ranking import Ranked
+
+
+def ranked(launch: int, score: float | None, *, fits: bool = True) -> Ranked:
+    return Ranked(launch, "", "", score, None, {}, fits, 1, 1)
+
+
+def pruned(rows: list[Ranked], count: int, keep: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    prune = prune_configs(keep)
+    prune.bind(SimpleNamespace())
+    monkeypatch.setattr(Pruner, "_compile", lambda *_: {0: None})
+    monkeypatch.setattr(Pruner, "_rank", lambda *_: rows)
+    return prune([f"config {at}" for at in range(count)], {}, grid=(1,))
+
+
+def test_the_best_are_left_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [ranked(2, 1.0), ranked(0, 2.0), ranked(1, 3.0)]
+    assert pruned(rows, 3, 2, monkeypatch) == ["config 2", "config 0"]
+
+
+def test_what_has_no_score_is_timed_where_there_is_room_and_what_does_not_fit_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [ranked(1, 1.0), ranked(0, None), ranked(2, None, fits=False)]
+    assert pruned(rows, 3, 3, monkeypatch) == ["config 1", "config 0"]
+
+
+def test_where_nothing_can_be_ranked_all_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pruned([], 2, 1, monkeypatch) == ["config 0", "config 1"]
+
+
+def test_a_pruner_that_knows_no_kernel_says_so() -> None:
+    with pytest.raises(UsageError, match="bind"):
+        prune_configs(5)([], {}, grid=(1,))
+
+
+def test_an_autotuner_needs_a_configuration() -> None:
+    with pytest.raises(UsageError):
+        prune_configs(0)
