@@ -17,6 +17,8 @@ from artifact_inspector.facts.asked import View, kernel_of
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import size_of_files
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
@@ -80,6 +82,9 @@ def _on_all(
     """Texts of a pool, as they come; it ends early where a process of it is killed."""
     global _work
     _work = (artifacts, view, disassemble)
+    for stage in Stage:
+        if any(stage.value in artifact.files for artifact in artifacts):
+            format_of(stage)  # imported once, for all that inherit it
     gc.freeze()  # pages that no process writes to stay shared
     try:
         with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
