@@ -28,6 +28,7 @@ __all__ = [
     "Sass",
     "Signature",
     "Stages",
+    "SvgOut",
     "Targets",
     "Warps",
     "require_format",
@@ -92,6 +93,10 @@ Assemble = Annotated[
 NoIndex = Annotated[
     bool,
     typer.Option("--no-index", metavar="", help="Neither look up nor keep what was found before."),
+]
+SvgOut = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where the picture goes; else to stdout."),
 ]
 Nvdisasm = Annotated[
     Path | None,

@@ -11,7 +11,8 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Html, Json, Nvdisasm, Sass, Targets, require_format
+from artifact_inspector.cli._options import Html, Json, Nvdisasm, Sass, SvgOut, Targets, require_format
+from artifact_inspector.cli._pictures import OF_PAIR, draw_pair, require_picture, write_svg
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 
@@ -71,6 +72,11 @@ def diff(
             help="Of two kernels, compile both again and name the pass of the compiler.",
         ),
     ] = False,
+    svg: Annotated[
+        str | None,
+        typer.Option("--svg", metavar="WHAT", help=f"Draw two kernels as SVG instead: {', '.join(OF_PAIR)}."),
+    ] = None,
+    output: SvgOut = None,
     html: Html = None,
     json: Json = False,
     sass: Sass = False,
@@ -83,13 +89,15 @@ def diff(
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         require_format(format, FORMATS)
+        if svg is not None:
+            require_picture(svg, OF_PAIR)
         if passes and format != "text":
             raise UsageError(
                 "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
             )
         differ = _compare(
             (a, b, left or [], right or []), across or [], target or [], fail_on or [], format, nvdisasm,
-            changes=changes, sass=sass, passes=passes, html=html,
+            changes=changes, sass=sass, passes=passes, html=html, svg=None if svg is None else (svg, output),
         )  # fmt: skip
         if differ:
             raise typer.Exit(FOUND)
@@ -107,6 +115,7 @@ def _compare(
     sass: bool,
     passes: bool,
     html: Path | None,
+    svg: tuple[str, Path | None] | None,
 ) -> bool:
     """Write the comparison; True where it is to end with exit code 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
@@ -134,7 +143,10 @@ def _compare(
     if passes and not alone:
         raise UsageError("--passes is of two kernels.", "Name one on either side: CACHE:NAME.")
     pair = corpus.changes[0].pair if passes else None
-    _write(corpus, format, alone=alone, changes=changes, gates=wanted)
+    if svg is None:
+        _write(corpus, format, alone=alone, changes=changes, gates=wanted)
+    else:
+        write_svg(svg[1], draw_pair(corpus.changes[0].pair if alone else None, svg[0]))
     said = [] if pair is None else _passes_of(pair)
     if said:
         write_lines("\n" + "\n".join(said) + "\n", sys.stdout)

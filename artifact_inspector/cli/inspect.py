@@ -19,8 +19,10 @@ from artifact_inspector.cli._options import (
     NoIndex,
     Nvdisasm,
     Sass,
+    SvgOut,
     Targets,
 )
+from artifact_inspector.cli._pictures import OF_KERNEL
 from artifact_inspector.cli._reading import (
     assembled,
     disassembler,
@@ -109,12 +111,22 @@ def inspect(
         typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0: all."),
     ] = None,
     assemble: Assemble = False,
+    svg: Annotated[
+        str | None,
+        typer.Option(
+            "--svg", metavar="WHAT", help=f"Draw one kernel as SVG instead: {', '.join(OF_KERNEL)}."
+        ),
+    ] = None,
+    output: SvgOut = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
     no_index: NoIndex = False,
 ) -> None:
     """Say in which order each kernel of a cache loads and computes."""
     with exit_codes(json=json):
+        if svg is not None:
+            _draw(cache, name, target or [], (svg, output), stage or [], region, nvdisasm, sass=sass)
+            return
         rows = Rows("time" if newest else sort, tuple(finding or ()), tuple(verdict or ()), severity, limit)
         report(
             cache,
@@ -132,6 +144,36 @@ def inspect(
             assemble=assemble,
             index=not no_index,
         )
+
+
+def _draw(
+    path: Path | None,
+    name: str | None,
+    targets: list[str],
+    svg: tuple[str, Path | None],
+    stages: list[str],
+    region: str | None,
+    nvdisasm: Path | None,
+    *,
+    sass: bool,
+) -> None:
+    """Write a picture of one kernel."""
+    from artifact_inspector.cli._pictures import draw_kernel, require_picture, write_svg
+    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.facts.selection import choose, parse_stages, parse_targets
+
+    what, output = svg
+    require_picture(what, OF_KERNEL)
+    only = parse_stages(stages)
+    chosen = choose(open_or_advise(path), name, parse_targets(targets))
+    if len(chosen) != 1:
+        raise UsageError(f"A picture is of one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")
+    drawn: list[str] = []
+    disassemble = disassembler(chosen, nvdisasm, sass=sass)
+    inspect_artifact(
+        chosen[0], disassemble, lambda kernel: drawn.append(draw_kernel(kernel, what, region, only))
+    )
+    write_svg(output, drawn[0])
 
 
 class Rows(NamedTuple):

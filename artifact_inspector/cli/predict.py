@@ -20,7 +20,8 @@ from artifact_inspector.cli._launches import (
     Steps,
     read_requests,
 )
-from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, Targets
+from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, SvgOut, Targets
+from artifact_inspector.cli._pictures import OF_LAUNCH, require_picture
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.errors import UsageError
 
@@ -44,6 +45,11 @@ def predict(
         typer.Option("--ctas-per-wave", metavar="N", help="CTAs side by side; else occupancy × SMs."),
     ] = None,
     steps: Steps = MOST_STEPS,
+    svg: Annotated[
+        str | None,
+        typer.Option("--svg", metavar="WHAT", help=f"Draw it as SVG instead: {', '.join(OF_LAUNCH)}."),
+    ] = None,
+    output: SvgOut = None,
     html: Html = None,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
@@ -54,6 +60,8 @@ def predict(
         from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.progress import progress_bar
 
+        if svg is not None:
+            require_picture(svg, OF_LAUNCH)
         opened = open_or_advise(cache)
         requests = read_requests(arg or [], grid, launch, opened, name)
         pairs = pair_launches(opened, name, parse_which(target or []), requests)
@@ -69,7 +77,10 @@ def predict(
             )
         if html is not None:
             _write_page(html, [entry for entry, _ in pairs], found, disassemble, gpu)
-        _show(found, gpu, json=json)
+        if svg is None:
+            _show(found, gpu, json=json)
+        else:
+            _draw(found, gpu, svg, output)
         if any(prediction.outside for prediction in found):
             raise typer.Exit(FOUND)
 
@@ -103,6 +114,13 @@ def _write_page(
         view = view_kernel(kernel, Sources(read_here), disassemble, launch, peaks)
         leaves[name] = (leaf_of(view, name, ""), launch)
     write_page(html, launch_page(leaves))
+
+
+def _draw(found: Sequence[Prediction], gpu: str | None, what: str, output: Path | None) -> None:
+    from artifact_inspector.cli._pictures import draw_launches, write_svg
+    from artifact_inspector.hardware.peaks import find_peaks
+
+    write_svg(output, draw_launches(found, what, None if gpu is None else find_peaks(gpu)))
 
 
 def _show(found: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:

@@ -9,17 +9,41 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.lane import Event
 from artifact_inspector.model import LOADS, EventKind
-from artifact_inspector.pictures._canvas import width_of
+from artifact_inspector.pictures._canvas import ADVANCE, SIZE
 from artifact_inspector.pictures._colours import FAMILY_OF
 from artifact_inspector.vocabulary.letters import LETTERS
 
-__all__ = ["Block", "Row", "demand", "describe", "lay_out"]
+__all__ = ["COLUMNS", "Block", "Measure", "Row", "demand", "describe", "lay_out"]
 
-PAD, NARROW = 6, 10
-"""Pixels around a label; of a block that has a letter alone."""
 LONGEST = 8
 """Events of a pattern that is looked for."""
 _MAJOR = LOADS | {EventKind.WAIT, EventKind.MATRIX}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a row is laid out in."""
+
+    advance: float
+    """Width of a character."""
+    pad: float
+    """Around a label."""
+    stretches: bool
+    """What is left over is shared out."""
+
+    @property
+    def narrow(self) -> float:
+        """Of a block that has a letter alone."""
+        return self.advance + (self.pad if not self.stretches else 3.3)
+
+    def width_of(self, label: str) -> float:
+        """Of a block with a label."""
+        return max(self.narrow, len(label) * self.advance + self.pad)
+
+
+PIXELS = Measure(SIZE * ADVANCE, 6, stretches=True)
+COLUMNS = Measure(1, 1, stretches=False)
+"""Of a terminal; a blank stands behind each block."""
 
 
 @dataclass(slots=True)
@@ -94,46 +118,36 @@ class Row:
         return [place for place, _ in anchors], [x for _, x in anchors]
 
 
-def demand(events: Sequence[Event]) -> float:
-    """Pixels in which all events have their labels."""
-    return sum(width_of(_label(event)) + PAD for event in events)
+def demand(events: Sequence[Event], measure: Measure = PIXELS) -> float:
+    """Width in which all events have their labels."""
+    return sum(measure.width_of(_label(event)) for event in events)
 
 
-def lay_out(events: Sequence[Event], x: float, width: float, start: int, stop: int) -> Row:
+def lay_out(
+    events: Sequence[Event], x: float, width: float, start: int, stop: int, measure: Measure = PIXELS
+) -> Row:
     """The blocks of some events in a width: with their numbers, with letters alone, or put together."""
     blocks, repeats, merged = [_block((event,)) for event in events], list[Repeat](), 0
-    if _least(blocks) > width:
+
+    def fits() -> bool:
+        return sum(measure.width_of(block.label) for block in blocks) <= width
+
+    if not fits():
         blocks, repeats = _fold(events)
-    if len(blocks) * NARROW > width:
-        folded = [block.events[0] for block in blocks]
-        blocks, merged = _merge(folded, int(width / (2 * NARROW)))
+    if len(blocks) * measure.narrow > width:
+        blocks, merged = _merge(events, int(width / (2 * measure.narrow)))
         repeats = []
+    for is_meant in (lambda block: len(block.events) == 1, lambda block: True):
+        if not fits():
+            for block in filter(is_meant, blocks):
+                block.label = block.label[:1]
+    total = sum(measure.width_of(block.label) for block in blocks)
+    scale = width / total if total and (measure.stretches or total > width) else 1
     row = Row(x, width, start, stop, blocks, repeats, merged)
-    _place(row)
-    return row
-
-
-def _least(blocks: Sequence[Block]) -> float:
-    return sum(_own(block) for block in blocks)
-
-
-def _own(block: Block) -> float:
-    return max(NARROW, width_of(block.label) + PAD)
-
-
-def _place(row: Row) -> None:
-    """Give each block its place: as wide as its label, and what is left over shared out."""
-    if _least(row.blocks) > row.width:
-        for block in row.blocks:
-            block.label = block.label[:1] if len(block.events) == 1 else block.label
-    if _least(row.blocks) > row.width:
-        for block in row.blocks:
-            block.label = block.label[:1]
-    total = _least(row.blocks)
-    x, scale = row.x, row.width / total if total else 1
-    for block in row.blocks:
-        block.x, block.width = x, _own(block) * scale
+    for block in blocks:
+        block.x, block.width = x, measure.width_of(block.label) * scale
         x += block.width
+    return row
 
 
 def _label(event: Event) -> str:

@@ -6,13 +6,25 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.overlap.track import Flight
 from artifact_inspector.facts.lane import Event, Lane, Loading
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import RegionKind
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._row import Row, describe, lay_out
 
-__all__ = ["GUTTER", "MARGIN", "Drawing", "Strip", "inside"]
+__all__ = [
+    "GUTTER",
+    "MARGIN",
+    "Drawing",
+    "Strip",
+    "amounts_of",
+    "group_loads",
+    "inside",
+    "label_of",
+    "loop_around",
+    "most_in_flight",
+]
 
 GUTTER, MARGIN = 116, 14
 """Pixels to the left of a strip, for what is said of it; at the edges of a picture."""
@@ -30,7 +42,7 @@ class Strip:
     lane: Lane
     title: str
     cuts: tuple[tuple[int, int], ...]
-    """Its parts by first and last places: three for what stands in front of the loop, in it and behind it."""
+    """Its parts by first and last places: in front of the loop, in it and behind it; or its rounds."""
 
 
 def inside(lane: Lane, start: int, stop: int) -> list[Event]:
@@ -38,11 +50,71 @@ def inside(lane: Lane, start: int, stop: int) -> list[Event]:
     return [event for event in lane.events if start <= event.step.start < stop]
 
 
+def group_loads(lane: Lane, start: int, stop: int) -> list[list[Loading]]:
+    """Loads between two places that are complete with one wait, or in one run of instructions."""
+    stops = [event.step.stop for event in lane.events]
+    together: dict[tuple[object, ...], list[Loading]] = {}
+    for loading in lane.loadings:
+        flight = loading.flight
+        end = flight.start if flight.end is None else flight.end
+        if max(flight.start, end) < start or min(flight.start, end) >= stop:
+            continue
+        home = lane.events[flight.step].step.region
+        run = None if flight.end is None else bisect_right(stops, flight.end)
+        where = ("wait", flight.end, home) if flight.by_wait else (flight.step, run)
+        together.setdefault((*where, flight.turns, flight.behind), []).append(loading)
+    return list(together.values())
+
+
+def loop_around(lane: Lane, flight: Flight) -> tuple[int, int] | None:
+    """The loop that loads go round before they are complete; None for those that do not."""
+    if flight.end is None or flight.behind or not flight.turns:
+        return None
+    loops = [s for s in lane.stretches if s.kind is RegionKind.LOOP and s.start <= flight.end < s.stop]
+    inner = max(loops, key=lambda loop: loop.depth, default=None)
+    return None if inner is None or flight.start < inner.start else (inner.start, inner.stop)
+
+
+def label_of(lane: Lane, loadings: Sequence[Loading]) -> str:
+    """Loads in few letters: `A5 80 B +3`."""
+    flight = loadings[0].flight
+    loads = sum(loading.flight.loads for loading in loadings)
+    sizes = [loading.flight.bytes for loading in loadings]
+    known = [size for size in sizes if size is not None]
+    bytes_ = f" {short(sum(known))} B" if len(known) == len(sizes) else ""
+    later = f" +{flight.turns}" if flight.turns else ""
+    return f"{lane.events[flight.step].letter}{loads}{bytes_}{later}{' ?' if flight.end is None else ''}"
+
+
+def short(amount: float) -> str:
+    """A number of bytes with at most one decimal place."""
+    return f"{amount:.1f}".removesuffix(".0")
+
+
+def amounts_of(lane: Lane, start: int, stop: int) -> tuple[list[tuple[int, float]], bool]:
+    """What is in flight from which place on, and whether in bytes per thread, else in loads."""
+    has_bytes, before = all(level.bytes is not None for level in lane.levels), 0.0
+    found: list[tuple[int, float]] = []
+    for level in lane.levels:
+        amount = (level.bytes or 0.0) if has_bytes else float(level.loads)
+        if level.start <= start:
+            before = amount
+        elif level.start < stop:
+            found.append((level.start, amount))
+    return [(start, before), *found], has_bytes
+
+
+def most_in_flight(lane: Lane, start: int, stop: int) -> str:
+    """The most between two places, with its unit."""
+    amounts, has_bytes = amounts_of(lane, start, stop)
+    most = max(amount for _, amount in amounts)
+    return f"{short(most)} B/thread" if has_bytes else f"{most:g} loads"
+
+
 @dataclass(slots=True)
 class Bar:
     """Loads that are complete with the same wait, or in the same run of instructions."""
 
-    letter: str
     loadings: list[Loading]
     pieces: list[tuple[float, float]]
     """From left to right; of two the loads go out of the loop at its end, and come in at its start."""
@@ -64,13 +136,12 @@ class Drawing:
 
     def __init__(self, canvas: Canvas, scene: Scene, strip: Strip, columns: Sequence[float]) -> None:
         self.canvas, self.scene, self.strip = canvas, scene, strip
-        self.lane = lane = strip.lane
+        self.lane = strip.lane
         self.rows = list(self._rows(columns))
         self.start, self.stop = self.rows[0].start, self.rows[-1].stop
-        self._stops = [event.step.stop for event in lane.events]
 
     def _rows(self, columns: Sequence[float]) -> Iterator[Row]:
-        widths = list(columns) if len(self.strip.cuts) == 3 else [sum(columns)]
+        widths = list(columns) if len(self.strip.cuts) == len(columns) else [sum(columns)]
         x = float(GUTTER)
         for (start, stop), width in zip(self.strip.cuts, widths, strict=True):
             yield lay_out(inside(self.lane, start, stop), x, width, start, stop)
@@ -90,7 +161,7 @@ class Drawing:
         bars, left_out = self._bars()
         below = top + BOX + 4
         area = below + BAR * len(bars) + (BAR if left_out else 0) + (4 if bars else 0)
-        has_area = any(amount for _, amount in self._amounts())
+        has_area = any(amount for _, amount in amounts_of(self.lane, self.start, self.stop)[0])
         bottom = area + (AREA if has_area else 0)
         self._gates(top, bottom)
         self._words(top, bars, area if has_area else None)
@@ -177,19 +248,10 @@ class Drawing:
 
     def _bars(self) -> tuple[list[list[Bar]], int]:
         """The loads in flight row by row, and how many loads there is no row for."""
-        together: dict[tuple[object, ...], list[Loading]] = {}
-        for loading in self.lane.loadings:
-            flight = loading.flight
-            start = flight.start
-            ends = start if flight.end is None else flight.end
-            if max(start, ends) < self.start or min(start, ends) >= self.stop:
-                continue
-            home = self.lane.events[flight.step].step.region
-            where = ("wait", flight.end, home) if flight.by_wait else (flight.step, self._run_at(flight.end))
-            together.setdefault((*where, flight.turns, flight.behind), []).append(loading)
+        groups = group_loads(self.lane, self.start, self.stop)
         rows: list[list[Bar]] = []
         left_out = 0
-        for bar in sorted(map(self._make_bar, together.values()), key=lambda bar: bar.reach):
+        for bar in sorted(map(self._make_bar, groups), key=lambda bar: bar.reach):
             left = bar.reach[0]
             row = next((row for row in rows if row[-1].reach[1] + 3 <= left), None)
             if row is not None:
@@ -200,31 +262,19 @@ class Drawing:
                 left_out += sum(loading.flight.loads for loading in bar.loadings)
         return rows, left_out
 
-    def _run_at(self, place: int | None) -> int | None:
-        """The number of the run of events that an instruction stands in or in front of."""
-        return None if place is None else bisect_right(self._stops, place)
-
     def _make_bar(self, loadings: list[Loading]) -> Bar:
         flight = loadings[0].flight
-        letter = self.lane.events[flight.step].letter
         start = self.x_of(min(loading.flight.start for loading in loadings))
         ends = [loading.flight.end for loading in loadings if loading.flight.end is not None]
         if not ends:
-            return Bar(letter, loadings, [(start, start + 22)], 0, None, start)
+            return Bar(loadings, [(start, start + 22)], 0, None, start)
         end, last = self.x_of(min(ends) + 0.5), self.x_of(max(ends) + 0.5)
-        loop = self._loop_around(ends[0])
-        goes_round = flight.turns > 0 and not flight.behind and loop is not None and flight.start >= loop[0]
-        if not goes_round or loop is None:
-            return Bar(letter, loadings, [(start, max(end, start + 3))], flight.turns, None, last)
+        loop = loop_around(self.lane, flight)
+        if loop is None:
+            return Bar(loadings, [(start, max(end, start + 3))], flight.turns, None, last)
         left, right = self.x_of(loop[0]) + 3, self.x_of(loop[1]) - 3
         through = (left, right) if flight.turns > 1 else None
-        return Bar(letter, loadings, [(left, end), (start, right)], flight.turns, through, last)
-
-    def _loop_around(self, place: int) -> tuple[int, int] | None:
-        """The innermost loop around a place."""
-        loops = [s for s in self.lane.stretches if s.kind is RegionKind.LOOP and s.start <= place < s.stop]
-        inner = max(loops, key=lambda loop: loop.depth, default=None)
-        return None if inner is None else (inner.start, inner.stop)
+        return Bar(loadings, [(left, end), (start, right)], flight.turns, through, last)
 
     def _bar(self, bar: Bar, y: float) -> None:
         canvas, flight = self.canvas, bar.loadings[0].flight
@@ -234,7 +284,7 @@ class Drawing:
             for left, right in bar.pieces:
                 dashed = " dashed" if flight.behind or flight.end is None else ""
                 canvas.rect(left, y, right - left, BAR - 2, f"box edge load{dashed}", round_=2)
-            label = _label_bar(bar)
+            label = label_of(self.lane, bar.loadings)
             if bar.last > bar.pieces[0][1] + 3:
                 canvas.line(bar.pieces[0][1], y + 5.5, bar.last, y + 5.5, "thick edge")
             left, right = max(bar.pieces, key=lambda piece: piece[1] - piece[0])
@@ -260,27 +310,11 @@ class Drawing:
     def _holds(self, start: int, stop: int) -> bool:
         return self.start <= start and stop <= self.stop
 
-    def _has_bytes(self) -> bool:
-        return all(level.bytes is not None for level in self.lane.levels)
-
-    def _amounts(self) -> list[tuple[int, float]]:
-        """What is in flight from which place on: bytes per thread, or loads where those are not known."""
-        has_bytes, before = self._has_bytes(), 0.0
-        found: list[tuple[int, float]] = []
-        for level in self.lane.levels:
-            amount = (level.bytes or 0.0) if has_bytes else float(level.loads)
-            if level.start <= self.start:
-                before = amount
-            elif level.start < self.stop:
-                found.append((level.start, amount))
-        return [(self.start, before), *found]
-
     def _most(self) -> str:
-        most = max(amount for _, amount in self._amounts())
-        return f"{_short(most)} B/thread" if self._has_bytes() else f"{most:g} loads"
+        return most_in_flight(self.lane, self.start, self.stop)
 
     def _area(self, y: float) -> None:
-        steps, base = self._amounts(), y + AREA - 1
+        steps, base = amounts_of(self.lane, self.start, self.stop)[0], y + AREA - 1
         most = max(amount for _, amount in steps)
         left, right = self.x_of(self.start), self.x_of(self.stop)
         path = [f"M{left:.1f} {base:.1f}"]
@@ -295,28 +329,13 @@ class Drawing:
         self.canvas.line(left, base, right, base, "line rule")
 
 
-def _label_bar(bar: Bar) -> str:
-    loads = sum(loading.flight.loads for loading in bar.loadings)
-    sizes = [loading.flight.bytes for loading in bar.loadings]
-    known = [size for size in sizes if size is not None]
-    bytes_ = f" {_short(sum(known))} B" if len(known) == len(sizes) else ""
-    later = f" +{bar.turns}" if bar.turns else ""
-    unknown = " ?" if bar.loadings[0].flight.end is None else ""
-    return f"{bar.letter}{loads}{bytes_}{later}{unknown}"
-
-
-def _short(amount: float) -> str:
-    """A number of bytes with at most one decimal place."""
-    return f"{amount:.1f}".removesuffix(".0")
-
-
 def _tell_bar(bar: Bar) -> str:
     """A bar in words."""
     flight, first = bar.loadings[0].flight, bar.loadings[0]
     loads = sum(loading.flight.loads for loading in bar.loadings)
     sizes = [loading.flight.bytes for loading in bar.loadings]
     known = [size for size in sizes if size is not None]
-    moved = f", {_short(sum(known))} bytes per thread" if len(known) == len(sizes) else ""
+    moved = f", {short(sum(known))} bytes per thread" if len(known) == len(sizes) else ""
     lines = sorted({loading.issue.line for loading in bar.loadings})
     what = "load" if loads == 1 else "loads"
     said = f"{loads} {what} issued from line {lines[0]} on{moved}\n{first.issue.text}"

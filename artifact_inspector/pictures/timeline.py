@@ -18,7 +18,7 @@ from artifact_inspector.vocabulary.letters import LETTERS
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["draw_scene", "timeline"]
+__all__ = ["columns_of", "draw_scene", "legend", "notes_of", "strips_of", "timeline"]
 
 MOST_NOTES = 4
 LEAST = 14.0
@@ -52,12 +52,12 @@ def draw_scene(scene: Scene, *, width: float = 960, style: bool = True) -> str:
     canvas = Canvas()
     head = f"{scene.kernel} · {scene.target}" if scene.target else scene.kernel
     canvas.text(MARGIN, 20, cut(head, width - 2 * MARGIN, 13), "head")
-    strips = list(_strips(scene))
-    columns = _columns(strips, width - GUTTER - MARGIN)
+    strips = list(strips_of(scene))
+    columns = columns_of(strips, width - GUTTER - MARGIN)
     y = 34.0
     for strip in strips:
         y = Drawing(canvas, scene, strip, columns).draw(y) + 16
-    y = _legend(canvas, scene, y, width)
+    y = legend(canvas, [scene], y, width)
     return canvas.render(width, y + 8, f"Timeline of {scene.kernel}", _summary(scene), style=style)
 
 
@@ -74,7 +74,8 @@ def _summary(scene: Scene) -> str:
 # -- strips: what of a lane is drawn side by side ------------------------------------------------------------
 
 
-def _strips(scene: Scene) -> Iterator[Strip]:
+def strips_of(scene: Scene) -> Iterator[Strip]:
+    """The strips of a scene, in the order of its lanes."""
     for lane in scene.lanes:
         whole = lane.stretches[0] if scene.region is None else lane.stretch(scene.region)
         assert whole is not None
@@ -99,35 +100,34 @@ def _side_by_side(scene: Scene, lane: Lane) -> list[Stretch]:
     return found if len(found) > 1 else []
 
 
-def _columns(strips: Sequence[Strip], room: float) -> list[float]:
-    """Widths of the parts: those that most lanes need, scaled to the room that there is."""
-    needs = [LEAST, LEAST, LEAST]
+def columns_of(strips: Sequence[Strip], room: float) -> list[float]:
+    """Widths of the parts: those that most strips need, scaled to the room that there is."""
+    parts = max(len(strip.cuts) for strip in strips)
+    needs = [LEAST] * parts
     for strip in strips:
-        if len(strip.cuts) == 3:
+        if len(strip.cuts) == parts:
             for number, (start, stop) in enumerate(strip.cuts):
                 needs[number] = max(needs[number], min(demand(inside(strip.lane, start, stop)), 4 * room))
     total = sum(needs)
-    if total > room:  # the loop is what people came for
+    if total > room and parts == 3:  # the loop is what people came for
         sides = min(needs[0], room * 0.3), min(needs[2], room * 0.25)
-        needs = [sides[0], room - sum(sides), sides[1]]
-        total = room
+        needs, total = [sides[0], room - sum(sides), sides[1]], room
     return [need * room / total for need in needs]
 
 
 # -- what it all means -------------------------------------------------------------------------------------
 
 
-def _legend(canvas: Canvas, scene: Scene, y: float, width: float) -> float:
+def legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float) -> float:
     """Letters and notes below the lanes; returns where they end."""
-    present = {event.step.kind for lane in scene.lanes for event in lane.events}
+    lanes = [lane for scene in scenes for lane in scene.lanes]
+    present = {event.step.kind for lane in lanes for event in lane.events}
     said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
     if EventKind.WAIT in present:
         said.append("line down from W: what it completes")
-    if any(loading.flight.turns for lane in scene.lanes for loading in lane.loadings):
+    if any(loading.flight.turns for lane in lanes for loading in lane.loadings):
         said.append("+n: complete n trips of the loop later")
-    notes = [*_untold(scene), *scene.missing]
-    if len(notes) > MOST_NOTES:
-        notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
+    notes = list(dict.fromkeys(note for scene in scenes for note in notes_of(scene)))
     x = float(MARGIN)
     for piece in said:
         room = width_of(piece, 9) + 16
@@ -140,6 +140,14 @@ def _legend(canvas: Canvas, scene: Scene, y: float, width: float) -> float:
         canvas.text(MARGIN, y + 8, cut(note, width - 2 * MARGIN, 9), "small alarm")
         y += 13
     return y
+
+
+def notes_of(scene: Scene) -> list[str]:
+    """What a scene lacks, the first of it."""
+    notes = [*_untold(scene), *scene.missing]
+    if len(notes) > MOST_NOTES:
+        notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
+    return notes
 
 
 def _untold(scene: Scene) -> Iterator[str]:

@@ -1,0 +1,93 @@
+"""Pictures on request: `--svg WHAT`, which words there are, and writing them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from artifact_inspector.errors import UsageError
+
+if TYPE_CHECKING:
+    from artifact_inspector.comparison.pair import Pair
+    from artifact_inspector.execution.prediction import Prediction
+    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.hardware.peaks import Peaks
+    from artifact_inspector.model import Stage
+
+__all__ = [
+    "OF_KERNEL",
+    "OF_LAUNCH",
+    "OF_PAIR",
+    "draw_kernel",
+    "draw_launches",
+    "draw_pair",
+    "require_picture",
+    "write_svg",
+]
+
+OF_KERNEL = ("timeline", "timetable", "shared", "occupancy")
+OF_LAUNCH = ("grid", "roofline")
+OF_PAIR = ("timeline",)
+
+
+def require_picture(what: str, known: Sequence[str]) -> None:
+    """Raise a UsageError that lists the pictures of a command where this is none of them."""
+    if what not in known:
+        raise UsageError(f"{what!r} is no picture of this command.", f"There are {', '.join(known)}.")
+
+
+def draw_kernel(kernel: KernelFacts, what: str, region: str | None, stages: Sequence[Stage]) -> str:
+    """A picture of one kernel."""
+    if what == "timeline":
+        from artifact_inspector.pictures.timeline import timeline
+
+        return timeline(kernel, region, stages or None)
+    if what == "timetable":
+        from artifact_inspector.pictures.timetable import timetable
+
+        return timetable(kernel, region)
+    if what == "shared":
+        from artifact_inspector.pictures.shared_map import shared_map
+
+        return shared_map(kernel)
+    from artifact_inspector.pictures.occupancy import occupancy_bars
+
+    return occupancy_bars(kernel)
+
+
+def draw_launches(found: Sequence[Prediction], what: str, peaks: Peaks | None) -> str:
+    """A picture of launches: of one, but for the roofline."""
+    if what == "roofline":
+        from artifact_inspector.execution.roofline import find_roofline
+        from artifact_inspector.pictures.roofline import roofline
+
+        places = [(one.kernel, find_roofline(one.counters, peaks)) for one in found]
+        return roofline([(name, place) for name, place in places if place is not None])
+    from artifact_inspector.pictures.cta_grid import cta_grid
+
+    if len(found) != 1:
+        raise UsageError(f"A grid is of one launch, {len(found)} are given.", "Name one.")
+    return cta_grid(found[0])
+
+
+def draw_pair(pair: Pair | None, what: str) -> str:
+    """A picture of two kernels."""
+    from artifact_inspector.pictures.pair import pair_timelines
+    from artifact_inspector.report.diff import side_labels
+
+    if pair is None:
+        raise UsageError("A picture is of two kernels.", "Name one on either side: CACHE:NAME.")
+    return pair_timelines(pair, side_labels(pair))
+
+
+def write_svg(out: Path | None, svg: str) -> None:
+    """Write a picture to a file, or to standard output where none is named."""
+    from artifact_inspector.files.writing import write_text
+    from artifact_inspector.report.console import write
+
+    if out is None:
+        write(svg, sys.stdout)
+    else:
+        write_text(out, svg)

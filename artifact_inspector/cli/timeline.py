@@ -1,0 +1,52 @@
+"""`inspect-kernel timeline`: when the loads of a kernel are issued and complete, in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from artifact_inspector.cli._app import app
+from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.errors import UsageError
+
+
+@app.command()
+def timeline(
+    cache: CacheDirectory = None,
+    name: KernelName = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option("--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, sass …"),
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
+    ] = None,
+    target: Targets = None,
+    sass: Sass = False,
+    nvdisasm: Nvdisasm = None,
+) -> None:
+    """Show when loads are issued and complete: events in a row, loads in flight below them.
+
+    As a picture: inspect-kernel CACHE NAME --svg timeline -o timeline.svg
+    """
+    with exit_codes(json=False):
+        from artifact_inspector.facts.inspection import inspect_artifact
+        from artifact_inspector.facts.scene import find_scene
+        from artifact_inspector.facts.selection import choose, parse_stages, parse_targets
+        from artifact_inspector.report.console import show
+        from artifact_inspector.report.timeline import TimelineReport
+
+        stages = parse_stages(stage or [])
+        chosen = choose(open_or_advise(cache), name, parse_targets(target or []))
+        if len(chosen) != 1:
+            raise UsageError(
+                f"{len(chosen)} kernels fit, and a timeline is of one.",
+                "Give its NAME or hash, and --target.",
+            )
+        disassemble = disassembler(chosen, nvdisasm, sass=sass)
+        kernel = inspect_artifact(chosen[0], disassemble, lambda found: found.stages)
+        show(TimelineReport(find_scene(kernel, region, stages or None)), sys.stdout)

@@ -1,0 +1,204 @@
+"""The timeline in a terminal: events in a row, below them every load from its issue to its completion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from artifact_inspector.facts.lane import Loading
+from artifact_inspector.facts.scene import Scene
+from artifact_inspector.model import EventKind
+from artifact_inspector.pictures._row import COLUMNS, Row, demand, lay_out
+from artifact_inspector.pictures._strip import (
+    Strip,
+    amounts_of,
+    group_loads,
+    inside,
+    label_of,
+    loop_around,
+    most_in_flight,
+)
+from artifact_inspector.pictures.timeline import notes_of, strips_of
+from artifact_inspector.report.layout import Pieces
+from artifact_inspector.vocabulary.letters import LETTERS
+
+__all__ = ["TimelineReport"]
+
+MOST_BARS = 8
+WIDEST = 160
+"""Columns that a row takes at most, however wide the stream is."""
+_STYLES = {
+    "load": "cyan",
+    "wait": "yellow bold",
+    "shared": "green",
+    "matrix": "red bold",
+    "store": "dim",
+    "barrier": "magenta",
+}
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineReport:
+    """A scene, strip by strip."""
+
+    scene: Scene
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        scene, width = self.scene, min(options.max_width, WIDEST)
+        head = Text(scene.kernel, "bold", no_wrap=True, overflow="ellipsis")
+        yield head.append(f"  {scene.target}", "dim")
+        for strip in strips_of(scene):
+            yield ""
+            yield from _Lines(scene, strip, width).render()
+        yield ""
+        present = {event.step.kind for lane in scene.lanes for event in lane.events}
+        said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
+        said += ["│ the ends of a loop"]
+        said += ["┃ a wait"] if EventKind.WAIT in present else []
+        said += ["+n: complete n trips later"]
+        yield Pieces(said, "dim")
+        for note in notes_of(scene):
+            yield Text(note, "yellow")
+
+
+class _Lines:
+    """The lines of one strip."""
+
+    def __init__(self, scene: Scene, strip: Strip, width: int) -> None:
+        self.scene, self.strip, self.lane, self.width = scene, strip, strip.lane, width
+        self.rows = list(self._lay_out())
+        self.start, self.stop = self.rows[0].start, self.rows[-1].stop
+
+    def _lay_out(self) -> Iterator[Row]:
+        cuts = self.strip.cuts
+        events = [inside(self.lane, *part) for part in cuts]
+        needs = [demand(part, COLUMNS) for part in events]
+        room = float(self.width - 2 * len(cuts) - 8)
+        if sum(needs) > room and len(needs) == 3:
+            loop = min(needs[1], room * 0.6)
+            share = (room - loop) / (needs[0] + needs[2])
+            needs = [needs[0] * share, loop, needs[2] * share]
+        x = 1.0
+        for (start, stop), part, need in zip(cuts, events, needs, strict=True):
+            row = lay_out(part, x, min(need, room), start, stop, COLUMNS)
+            used = max((block.x + len(block.label) + 1 for block in row.blocks), default=x)
+            marks = sum(len(f"×{repeat.times}") + 1 for repeat in row.repeats)
+            row.width = used - x
+            x = used + marks + 2
+            yield row
+
+    def column(self, place: float) -> int:
+        """Where a place stands."""
+        for row in self.rows:
+            if place < row.stop or row is self.rows[-1]:
+                return int(row.x_of(max(place, row.start)))
+        raise AssertionError
+
+    def render(self) -> Iterator[Text]:
+        yield self._title()
+        yield self._events()
+        yield from self._bars()
+        level = self._level()
+        if level is not None:
+            yield level
+
+    def _title(self) -> Text:
+        lane = self.lane
+        said = self.strip.title or self.scene.verdicts.get(lane.stage, "")
+        text = Text(no_wrap=True, overflow="ellipsis").append(lane.stage.value, "bold")
+        text.append(f"  {said}" if said else "").append(f"  {lane.instructions:,} instructions", "dim")
+        merged = sum(row.merged for row in self.rows)
+        return text.append(f"  {merged:,} of its runs put together", "yellow") if merged else text
+
+    def _events(self) -> Text:
+        text = Text(" ", no_wrap=True, overflow="ellipsis")
+        for number, row in enumerate(self.rows):
+            if number:
+                text.append("│ ", "blue")
+            ends = {repeat.last: repeat.times for repeat in row.repeats}
+            for at, block in enumerate(row.blocks):
+                text.append(f"{block.label} ", _STYLES.get(block.family, ""))
+                if at in ends:
+                    text.append(f"×{ends[at]} ", "dim")
+        return text
+
+    # -- loads in flight ---------------------------------------------------------------------------------
+
+    def _bars(self) -> Iterator[Text]:
+        rows: list[list[tuple[int, str]]] = []
+        left_out = 0
+        for pieces in sorted(map(self._pieces, group_loads(self.lane, self.start, self.stop))):
+            row = next((row for row in rows if _stop(row) + 1 <= pieces[0][0]), None)
+            if row is not None:
+                row += pieces
+            elif len(rows) < MOST_BARS:
+                rows.append(list(pieces))
+            else:
+                left_out += 1
+        for row in rows:
+            line, at = "", 0
+            for column, piece in row:
+                line += " " * (column - at) + piece
+                at = max(at, column) + len(piece)
+            yield Text(line[: self.width], "cyan", no_wrap=True, overflow="ellipsis")
+        if left_out:
+            yield Text(f" … and {left_out} more groups of loads", "dim")
+
+    def _pieces(self, loadings: list[Loading]) -> list[tuple[int, str]]:
+        """The parts of a bar from left to right, each with its column."""
+        flight, label = loadings[0].flight, label_of(self.lane, loadings)
+        start = self.column(min(loading.flight.start for loading in loadings))
+        if flight.end is None:
+            return [(start, f"├ {label}")]
+        end = self.column(flight.end)
+        loop = loop_around(self.lane, flight)
+        dash = "╌" if flight.behind else "─"
+        stop = "┫" if flight.by_wait else "┤"
+        if loop is None:
+            pieces = [(start, _bar("├", label, stop, dash, max(end, start + 1) - start))]
+        else:
+            left, right = self.column(loop[0]), self.column(loop[1] - 0.5)
+            out = max(start, end + 1)
+            pieces = [
+                (left, _bar("▶", "", stop, dash, max(1, end - left))),
+                (out, _bar("├", label, "▶", dash, max(1, right - out))),
+            ]
+        column, bar = pieces[-1]
+        beside = column + len(bar) + 1
+        if label not in bar and beside + len(label) < self.width:
+            pieces.append((beside, label))
+        return pieces
+
+    def _level(self) -> Text | None:
+        """How much is in flight, as a line of blocks."""
+        amounts, _ = amounts_of(self.lane, self.start, self.stop)
+        most = max(amount for _, amount in amounts)
+        if not most:
+            return None
+        last = self.rows[-1]
+        heights = [0.0] * (int(last.x + last.width) + 1)
+        for (start, amount), (stop, _) in zip(amounts, [*amounts[1:], (self.stop, 0.0)], strict=True):
+            for column in range(self.column(start - 0.5), min(len(heights), self.column(stop - 0.5))):
+                heights[column] = max(heights[column], amount)
+        line = "".join(_LEVELS[ceil(8 * height / most)] for height in heights)
+        said = f"≤ {most_in_flight(self.lane, self.start, self.stop)} in flight"
+        text = Text(no_wrap=True, overflow="ellipsis")
+        if len(line) + len(said) + 2 <= self.width:
+            return text.append(line, "blue").append(f"  {said}", "dim")
+        return text.append(line, "blue").append("\n").append(f" {said}", "dim")
+
+
+def _bar(first: str, label: str, last: str, dash: str, length: int) -> str:
+    """A bar of `length` columns and one more, its label inside where that has room."""
+    room = length - 1
+    shown = f"{label}" if len(label) + 1 <= room else ""
+    return first + shown + dash * (room - len(shown)) + last
+
+
+def _stop(row: Sequence[tuple[int, str]]) -> int:
+    return max(column + len(piece) for column, piece in row)
