@@ -51,7 +51,18 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recalled: None) -> 
     return tmp_path
 
 
-READING = {"baseline", "check", "diff", "findings", "graph", "index", "matrix", "predict", "schema"}
+READING = {
+    "baseline",
+    "check",
+    "diff",
+    "timeline",
+    "findings",
+    "graph",
+    "index",
+    "matrix",
+    "predict",
+    "schema",
+}
 """Commands that start no other process, beside that without a name."""
 
 

@@ -36,7 +36,7 @@ def pair_timelines(
         pair: the two.
         labels: what they are called.
         made_by: the pass that made them differ, where somebody found it.
-        stages: those to show; all without any.
+        stages: those to show; without any, where they part, what comes before it, and the last.
 
     Raises:
         UsageError: they have no region in common that could be drawn.
@@ -47,6 +47,8 @@ def pair_timelines(
         for kernel, name in ((pair.left, region.left), (pair.right, region.right))
     ]
     rows = _rows(scenes)
+    if stages is None and region.parting is not None:
+        rows = _decisive(rows, region.parting.step)
     columns = columns_of([strip for _, row in rows for _, strip in row], width - GUTTER - MARGIN)
     canvas = Canvas()
     title = f"{scenes[0].kernel} ({labels[0]}) · {scenes[1].kernel} ({labels[1]})"
@@ -80,7 +82,19 @@ def _region(pair: Pair) -> RegionPair:
     return found
 
 
-def _rows(scenes: Sequence[Scene]) -> list[tuple[str, list[tuple[int, Strip]]]]:
+_Rows = list[tuple[str, list[tuple[int, Strip]]]]
+"""Steps of the compilation, each with its strips and the sides that they are of."""
+
+
+def _decisive(rows: _Rows, parting: str) -> _Rows:
+    """The step at which two kernels part, the one before it, and the last."""
+    steps = [step for step, _ in rows]
+    at = steps.index(parting) if parting in steps else 0
+    kept = {max(0, at - 1), at, len(rows) - 1}
+    return [row for number, row in enumerate(rows) if number in kept]
+
+
+def _rows(scenes: Sequence[Scene]) -> _Rows:
     """The lanes of both by compilation step, each with its side and cut into its rounds."""
     steps = dict.fromkeys(
         step_of(stage)
