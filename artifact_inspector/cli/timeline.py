@@ -36,12 +36,12 @@ def timeline(
     with exit_codes(json=False):
         from artifact_inspector.facts.inspection import inspect_artifact
         from artifact_inspector.facts.scene import find_scene
-        from artifact_inspector.facts.selection import choose, parse_stages, parse_targets
+        from artifact_inspector.facts.selection import choose, parse_stages, parse_which
         from artifact_inspector.report.console import show
         from artifact_inspector.report.timeline import TimelineReport
 
         stages = parse_stages(stage or [])
-        chosen = choose(open_or_advise(cache), name, parse_targets(target or []))
+        chosen = choose(open_or_advise(cache), name, parse_which(target or []))
         if len(chosen) != 1:
             raise UsageError(
                 f"{len(chosen)} kernels fit, and a timeline is of one.",
