@@ -160,12 +160,12 @@ def _draw(
     """Write a picture of one kernel."""
     from artifact_inspector.cli._pictures import draw_kernel, require_picture, write_svg
     from artifact_inspector.facts.inspection import inspect_artifact
-    from artifact_inspector.facts.selection import choose, parse_stages, parse_targets
+    from artifact_inspector.facts.selection import choose, parse_stages, parse_which
 
     what, output = svg
     require_picture(what, OF_KERNEL)
     only = parse_stages(stages)
-    chosen = choose(open_or_advise(path), name, parse_targets(targets))
+    chosen = choose(open_or_advise(path), name, parse_which(targets))
     if len(chosen) != 1:
         raise UsageError(f"A picture is of one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")
     drawn: list[str] = []
