@@ -13,9 +13,9 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import EventKind, Function, Instruction, RegisterBank, Stage
+from artifact_inspector.model import EventKind, Function, Instruction, Module, RegisterBank, Stage
 
-__all__ = ["Held", "KernelPressure", "LinePressure", "pressure_of"]
+__all__ = ["Held", "KernelPressure", "LinePressure", "alive_by_line", "pressure_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,22 @@ class KernelPressure:
     """Registers fewer with which one block more fits; None where registers do not decide it."""
 
 
+def alive_by_line(module: Module, kernel: str) -> dict[int, int]:
+    """Line of machine code → vector registers alive there, of the function of that name."""
+    if not any(function.instructions for function in module.functions):
+        return {}
+    function, _, alive = _alive(module, kernel)
+    return {instruction.line: count for instruction, count in zip(function.instructions, alive, strict=False)}
+
+
+def _alive(module: Module, kernel: str) -> tuple[Function, Pressure, list[int]]:
+    """The kernel among a module's functions, and what is alive at each of its instructions."""
+    named = [function for function in module.functions if function.name == kernel]
+    function = (named or list(module.functions))[0]
+    found = find_pressure(function, format_of(module.stage).bank_of)
+    return function, found, _counted(found, len(function.instructions))
+
+
 def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> KernelPressure:
     """Registers alive in a kernel's machine code.
 
@@ -86,10 +102,7 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
             f"{artifact.display_name} has no machine code that can be read{f' ({told})' if told else ''}.",
             "It takes AMDGCN, the text of SASS, or a cubin and an nvdisasm (--nvdisasm PATH).",
         )
-    named = [function for function in module.functions if function.name == artifact.name]
-    function = (named or list(module.functions))[0]
-    found = find_pressure(function, format_of(stage).bank_of)
-    alive = _counted(found, len(function.instructions))
+    function, found, alive = _alive(module, artifact.name)
     at = max(range(len(alive)), key=alive.__getitem__)
     facts = inspect_artifact(artifact, disassemble)
     allocated = facts.resources.registers.value

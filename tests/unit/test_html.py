@@ -13,6 +13,7 @@ import pytest
 from saved import FIXTURES, ROOT, saved
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.pressure import pressure_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.sources import read_python
 from artifact_inspector.model import Stage
@@ -62,6 +63,17 @@ def test_what_is_not_there_is_said() -> None:
     assert "not at hand" in code_of(saved(MATMUL).facts, {}).missing[0]
     without = code_of(saved("3.6.0/gfx942/no_line_info").facts, {})
     assert any("nothing can be lit" in sentence for sentence in without.missing)
+
+
+def test_registers_alive_stand_beside_machine_code() -> None:
+    """The most of them is what the command for registers says, and no more than a thread is given."""
+    kernel = saved("3.6.0/gfx942/matmul_grouped").facts
+    margins = {margin.title: margin for margin in pane(code_of(kernel, {}), "amdgcn").margins}
+    assert (
+        margins["registers"].most
+        == pressure_of(kernel.artifact).peak
+        <= (kernel.resources.registers.value or 0)
+    )
 
 
 def test_a_page_says_what_it_cannot_draw() -> None:

@@ -11,8 +11,9 @@ from pygments.token import STANDARD_TYPES
 
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.facts.modules import Disassemble, read_module, read_source
+from artifact_inspector.facts.pressure import alive_by_line
 from artifact_inspector.files.cache import Problem
-from artifact_inspector.model import Module, SourceLine
+from artifact_inspector.model import Module, SourceLine, Stage
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.lexers.choice import lexer_for
@@ -118,7 +119,8 @@ def linked_code(
             module = read_module(kernel.artifact, stage, problems, disassemble)
             if source is not None and module is not None:
                 sources.know(_paths(module))
-                pane = _stage_pane(facts, source.text, module, links, heat.get(stage.value, {}))
+                figures = heat.get(stage.value, {})
+                pane = _stage_pane(facts, source.text, module, kernel.artifact.name, links, figures)
                 region = facts.region(kernel.principal or "")
                 begin = 1 if region is None else max(1, region.lines[0] - 2)
                 stages.append(replace(pane, name=f"{prefix} {pane.name}".strip(), begin=begin))
@@ -191,7 +193,7 @@ def _paths(module: Module) -> Iterator[str]:
             yield from (frame.file for frame in location or ())
 
 
-def _stage_pane(facts: StageFacts, text: str, module: Module, links: _Links, heat: Heat) -> Pane:
+def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links: _Links, heat: Heat) -> Pane:
     lines = _shown(text)
     chains: dict[int, dict[tuple[str, ...], None]] = {}
     for function in module.functions:
@@ -200,6 +202,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, links: _Links, hea
                 chain = SourceLine.of(instruction.location).chain
                 chains.setdefault(instruction.line, {})[chain] = None
     patterns, colours = _highlighted(lines, lexer_for(facts.stage))
+    alive = alive_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
     return Pane(
         facts.stage.value,
         facts.file,
@@ -210,7 +213,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, links: _Links, hea
         links=tuple(links.number(chains.get(number, ())) for number in range(1, len(lines) + 1)),
         events=events_by_line(module),
         notes=_notes(facts),
-        margins=tuple(_margins({"in flight": _levels(facts), **heat})),
+        margins=tuple(_margins({"in flight": _levels(facts), "registers": alive, **heat})),
         parts=tuple(
             Part(region.id, region.phrase, *region.lines)
             for region in facts.regions
