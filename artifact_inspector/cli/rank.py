@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
@@ -22,10 +27,13 @@ from artifact_inspector.cli._reading import disassembler, open_or_advise
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.ranking import Contestant, Ranked
+    from artifact_inspector.execution.requests import Request
+    from artifact_inspector.files.cache import Artifact
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True})
 def rank(
+    context: typer.Context,
     cache: CacheDirectory = None,
     name: KernelName = None,
     arg: Arguments = None,
@@ -33,6 +41,22 @@ def rank(
     launch: LaunchFile = None,
     target: Targets = None,
     gpu: Gpu = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            metavar="NAME=VALUES …",
+            help="Compile with these constants and options, too: BLOCK_K=32,64 num_stages=2..5.",
+        ),
+    ] = None,
+    configs: Annotated[
+        str | None,
+        typer.Option("--configs", metavar="all|N", help="Compile the kernel's own configurations, too."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Keep what was compiled in this cache directory."),
+    ] = None,
     steps: Steps = MOST_STEPS,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
@@ -41,21 +65,70 @@ def rank(
     with exit_codes(json=json):
         from artifact_inspector.api.predicting import constants_of, pair_launches
         from artifact_inspector.execution.ranking import Contestant
-        from artifact_inspector.facts.selection import parse_which
+        from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.ranking import ranking_document
         from artifact_inspector.report.ranking import RankingReport
 
+        words, name = _words(tries, [*context.args, *([name] if name else [])])
         opened = open_or_advise(cache)
         requests = read_requests(arg or [], grid, launch, opened, name)
-        pairs = pair_launches(opened, name, parse_which(target or []), requests, every=True)
-        contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in pairs]
-        found = _rank(contestants, gpu, steps, nvdisasm)
+        pairs = pair_launches(
+            opened, name, parse_targets(target or []), requests, every=not words and configs is None
+        )
+        with _compiled(pairs, words, configs, out) as tried:
+            contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in tried]
+            found = _rank(contestants, gpu, steps, nvdisasm)
         if json:
             write(as_text(ranking_document(found), sys.stdout.encoding), sys.stdout)
         else:
             show(RankingReport(found), sys.stdout)
+
+
+def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:
+    """What is to be tried, and the kernel's name: words with `=` behind `--try` belong to it.
+
+    Raises:
+        UsageError: there are other words.
+    """
+    from artifact_inspector.errors import UsageError
+
+    words = list(tries or ())
+    names = [word for word in others if "=" not in word]
+    if len(names) > 1 or (not words and len(others) > len(names)):
+        raise UsageError(f"{others[0]!r} is one word too many.", "Give CACHE, NAME and options.")
+    return words + [word for word in others if "=" in word], names[0] if names else None
+
+
+@contextmanager
+def _compiled(
+    pairs: list[tuple[Artifact, Request]], words: list[str], configs: str | None, out: Path | None
+) -> Iterator[list[tuple[Artifact, Request]]]:
+    """The launches with the kernels that they are of, and those that are compiled to be tried."""
+    if not words and configs is None:
+        yield pairs
+        return
+    from artifact_inspector.errors import UsageError
+    from artifact_inspector.execution.trying import compile_tries, parse_tries, request_for_tries
+    from artifact_inspector.files.cache import open_cache
+
+    tries = parse_tries(words)
+    if configs is not None and configs != "all" and not configs.isdigit():
+        raise UsageError(f"--configs {configs} is neither `all` nor a number.")
+    if len({entry.hash for entry, _ in pairs}) != 1:
+        raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
+    base, request = pairs[0]
+    request = request_for_tries(request, tries, configs)
+    with TemporaryDirectory(prefix="inspect-kernel-") as made:
+        directory = out or Path(made)
+        results = compile_tries(base, tries, directory, configs=configs)
+        refused = [result for result in results if result.directory is None]
+        if len(refused) == len(results):
+            raise UsageError(f"None of them compiles: {refused[0].message}")
+        entries = {entry.directory: entry for entry in open_cache(directory).entries}
+        wanted = dict.fromkeys(one.directory.name for one in results if one.directory is not None)
+        yield [(entries[name], request) for name in wanted if name in entries]
 
 
 def _rank(contestants: list[Contestant], gpu: str | None, steps: int, nvdisasm: Path | None) -> list[Ranked]:

@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 PATH, LAUNCH = "path", "launch"
+_CTAS = "how many CTAs a multiprocessor holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +137,23 @@ def judge_launch(
     if blocks == 0:
         return nothing
     sample = sample_launch(loaded, launch, limit=limit)
-    unknown = _unknown(sample)
+    unknown, notes = _unknown(sample), launch.notes
+    if sample.counts.outside:
+        first = sample.counts.outside[0]
+        notes += (
+            f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.lane}, {first.near}; "
+            "`predict` tells them all",
+        )
     if sample.ended or blocks is None or loaded.cubin is None:
-        why = unknown or ("how many CTAs a multiprocessor holds",)
-        return Ranked(index, artifact.hash, label, None, None, {}, True, blocks, None, why, launch.notes)
+        lacks = "control codes, which a cubin has" if loaded.cubin is None else _CTAS
+        why = unknown or (lacks,)
+        return Ranked(index, artifact.hash, label, None, None, {}, True, blocks, None, why, notes)
     controls = read_controls(read_code(loaded.cubin, loaded.program.name))
     frame = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     costs = find_costs(sample, chip, blocks, frame, int(taken.shared.value or 0))
     score, terms, waves = _score(sample, costs, controls, chip, blocks)
     binding = max(terms, key=lambda name: terms[name])
-    return Ranked(
-        index, artifact.hash, label, score, binding, terms, True, blocks, waves, unknown, launch.notes
-    )
+    return Ranked(index, artifact.hash, label, score, binding, terms, True, blocks, waves, unknown, notes)
 
 
 def _blocks(target: Target, taken: Resources) -> int | None:

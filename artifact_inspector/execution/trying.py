@@ -1,0 +1,142 @@
+"""Other configurations of a compiled kernel: compiled with no GPU, to be ranked beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.compiling.ask.compile import compile_kernels
+from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.compiling.ask.request import KernelRequest, Written
+from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.requests import Request
+from artifact_inspector.files.cache import Artifact
+
+__all__ = ["compile_tries", "parse_tries", "request_for_tries"]
+
+OPTIONS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
+"""What is no constant of the kernel but an option of the compiler."""
+MOST_TRIES = 1000
+_FORM = "Write NAME=VALUE,VALUE or NAME=FIRST..LAST: BLOCK_K=32,64 num_stages=2..5."
+
+
+def parse_tries(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Name → the values to try, of `BLOCK_K=32,64` and `num_stages=2..5`.
+
+    Raises:
+        UsageError: a word is of neither form, or there are too many combinations.
+
+    Example:
+        >>> parse_tries(["BLOCK_K=32,64 num_stages=2..4"])
+        {'BLOCK_K': ('32', '64'), 'num_stages': ('2', '3', '4')}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    total = 1
+    for word in [part for text in words for part in text.split()]:
+        name, equals, values = word.partition("=")
+        listed = [value for text in values.split(",") for value in _values(text, word)]
+        if not equals or not name.isidentifier() or not all(listed) or not listed:
+            raise UsageError(f"{word!r} is nothing to try.", _FORM)
+        found[name] = tuple(dict.fromkeys(listed))
+        total *= len(found[name])
+        if total > MOST_TRIES:
+            raise UsageError(f"These are more than {MOST_TRIES} combinations.", "Try fewer values at a time.")
+    return found
+
+
+def _values(text: str, word: str) -> Sequence[str]:
+    first, dots, last = text.partition("..")
+    if not dots:
+        return (text,)
+    try:
+        low, high = int(first), int(last)
+    except ValueError:
+        raise UsageError(f"{word!r} is nothing to try.", _FORM) from None
+    if not 0 <= high - low < MOST_TRIES:
+        raise UsageError(f"{word!r} has a range that is empty or too long.", _FORM)
+    return [str(value) for value in range(low, high + 1)]
+
+
+def compile_tries(
+    base: Artifact,
+    tries: Mapping[str, tuple[str, ...]],
+    out: Path,
+    *,
+    configs: str | None = None,
+    planned: Callable[[int], None] | None = None,
+    progress: Callable[[CompileResult], None] | None = None,
+) -> list[CompileResult]:
+    """A kernel compiled with every combination of what is tried, for the target that it was compiled for.
+
+    Args:
+        base: an entry of a directory that `compile` or `capture` filled: what is not tried stays as there.
+        tries: name → values.
+        out: the cache directory to compile into.
+        configs: `all`, or how many of the kernel's own configurations; None for the one of `base`.
+        planned: called with the number of compiles when it is known.
+        progress: called with each when it is there.
+
+    Raises:
+        UsageError: nothing says how the kernel was compiled, or it takes no such constant.
+    """
+    row = _recorded(base)
+    place, target = str(row["place"]), str(row["target"])
+    constants = dict(row.get("constants", {}))
+    options = dict(row.get("options", {}))
+    types = dict(text.split("=", 1) for text in row.get("types", ()))
+    unknown = [name for name in tries if name not in OPTIONS and name not in constants]
+    if unknown:
+        raise UsageError(
+            f"{base.display_name} takes no constant {', '.join(unknown)}.",
+            f"It was compiled with {', '.join(constants) or 'none'}, and takes {', '.join(sorted(OPTIONS))}.",
+        )
+    asked: int | str | None = configs if configs is None or configs == "all" else int(configs)
+    requests = []
+    for values in product(*tries.values()):
+        chosen = dict(zip(tries, values, strict=True))
+        given: dict[str, Any] = {
+            name: Written(str(value)) for name, value in chosen.items() if name not in OPTIONS
+        }
+        said = {name: int(value) for name, value in chosen.items() if name in OPTIONS}
+        if asked is None:
+            kept = {name: value for name, value in constants.items() if name not in types}
+            given = {**{name: Written(repr(value)) for name, value in kept.items()}, **given}
+            requests.append(KernelRequest(place, types, given, {**options, **said}))
+        else:
+            own = None if place in REFERENCE_KERNELS else types
+            requests.append(KernelRequest(place, own, given, said, asked))  # type: ignore[arg-type]
+    return compile_kernels(requests, [target], out, planned=planned, progress=progress)
+
+
+def _recorded(base: Artifact) -> Mapping[str, Any]:
+    """How an entry was compiled, by the record beside it."""
+    path = next(iter(base.files.values()))
+    if isinstance(path, Path):
+        for row in read_manifest(path.parent.parent):
+            if row.get("directory") == path.parent.name and row.get("place"):
+                return row
+    raise UsageError(
+        f"Nothing says how {base.display_name} was compiled, so that it could be compiled otherwise.",
+        "Compile it with `inspect-kernel compile FILE.py:KERNEL` or `inspect-kernel capture` first.",
+    )
+
+
+def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], configs: str | None) -> Request:
+    """The launch of every form that is tried.
+
+    Raises:
+        UsageError: its grid is a number, and what is tried changes how many CTAs there are.
+    """
+    changed = [name for name in tries if name not in OPTIONS]
+    if (changed or configs is not None) and not any(isinstance(extent, str) for extent in request.grid):
+        what = ", ".join(changed) or "its configurations"
+        raise UsageError(
+            f"The grid is a number, which may be another for each {what}.",
+            "Give it as an expression: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.",
+        )
+    fixed = {name: value for name, value in request.arguments.items() if name not in tries}
+    return Request(request.grid, fixed, None, request.notes)

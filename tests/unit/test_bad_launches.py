@@ -1,0 +1,128 @@
+"""What `predict` and `rank` say of launches that cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from artifact_inspector import cli
+
+SOFTMAX = Path(__file__).parent.parent / "oracle" / "counters" / "softmax"
+ROWS, COLUMNS = 8, 1000
+GIVEN = {
+    "x_ptr": f"fp16[{ROWS},{COLUMNS}]",
+    "y_ptr": f"fp16[{ROWS},{COLUMNS}]",
+    "stride_x": str(COLUMNS),
+    "stride_y": str(COLUMNS),
+    "n_cols": str(COLUMNS),
+}
+COMMANDS = ("predict", "rank")
+
+
+def run(command: str, *options: str, grid: str = "8", **changed: str | None) -> Result:
+    given = [f"--arg={name}={value}" for name, value in {**GIVEN, **changed}.items() if value is not None]
+    words = [command, str(SOFTMAX), "softmax", "--grid", grid, *given, *options]
+    return CliRunner().invoke(cli.app, words)
+
+
+def said(result: Result) -> str:
+    return " ".join((result.output + (result.stderr or "")).split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_missing_argument_is_named(command: str) -> None:
+    result = run(command, n_cols=None)
+    assert result.exit_code == 2
+    assert "n_cols" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_elements_of_another_size_are_refused(command: str) -> None:
+    result = run(command, x_ptr="fp64[8,1000]")
+    assert result.exit_code == 2
+    assert "x_ptr" in said(result)
+    assert "fp64" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_tensor_where_a_number_belongs_is_refused(command: str) -> None:
+    result = run(command, n_cols="fp16[8]")
+    assert result.exit_code == 2
+    assert "n_cols is a number" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_strides_of_another_rank_are_refused(command: str) -> None:
+    result = run(command, x_ptr="fp16[8,1000](1000)")
+    assert result.exit_code == 2
+    assert "2 extents and 1 strides" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_grid_that_launches_nothing_is_refused(command: str) -> None:
+    result = run(command, grid="0")
+    assert result.exit_code == 2
+    assert "launches nothing" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_access_outside_of_every_tensor_is_a_bug_that_is_told(command: str) -> None:
+    result = run(command, x_ptr="fp16[4,1000]", grid="8")
+    assert result.exit_code == (1 if command == "predict" else 0)
+    assert ("out of bounds" if command == "predict" else "outside of every tensor") in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_kernel_that_does_not_end_in_time_is_told_with_the_limit(command: str) -> None:
+    result = run(command, "--steps", "20")
+    assert "20 steps" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_that_the_kernel_does_not_take_gets_a_note(command: str) -> None:
+    result = run(command, misspelt="3")
+    assert result.exit_code == 0
+    assert "misspelt" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_cache_without_launches_on_record_asks_for_one(command: str) -> None:
+    result = CliRunner().invoke(cli.app, [command, str(SOFTMAX), "softmax"])
+    assert result.exit_code == 2
+    assert "grid" in said(result)
+
+
+def test_machine_code_without_its_control_codes_is_not_ranked() -> None:
+    (row,) = json.loads(run("rank", "--json", "--gpu", "H200").output)["rank"]
+    assert row["score"] is None
+    assert row["fits"] is True
+    assert row["unknown"] == ["control codes, which a cubin has"]
+
+
+def test_a_gpu_of_another_generation_runs_no_such_code() -> None:
+    result = run("rank", "--gpu", "A100")
+    assert result.exit_code == 2
+    assert "does not run" in said(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["BLOCK=2..1"], "empty"),
+        (["BLOCK"], "nothing to try"),
+        (["num_stages=a..b"], "nothing to try"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(words: list[str], complaint: str) -> None:
+    result = run("rank", "--try", *words)
+    assert result.exit_code == 2
+    assert complaint in said(result)
+
+
+def test_a_kernel_without_a_record_cannot_be_compiled_otherwise() -> None:
+    result = run("rank", "--try", "num_warps=4,8")
+    assert result.exit_code == 2
+    assert "how softmax" in said(result)
