@@ -18,12 +18,15 @@ import numpy as np
 
 from artifact_inspector.execution.footprints import Footprint, Footprints
 from artifact_inspector.execution.launch import Launch
+from artifact_inspector.execution.memory import SECTOR
 
-__all__ = ["CtaOrder", "OtherOrder", "Wave", "find_order"]
+__all__ = ["Box", "CtaOrder", "CtaReads", "OtherOrder", "Wave", "find_order"]
 
 GROUPS = (2, 3, 4, 8, 16)
 MOST_WAVES = 64
 """Waves that are told one by one."""
+MOST_CTAS = 1024
+"""CTAs whose reads are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,27 @@ class OtherOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Box:
+    """The part of a tensor that a CTA reads: the least that holds all of it, ends left out."""
+
+    tensor: str
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    """Of a tensor of two extents or more the last two, of one extent its elements; elsewhere in rows of 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class CtaReads:
+    """What one CTA reads, and the tile that it writes."""
+
+    cta: int
+    wave: int
+    tile: tuple[int, int] | None
+    """Row and column of the tile; None where they are no grid."""
+    reads: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CtaOrder:
     """A launch's waves."""
 
@@ -70,6 +94,8 @@ class CtaOrder:
     tiles: tuple[tuple[int, int], ...]
     """Row and column of the tile that each CTA writes, in the order of the CTAs; empty where they are no
     grid."""
+    ctas: tuple[CtaReads, ...]
+    """What each CTA reads, in their order; the first of very many."""
 
 
 def find_order(
@@ -106,21 +132,56 @@ def find_order(
         None if l2_bytes is None else sum(whole.values()) <= l2_bytes,
         tuple(_others(order, tiles, footprints, tile_bytes, ctas_per_wave)),
         tuple(tiles),
+        tuple(
+            CtaReads(
+                cta, at // ctas_per_wave, tiles[at] if tiles else None, _boxes(launch, footprints.read[cta])
+            )
+            for at, cta in enumerate(order[:MOST_CTAS])
+        ),
     )
+
+
+def _boxes(launch: Launch, read: Sequence[Footprint]) -> tuple[Box, ...]:
+    """The part of each tensor that its pieces make up."""
+    found = []
+    for held in read:
+        tensor = launch.tensors[held.tensor]
+        piece = held.bytes // len(held.pieces)
+        base = (tensor.pointer or 0) & -SECTOR
+        ends = np.stack(
+            [held.pieces.astype(np.int64) * piece, (held.pieces.astype(np.int64) + 1) * piece - 1]
+        )
+        inside = np.clip(ends + base - (tensor.pointer or 0), 0, tensor.bytes - 1) * 8 // tensor.bits
+        row = tensor.strides[-2] if len(tensor.shape) > 1 else 0
+        rows, columns = (inside // row, inside % row) if row else (0 * inside, inside)
+        whole = bool(row) and bool((rows[0] != rows[1]).any())
+        found.append(
+            Box(
+                held.tensor,
+                (int(rows.min()), int(rows.max()) + 1),
+                (0, row) if whole else (int(columns.min()), int(columns.max()) + 1),
+            )
+        )
+    return tuple(found)
 
 
 def _wave(ctas: Sequence[int], footprints: Footprints, tile_bytes: Mapping[str, int]) -> Wave:
     distinct = _union(ctas, footprints)
     asked: dict[str, int] = {}
+    blocks: dict[str, int] = {}
     for cta in ctas:
         for held in footprints.read[cta]:
             asked[held.tensor] = asked.get(held.tensor, 0) + held.bytes
+            if held.tensor in tile_bytes:  # at an edge, a part of a block is one
+                whole = -(-held.bytes // tile_bytes[held.tensor])
+                blocks[held.tensor] = blocks.get(held.tensor, 0) + whole
+    shared = {name: round(count * distinct[name] / asked[name]) for name, count in blocks.items()}
     return Wave(
         len(ctas),
         sum(distinct.values()),
-        _in_tiles(distinct, tile_bytes),
+        sum(shared.values()) if blocks else None,
         sum(asked.values()),
-        _in_tiles(asked, tile_bytes),
+        sum(blocks.values()) if blocks else None,
     )
 
 
@@ -136,13 +197,6 @@ def _union(ctas: Iterable[int], footprints: Footprints) -> dict[str, int]:
         pieces = own[0].pieces if len(own) == 1 else np.unique(np.concatenate([part.pieces for part in own]))
         sizes[name] = len(pieces) * (own[0].bytes // len(own[0].pieces))
     return sizes
-
-
-def _in_tiles(sizes: Mapping[str, int], tile_bytes: Mapping[str, int]) -> int | None:
-    known = {name: size for name, size in sizes.items() if name in tile_bytes}
-    if not known:
-        return None
-    return sum(-(-size // tile_bytes[name]) for name, size in known.items())
 
 
 def _tiles(launch: Launch, footprints: Footprints, order: Sequence[int]) -> list[tuple[int, int]]:

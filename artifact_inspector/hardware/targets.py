@@ -88,8 +88,8 @@ def parse_target(text: str) -> Target:
         UsageError: it names no GPU; the remedy holds near matches.
 
     Example:
-        >>> parse_target("t4").arch, parse_target("hip:gfx90a").warp_size
-        ('sm_75', 64)
+        >>> parse_target("t4").arch, parse_target("hip:gfx90a").warp_size, parse_target("4090").arch
+        ('sm_75', 64, 'sm_89')
     """
     lowered = text.strip().lower()
     if (arch := Arch.parse(lowered)) is not None:
@@ -98,8 +98,11 @@ def parse_target(text: str) -> Target:
     product = _VENDOR.sub("", lowered)
     for known, gpu in _GPUS.items():
         for name in gpu.marketing:
-            series = r"\d0" if re.fullmatch(r"RTX \d0", name) else ""
-            if re.fullmatch(re.escape(_VENDOR.sub("", name.lower())) + series + "[a-z]*", product):
+            known_as, product_of = re.escape(_VENDOR.sub("", name.lower())), product
+            if re.fullmatch(r"RTX \d0", name):  # a series: `RTX 4090`, `4090`
+                known_as = known_as.removeprefix("rtx") + r"\d0"
+                product_of = product.removeprefix("rtx")
+            if re.fullmatch(known_as + "[a-z]*", product_of):
                 return parse_target(known)
     raise UsageError(f"{reprlib.repr(text)} names no GPU target that is known here.", _near(lowered))
 
