@@ -1,0 +1,51 @@
+"""Waves of CTAs: the figures of the text book, from a saved kernel run on paper."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from saved import ROOT
+
+from artifact_inspector.execution.launch import Launch, Tensor
+from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.execution.order import Box, CtaOrder
+from artifact_inspector.execution.prediction import predict
+from artifact_inspector.execution.running import run_launch
+from artifact_inspector.files.cache import open_cache
+
+M, N, K = 1152, 288, 288
+"""Nine tiles of 128 by nine of 32, nine blocks of 32 along K."""
+
+
+@cache
+def nine_by_nine() -> CtaOrder:
+    (entry,) = open_cache(ROOT / "fixtures" / "3.6.0" / "gfx942" / "matmul_grouped").entries
+    arguments = {
+        "a_ptr": Tensor((M, K), "fp16"), "b_ptr": Tensor((K, N), "fp16"), "c_ptr": Tensor((M, N), "fp16"),
+        "M": M, "N": N, "K": K, "stride_am": K, "stride_bk": N, "stride_cm": N,
+    }  # fmt: skip
+    run = run_launch(load_kernel(entry, None), Launch((81, 1, 1), arguments), footprints=True)
+    found = predict(run, 1 << 30, (9, "as given")).cta_order
+    assert found is not None
+    return found
+
+
+def test_a_wave_of_nine_reads_90_blocks_row_by_row_and_54_grouped_by_three_of_162_asked_for() -> None:
+    others = {other.name: other.first_wave_tiles for other in nine_by_nine().others}
+    assert others["row-major"] == 90
+    assert others["grouped by 3"] == 54
+    assert nine_by_nine().waves[0].tiles_asked == 162
+
+
+def test_each_cta_reads_its_row_of_a_and_its_column_of_b() -> None:
+    order = nine_by_nine()
+    assert [cta.wave for cta in order.ctas[:10]] == [0] * 9 + [1]
+    for cta in order.ctas:
+        assert cta.tile is not None
+        row, column = cta.tile
+        assert cta.reads == (
+            Box("a_ptr", (128 * row, 128 * row + 128), (0, K)),
+            Box("b_ptr", (0, K), (32 * column, 32 * column + 32)),
+        )
+    # the kernel goes down eight rows of tiles, then to the next column
+    assert [cta.tile for cta in order.ctas[:9]] == [(n, 0) for n in range(8)] + [(0, 1)]
