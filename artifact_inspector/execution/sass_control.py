@@ -14,6 +14,7 @@ from artifact_inspector.execution.lanes import (
     apply,
     data_of,
     is_true,
+    signed,
     spread,
     widen,
 )
@@ -26,6 +27,7 @@ from artifact_inspector.execution.sass_operands import (
     predicate,
     results,
     source,
+    wide,
     words,
 )
 from artifact_inspector.formats._sass_statement import OperandKind, Statement
@@ -297,21 +299,63 @@ def _shuffle(statement: Statement) -> Run:
     return run
 
 
+_JOINED: Mapping[str, Any] = {
+    "MIN": np.minimum, "MAX": np.maximum, "SUM": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or,
+    "XOR": np.bitwise_xor,
+}  # fmt: skip
+_NEUTRAL: Mapping[str, int] = {"MIN": 1 << 62, "MAX": -(1 << 62), "AND": -1}
+
+
 def _reduce(statement: Statement) -> Run:
-    """REDUX: one number of all lanes of a warp; computed where it is the same in all."""
+    """REDUX: one number of all lanes of a warp that are on."""
     name, _, at = results(statement, 0)
     reader = source(statement.operands[at])
-    sums = statement.has("SUM") or statement.has("XOR")
+    kind = next((m for m in statement.modifiers if m in _JOINED), "AND")
+    is_signed, of_floats = statement.has("S32"), statement.has("F32")
 
     def run(machine: Machine) -> None:
-        value = reader(machine)
-        machine.on = widen(machine.on, machine.program.warp)
+        value, mask = reader(machine), machine.on
+        machine.on = widen(mask, machine.program.warp)
         if name is None:
             return
-        if isinstance(value, (int, Unknown)) and not (sums and isinstance(value, int)):
-            machine.write(name, value if isinstance(value, int) else Unknown(0, FULL, value.why))
+        if isinstance(value, Unknown) or of_floats:
+            nothing = (
+                value if isinstance(value, Unknown) else machine.unknown(f"the result of {statement.opcode}")
+            )
+            machine.write(name, Unknown(0, FULL, nothing.why))
+            return
+        held = _lanes(machine, signed(value) if is_signed else value)
+        taken = np.where(_lanes(machine, mask), held, _NEUTRAL.get(kind, 0))
+        found = _JOINED[kind].reduce(taken, axis=2) & FULL
+        same = (found == found.flat[0]).all()
+        machine.write(name, int(found.flat[0]) if same else _from_warps(machine, found))
+
+    return run
+
+
+def _match(statement: Statement) -> Run:
+    """MATCH: the lanes that hold the same number; ALL tells with it whether all of them do."""
+    name, beside, at = results(statement, 0)
+    reader = wide(statement.operands[at]) if statement.has("U64") else source(statement.operands[at])
+    every = statement.has("ALL")
+
+    def run(machine: Machine) -> None:
+        value, mask = reader(machine), machine.on
+        if isinstance(value, Unknown):
+            found: Value = Unknown(0, FULL, value.why)
+            holds: Value = Unknown(False, True, value.why)
         else:
-            machine.write(name, machine.unknown(f"the result of {statement.opcode}"))
+            on, held = _lanes(machine, mask), _lanes(machine, value)
+            equal = (held[:, :, :, None] == held[:, :, None, :]) & on[:, :, None, :]
+            weights = 1 << np.arange(machine.program.warp, dtype=np.int64)
+            found = (equal * weights).sum(axis=3).reshape(machine.shape)
+            whole = (equal == on[:, :, None, :]).all(axis=3).reshape(machine.shape)
+            found, holds = (np.where(whole, found, 0), whole) if every else (found, True)
+        if name is not None:
+            machine.write(name, found)
+        for target in beside:
+            if target is not None:
+                machine.write(target, holds)
 
     return run
 
@@ -376,6 +420,7 @@ CONTROL: Mapping[str, Build] = {
     "SHFL": _shuffle,
     "REDUX": _reduce,
     "CREDUX": _reduce,
+    "MATCH": _match,
     "SYNCS": _succeed,
     "USETMAXREG": _succeed,
     "UTCATOMSWS": _succeed,

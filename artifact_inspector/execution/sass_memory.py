@@ -200,11 +200,16 @@ def _load_shared(statement: Statement) -> Run:
     return run
 
 
-def _store_shared(statement: Statement) -> Run:
+def _stored(statement: Statement) -> tuple[int, Reader, list[Reader]]:
+    """Bytes that each lane stores, where, and the words of what it stores."""
     size = bytes_moved(statement.opcode)
     at = _address(_addresses(statement)[0], is_global=False)
     operand = _data(statement)
-    readers = [] if operand is None else [source(operand, step=n) for n in range(max(size // 4, 1))]
+    return size, at, [] if operand is None else [source(operand, step=n) for n in range(max(size // 4, 1))]
+
+
+def _store_shared(statement: Statement) -> Run:
+    size, at, readers = _stored(statement)
 
     def run(machine: Machine) -> None:
         lanes = access_shared(machine, at(machine), size)
@@ -280,10 +285,7 @@ def _load_local(statement: Statement) -> Run:
 
 
 def _store_local(statement: Statement) -> Run:
-    size = bytes_moved(statement.opcode)
-    at = _address(_addresses(statement)[0], is_global=False)
-    operand = _data(statement)
-    readers = [] if operand is None else [source(operand, step=n) for n in range(max(size // 4, 1))]
+    size, at, readers = _stored(statement)
 
     def run(machine: Machine) -> None:
         address = at(machine)

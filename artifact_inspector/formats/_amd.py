@@ -9,11 +9,12 @@ import re
 from functools import lru_cache
 
 from artifact_inspector.formats._scan import Traits
-from artifact_inspector.model import Arch, MatrixOp, Queue, Trait, Transfer, Wait
+from artifact_inspector.model import Arch, MatrixOp, Queue, RegisterBank, Trait, Transfer, Wait
 from artifact_inspector.model.text import integer
 
 __all__ = [
     "TRAITS",
+    "bank_of",
     "formats_of",
     "generation",
     "loads_in_flight",
@@ -179,3 +180,11 @@ def _format(found: re.Match[str] | None) -> int:
     if found[1] is not None:
         return int(found[1])
     return _FORMATS.index(found[2].lower()) if found[2].lower() in _FORMATS else len(_FORMATS)
+
+
+_BANKS = {"v": RegisterBank.VECTOR, "a": RegisterBank.ACCUMULATOR, "s": RegisterBank.SCALAR}
+
+
+def bank_of(register: str) -> RegisterBank | None:
+    """The file that a register is of; None for what is none that is given to a kernel, `exec`."""
+    return RegisterBank.SCALAR if register.startswith("vcc") else _BANKS.get(register.rstrip("0123456789"))

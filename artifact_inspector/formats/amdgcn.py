@@ -29,7 +29,6 @@ from artifact_inspector.model import (
     Module,
     Operands,
     Queue,
-    RegisterBank,
     Stage,
     Transfer,
     Wait,
@@ -422,13 +421,6 @@ def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
     return _amd.matrix_of(instruction.opcode, _amd.result_registers(text), _amd.formats_of(text))
 
 
-_BANKS = {"v": RegisterBank.VECTOR, "a": RegisterBank.ACCUMULATOR, "s": RegisterBank.SCALAR}
-
-
-def _bank(register: str) -> RegisterBank | None:
-    return RegisterBank.SCALAR if register.startswith("vcc") else _BANKS.get(register.rstrip("0123456789"))
-
-
 FORMAT = Format(
     name="AMDGCN",
     stages=(Stage.AMDGCN,),
@@ -439,7 +431,7 @@ FORMAT = Format(
     commit=_commit,
     matrix=_matrix,
     types=no_types,
-    bank_of=_bank,
+    bank_of=_amd.bank_of,
     in_shared=lambda instruction: instruction.opcode.startswith("ds_"),
     traits=_amd.TRAITS.of,
     conditions=AMDGCN,

@@ -272,3 +272,32 @@ def test_lanes_that_meet_in_a_bank_take_turns() -> None:
     _, counts, _ = run("S2R R0, SR_TID.X\nSHF.L.U32 R1, R0, 0x7, RZ\nSTS [R1], R0\nLDS R2, [RZ]")
     assert (counts.wavefronts[2], counts.wavefronts_ideal[2]) == (32, 1)
     assert counts.wavefronts[3] == 1  # the same word for all
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("REDUX.SUM UR4, R0", 496),
+        ("REDUX.MAX.S32 UR4, R0", 31),
+        ("REDUX.MIN UR4, R0", 0),
+        ("REDUX.OR UR4, R0", 31),
+        ("REDUX.XOR UR4, R0", 0),
+        ("REDUX UR4, R0", 0),
+    ],
+)
+def test_a_reduction_over_a_warp_is_of_all_its_lanes(opcode: str, expected: int) -> None:
+    machine, _, _ = run(f"S2R R0, SR_LANEID\n{opcode}")
+    assert value(machine, "UR4") == expected
+
+
+def test_a_reduction_leaves_out_the_lanes_that_are_off() -> None:
+    machine, _, _ = run("S2R R0, SR_LANEID\nISETP.GT.U32.AND P0, PT, R0, 0x1d, PT\n@P0 REDUX.MIN UR4, R0")
+    assert value(machine, "UR4") == [[30] * 32]
+
+
+def test_a_match_tells_the_lanes_that_hold_the_same() -> None:
+    machine, _, _ = run("S2R R0, SR_LANEID\nLOP3.LUT R1, R0, 0x1, RZ, 0xc0, !PT\nMATCH.ANY R2, R1")
+    assert value(machine, "R2") == [[0x55555555, 0xAAAAAAAA] * 16]
+    machine, _, _ = run("S2R R0, SR_LANEID\nMATCH.ALL P1, R2, R0\nMATCH.ALL P2, R3, RZ")
+    assert value(machine, "R2") == [[0] * 32]
+    assert value(machine, "R3") == [[0xFFFFFFFF] * 32]
