@@ -321,5 +321,7 @@ class Environment:
         for axis, name in beginning.workgroup.items():
             registers[name] = held[axis]
         registers["ttmp9"] = held[0]
+        wave = np.arange(machine.threads, dtype=np.int64).reshape(1, -1) // machine.program.warp
+        registers["ttmp8"] = wave << 25  # of the wave in its workgroup; nothing else of it is asked for
         registers["ttmp7"] = held[1] | held[2] << 16
         machine.group.pc = machine.program.start

@@ -387,6 +387,7 @@ INTEGER: Mapping[Action, Build] = {
     Action.MULTIPLY_ADD_WIDE: _multiply_wide,
     Action.SHIFT_LEFT: _shift,
     Action.SHIFT_RIGHT: _shift,
+    Action.XOR_XOR: operate(lambda a, b, c: a ^ b ^ c, 3),
     Action.AND_OR: operate(lambda a, b, c: (a & b) | c, 3),
     Action.OR_OR: operate(lambda a, b, c: a | b | c, 3),
     Action.ADD_ADD: operate(lambda a, b, c: a + b + c, 3),

@@ -46,6 +46,7 @@ class Action(Enum):
     OR_NOT = auto()
     NAND = auto()
     NOR = auto()
+    XOR_XOR = auto()
     AND_OR = auto()
     OR_OR = auto()
     ADD_ADD = auto()
@@ -171,6 +172,7 @@ _VECTOR: Mapping[Action, str] = {
     Action.OR_NOT: "s_orn2_b32 s_orn2_b64 s_or_not1_b32 s_or_not1_b64",
     Action.NAND: "s_nand_b32 s_nand_b64",
     Action.NOR: "s_nor_b32 s_nor_b64",
+    Action.XOR_XOR: "v_xor3_b32",
     Action.AND_OR: "v_and_or_b32",
     Action.OR_OR: "v_or3_b32",
     Action.ADD_ADD: "v_add3_u32",
@@ -252,7 +254,7 @@ _NOTHING = re.compile(
     r"|buffer_(?:gl[01]_inv|wbl2|wbinvl1\w*|inv\w*)$|global_(?:inv|wb|wbinv|prefetch_b8)$|v_nop$|ds_nop$"
 )
 _DATA = re.compile(
-    r"v_(?:mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
+    r"v_(?:mov_b16|mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
     r"|min(?:3|imum\w*|max)?_|max(?:3|imum\w*|min)?_|med3_|fma|mac_|mad_|add_f|add_bf|sub_f|subrev_f|mul_f|mul_legacy"
     r"|mul_dx9|permlane|swap|pack|cmp_class|sat_pk|lshlrev_b16|add_f16|interp|ashr_pk|prng|bitop3_b16|cube|sad|msad)"
     r"|ds_(?:swizzle|permute|read_\w*tr_|load_tr)|s_(?:exp|log|rcp|rsq|sqrt|cvt|fma|min_f|max_f|floor|ceil|rndne|min_num|max_num)"

@@ -208,3 +208,11 @@ def test_the_lower_half_of_a_sum_needs_no_upper_half() -> None:
     )
     assert value(machine, "s4") == 26
     assert isinstance(machine.read("v5"), Unknown)
+
+
+def test_a_wave_of_gfx12_finds_its_number_and_its_workgroup_in_trap_registers() -> None:
+    code = "s_bfe_u32 s4, ttmp8, 0x50019\ns_mov_b32 s5, ttmp9\ns_and_b32 s6, ttmp7, 0xffff"
+    machine, _, _ = run(code, target="gfx1201", threads=64, ctas=2)
+    assert machine.read("s4").tolist() == [[0] * 32 + [1] * 32]
+    assert machine.read("s5").tolist() == [[0], [1]]
+    assert value(machine, "s6") == 0
