@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +43,11 @@ def mcp(
         from artifact_inspector.serving.roots import Roots, default_roots
         from artifact_inspector.serving.tool import Service
 
-        serve(Service(Roots(root or default_roots()), executes=allow_execute))
+        roots = Roots(root or default_roots())
+        if not roots.directories[0].is_dir():
+            raise UsageError(f"There is no directory {roots.directories[0]}.", "Name one with --root.")
+        os.chdir(roots.directories[0])  # where relative paths are from, those of a captured program too
+        serve(Service(roots, executes=allow_execute))
 
 
 @app.command()

@@ -49,6 +49,16 @@ def test_one_kernel_for_both_vendors_lands_in_one_cache(tmp_path):
 
 
 @needs_triton
+def test_a_file_that_is_called_like_a_library_hides_none(tmp_path, monkeypatch):
+    shutil.copy(Path(__file__).parents[2] / "fixtures" / "sources" / "copy.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    made = compile_kernel(
+        "copy.py:copy", "sm_80", signature="*fp16,*fp16,i32", constexprs={"BLOCK": 64}, out_dir=tmp_path
+    )
+    assert made.directory.is_dir()
+
+
+@needs_triton
 def test_pointers_of_amd_kernels_reach_less_than_2_gib_as_in_a_launch(tmp_path):
     (result,) = compile_reference(["softmax"], ["gfx942"], tmp_path)
     pointers = re.search(

@@ -21,7 +21,13 @@ __all__ = ["Interpreter", "answers", "this_interpreter"]
 
 IMPORT_SECONDS = 120.0
 """That the import of one kernel's file may take."""
-_WORKER = "artifact_inspector.compiling.worker"
+_WORKER = """
+import sys
+sys.path[:] = [path for path in sys.path if path]
+from artifact_inspector.compiling.worker.__main__ import main
+main(here=True)
+"""
+# the working directory may hold a copy.py, which is no library's: it is looked into behind Triton's import
 _ROOT = Path(__file__).resolve().parents[3]
 # what would make another program of Triton than a launch on a GPU is
 _FOREIGN = ("TRITON_INTERPRET", "TRITON_CACHE_MANAGER")
@@ -72,7 +78,7 @@ def this_interpreter() -> Interpreter:
         )
     # what the caller can import, the child can: the kernels may lie in a checkout
     paths = dict.fromkeys(path for path in [*sys.path, str(_ROOT)] if path)
-    return Interpreter([sys.executable, "-m", _WORKER], {"PYTHONPATH": os.pathsep.join(paths)})
+    return Interpreter([sys.executable, "-c", _WORKER], {"PYTHONPATH": os.pathsep.join(paths)})
 
 
 def answers(

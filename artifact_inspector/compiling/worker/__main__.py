@@ -69,17 +69,20 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) 
         say(row)
 
 
-def main(lent: Iterable[str] = ()) -> None:
+def main(lent: Iterable[str] = (), *, here: bool = False) -> None:
     """Serve with the Triton of this Python.
 
     Args:
         lent: directories of another Python, whose packages a kernel's file may import.
+        here: kernels are looked for in the working directory too.
     """
     # imported before the first fork, so that every child has Triton for nothing
     from artifact_inspector.compiling.worker.planning import plan
 
     stand_in_for_driver()
 
+    if here:
+        sys.path.insert(0, "")
     sys.path.extend(lent)
     stand_in_for_torch()
     serve(plan)
