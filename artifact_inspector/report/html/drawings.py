@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -13,9 +13,10 @@ from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.peaks import Peaks
-from artifact_inspector.model import RegionKind
+from artifact_inspector.model import RegionKind, Stage
 from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.occupancy import occupancy_bars
+from artifact_inspector.pictures.pair import pair_timelines
 from artifact_inspector.pictures.roofline import roofline
 from artifact_inspector.pictures.shared_map import shared_map
 from artifact_inspector.pictures.timeline import timeline
@@ -35,6 +36,8 @@ class View:
 
     name: str
     svg: Markup
+    side: str = ""
+    """Of two kernels, the one whose lines its events lead to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,24 @@ def draw_launch(found: Prediction, peaks: Peaks | None) -> Iterator[Drawing]:
 
 def draw_pair(pair: Pair) -> Iterator[Drawing]:
     """The pictures of two kernels."""
-    made: dict[str, Callable[[], str]] = {}
-    for label, kernel in zip(side_labels(pair), (pair.left, pair.right), strict=True):
-        made[f"{label}: the whole kernel"] = _zoomed(kernel, None)
-    yield _drawing("timelines", "Timelines", "", made)
+    labels = side_labels(pair)
+    made: dict[str, Callable[[], str]] = {
+        "where they part": lambda: pair_timelines(pair, labels, width=WIDTH, style=False),
+        "every stage of both": lambda: pair_timelines(
+            pair, labels, stages=tuple(Stage), width=WIDTH, style=False
+        ),
+    }
+    for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
+        made[label] = _zoomed(kernel, None)
+    drawn = _drawing(
+        "timelines",
+        "Timelines",
+        "Both on one scale, round below round, at the stages that decide; what one has and the other lacks "
+        "leaves a gap.",
+        made,
+    )
+    views = (replace(view, side=view.name) if view.name in labels else view for view in drawn.views)
+    yield replace(drawn, views=tuple(views))
 
 
 def _loops(kernel: KernelFacts) -> Iterator[str]:

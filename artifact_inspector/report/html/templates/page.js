@@ -111,8 +111,9 @@ document.addEventListener("click", (event) => {
   }
   const goes = event.target.closest?.("[data-go]");
   if (goes && code) {
+    const side = goes.closest("[data-side]")?.dataset.side;
     const [, name, number] = /^(.*):(\d+)$/.exec(goes.dataset.go);
-    if (code.goTo(name, Number(number), true)) code.host.scrollIntoView({ block: "start" });
+    if (code.goTo(side ? `${side} ${name}` : name, Number(number), true)) code.host.scrollIntoView({ block: "start" });
   }
 });
 document.addEventListener("keydown", (event) => {
