@@ -3,8 +3,8 @@
 The instructions that the access became say nothing of it.
 
 **When it is said.** An access of the tensor-level IR has `cacheModifier` or `evictionPolicy` other than the
-default, its instructions at the last stage were found, and none bears it. Accesses that lost the same are
-told together.
+default, its instructions at the last stage were found, and none bears it. Loads whose instructions say the
+same of caches are told together, and so are stores.
 
 **What it is likely to cost.** The cache treats the data as any other: a stream that should pass through may
 evict what is reused. On AMD, Triton passes cache modifiers on, eviction policies it does not.
@@ -21,20 +21,21 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     first, last = next(iter(kernel.stages), None), kernel.last
-    groups: dict[tuple[bool, tuple[str, ...], tuple[str, ...]], list[Policy]] = {}
+    groups: dict[tuple[bool, tuple[str, ...]], list[Policy]] = {}
     for policy in kernel.policies:
         if policy.lost:
-            groups.setdefault((policy.is_store, policy.lost, policy.words), []).append(policy)
+            groups.setdefault((policy.is_store, policy.words), []).append(policy)
     if last is None:
         return
-    for (is_store, lost, words), group in groups.items():
+    for (is_store, words), group in groups.items():
+        lost = sorted({", ".join(policy.lost) for policy in group})
         what = "store" if is_store else "load"
         asks = f"a {what} asks" if len(group) == 1 else f"{len(group)} {what}s ask"
         found = all(policy.lines for policy in group)
         lines = [line for policy in group for line in (policy.lines if found else (policy.line,))]
         sources = dict.fromkeys(policy.source for policy in group if policy.source is not None)
         yield Remark(
-            f"{asks} for {', '.join(lost)}; what became of {'it' if len(group) == 1 else 'them'} in "
+            f"{asks} for {' or '.join(lost)}; what became of {'it' if len(group) == 1 else 'them'} in "
             f"{last.stage.value} says {', '.join(words) or 'nothing'} of caches",
             last.stage if found else first,
             tuple(lines),
