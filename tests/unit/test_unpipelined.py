@@ -17,7 +17,7 @@ from artifact_inspector.model import Basis, Queue, RegionKind, Stage, TritonVers
 
 CHAIN = (("k.py", 7, 1),)
 LOAD = LoopLoad(12, "a (k.py:7)", CHAIN, frozenset({0}), False)
-FORM = LoopForm(11, None, True, None, None, None, ((LOAD,),))
+FORM = LoopForm(11, None, True, None, False, None, None, ((LOAD,),))
 EMPTY = LoopBuffers(FORM, (), (), (12,), (), (), (14,), {}, (), (), (), None, {})
 ROUND = RoundFacts(1, 12, 12, 14, 14, (), (), (), (0,))
 SERIAL = RegionFacts(
