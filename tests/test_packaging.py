@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -52,3 +54,26 @@ def test_a_checkout_finds_them_in_its_own_folder() -> None:
     from artifact_inspector import kernels
 
     assert [Path(place) for place in kernels.__path__] == [ROOT / "kernels"]
+
+
+def test_no_page_installs_a_name_that_is_not_published() -> None:
+    pages = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    asked = [
+        words
+        for page in pages
+        for words in re.findall(
+            r"pip install [^`\n]*artifact-inspector[^`\n]*", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(asked) >= 3
+    assert [words for words in asked if " @ git+" not in words] == []
+
+
+def test_the_form_with_git_installs(tmp_path: Path) -> None:
+    """As the pages write it, with the address of this clone."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    wanted = f"artifact-inspector @ git+{ROOT.as_uri()}"
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(tmp_path), wanted]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    assert len(list(tmp_path.glob("artifact_inspector-*.whl"))) == 1

@@ -17,20 +17,27 @@ __all__ = [
     "Assemble",
     "CacheDirectory",
     "Const",
+    "Context",
     "Gpus",
     "Html",
     "Json",
     "KernelName",
+    "Limit",
+    "Newest",
     "NoIndex",
     "Nvdisasm",
+    "OfSeverity",
+    "OfVerdict",
     "Option",
     "Out",
     "Sass",
     "Signature",
+    "Sort",
     "Stages",
     "SvgOut",
     "Targets",
     "Warps",
+    "WithFinding",
     "require_format",
 ]
 
@@ -89,6 +96,42 @@ Assemble = Annotated[
         metavar="",
         help="Where a cubin is missing, let Triton's own ptxas make one of the PTX, kept in a cache of ours.",
     ),
+]
+Context = Annotated[
+    int | None,
+    typer.Option(
+        "--context",
+        metavar="N",
+        min=0,
+        help="Lines that a listing keeps around each event; what is between is told in words.",
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="KEY",
+        help="Sort by name, time, verdict, spills, occupancy or size; -name: the other way.",
+    ),
+]
+Newest = Annotated[
+    bool, typer.Option("--newest", metavar="", help="What was compiled last first: --sort time.")
+]
+WithFinding = Annotated[
+    list[str] | None,
+    typer.Option("--finding", metavar="CODE", help="Only kernels with this finding: AI007 …"),
+]
+OfVerdict = Annotated[
+    list[str] | None,
+    typer.Option("--verdict", metavar="WORD", help="Only kernels of this verdict: serial, pipelined …"),
+]
+OfSeverity = Annotated[
+    str | None,
+    typer.Option("--severity", metavar="WORD", help="Only kernels with such a finding: warning, note."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0: all."),
 ]
 NoIndex = Annotated[
     bool,

@@ -14,13 +14,20 @@ from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import (
     Assemble,
     CacheDirectory,
+    Context,
     Json,
     KernelName,
+    Limit,
+    Newest,
     NoIndex,
     Nvdisasm,
+    OfSeverity,
+    OfVerdict,
     Sass,
+    Sort,
     SvgOut,
     Targets,
+    WithFinding,
 )
 from artifact_inspector.cli._pictures import OF_KERNEL
 from artifact_inspector.cli._reading import (
@@ -44,25 +51,6 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 
-_Sort = Annotated[
-    str | None,
-    typer.Option(
-        "--sort",
-        metavar="KEY",
-        help="Sort by name, time, verdict, spills, occupancy or size; -name: the other way.",
-    ),
-]
-_Context = Annotated[
-    int | None,
-    typer.Option(
-        "--context",
-        metavar="N",
-        min=0,
-        help="Lines that a listing keeps around each event; what is between is told in words.",
-    ),
-]
-
-
 @app.command(DEFAULT_COMMAND, hidden=True)
 def inspect(
     cache: CacheDirectory = None,
@@ -78,7 +66,7 @@ def inspect(
     ir: Annotated[
         bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
     ] = False,
-    context: _Context = None,
+    context: Context = None,
     region: Annotated[
         str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
     ] = None,
@@ -90,26 +78,12 @@ def inspect(
             help="Give the occupancy on these GPUs too, if the same binary held: sm_89, T4 …",
         ),
     ] = None,
-    sort: _Sort = None,
-    newest: Annotated[
-        bool, typer.Option("--newest", metavar="", help="What was compiled last first: --sort time.")
-    ] = False,
-    finding: Annotated[
-        list[str] | None,
-        typer.Option("--finding", metavar="CODE", help="Only kernels with this finding: AI007 …"),
-    ] = None,
-    verdict: Annotated[
-        list[str] | None,
-        typer.Option("--verdict", metavar="WORD", help="Only kernels of this verdict: serial, pipelined …"),
-    ] = None,
-    severity: Annotated[
-        str | None,
-        typer.Option("--severity", metavar="WORD", help="Only kernels with such a finding: warning, note."),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0: all."),
-    ] = None,
+    sort: Sort = None,
+    newest: Newest = False,
+    finding: WithFinding = None,
+    verdict: OfVerdict = None,
+    severity: OfSeverity = None,
+    limit: Limit = None,
     assemble: Assemble = False,
     svg: Annotated[
         str | None,

@@ -64,5 +64,6 @@ def require_extra(module: str, extra: str) -> None:
     """Raise a UsageError that says how to come by a package that is not installed."""
     if find_spec(module) is None:
         raise UsageError(
-            f"{module} is not installed.", f"Install it: pip install 'artifact-inspector[{extra}]'."
+            f"{module} is not installed.",
+            f"Install the extra: pip install '.[{extra}]' in a clone of the repository.",
         )

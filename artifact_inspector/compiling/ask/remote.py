@@ -89,7 +89,7 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
         from distributed import Client, as_completed
     except ImportError:
         raise CompileError(
-            "Dask is not installed.", "Install it: pip install 'artifact-inspector[dask]'."
+            "Dask is not installed.", "Install the extra: pip install '.[dask]' in a clone of the repository."
         ) from None
     try:
         connect: Any = Client  # the library has no types for it
