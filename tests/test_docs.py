@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import shlex
@@ -189,6 +190,19 @@ def test_python_on_the_pages_runs(
             continue
         exec(compile(block, "page", "exec"), {})
     assert "clustered" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```pycon" in text_of(page)], ids=lambda page: page.name
+)
+def test_sessions_in_python_print_what_the_page_shows(
+    page: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scratch)
+    sessions = "".join(re.findall(r"```pycon\n(.*?)```", text_of(page), re.S))
+    found = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
+    said: list[str] = []
+    assert doctest.DocTestRunner(verbose=False).run(found, out=said.append).failed == 0, "".join(said)
 
 
 @pytest.mark.parametrize(

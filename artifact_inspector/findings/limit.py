@@ -14,7 +14,7 @@ from artifact_inspector.model.word import Word
 
 __all__ = ["Limit", "LimitedBy", "find_first", "find_limit"]
 
-_FIRST = ("AI013", "AI007", "AI004", "AI005", "AI008", "AI002", "AI003", "AI006", "AI010", "AI009", "AI001")
+_FIRST = ("AI013", "AI007", "AI004", "AI005", "AI008", "AI003", "AI002", "AI006", "AI010", "AI009", "AI001")
 """What costs most first: no launch, spills, no matrix unit or an older one, occupancy, nothing in flight."""
 _NO_LIMIT = frozenset({"AI012"})
 """A contradiction of two files is no property of the kernel."""
