@@ -63,11 +63,13 @@ def matrix(
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
         from artifact_inspector.facts.selection import choose, parse_which
+        from artifact_inspector.files.tuning import read_tunings
         from artifact_inspector.model.text import split_words
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.comparison import matrix_document
         from artifact_inspector.report.matrix import MatrixReport
+        from artifact_inspector.report.tuning import tunings_block
         from artifact_inspector.vocabulary.rows import summarise
 
         if passes and json:
@@ -83,6 +85,9 @@ def matrix(
             write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)
         else:
             show(MatrixReport(forms), sys.stdout)
+            tunings = read_tunings(found, forms.name)
+            if tunings:
+                show(tunings_block(tunings, forms.forms), sys.stdout)
         if html is not None:
             _write_page(html, forms, disassemble)
         if passes:

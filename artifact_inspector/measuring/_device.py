@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +33,8 @@ QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MILLISECONDS = 25
 MOST_LAUNCHES = 32
 """Of one workload, whose arguments are told: an autotuner's come first."""
+SEED = 20_260_101
+"""Of the random numbers that a workload draws."""
 
 Clock = Callable[[Callable[[], object], float], tuple[float, float, float]]
 """(launch, milliseconds to spend) → milliseconds of a launch: median, 20th and 80th percentile."""
@@ -186,6 +190,7 @@ def find_workload(module: Any, kernel: str, wanted: str | None) -> Workload:
             f"{module.__file__} has no function {' or '.join(f'{name}()' for name in names)}.",
             "Write one that returns artifact_inspector.Workload(launch=…): how the kernel is launched.",
         )
+    _seed()
     made = getattr(module, makers[0])()
     if isinstance(made, Mapping):
         try:
@@ -200,6 +205,14 @@ def find_workload(module: Any, kernel: str, wanted: str | None) -> Workload:
             "Let it return artifact_inspector.Workload(launch=…).",
         )
     return made
+
+
+def _seed() -> None:
+    """Begin random numbers anew: a workload that draws its data has the same in every run."""
+    random.seed(SEED)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(SEED)
 
 
 def find_configs(workload: Workload, tuned: Any, wanted: str | None) -> list[Any]:

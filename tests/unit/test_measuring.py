@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import time
+import types
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -242,3 +243,15 @@ def test_a_deviation_beyond_the_tolerance_is_wrong(deviation):
     assert a_measurement(deviation=deviation).wrong
     assert not a_measurement(deviation=2e-3).wrong
     assert not a_measurement(deviation=None).wrong
+
+
+@needs_torch
+def test_a_workload_draws_the_same_numbers_in_every_run():
+    import torch
+
+    drawn = []
+    module = types.SimpleNamespace(workload=lambda: drawn.append(torch.rand(3)) or Workload(lambda: None))
+    for _ in range(2):
+        torch.rand(1)  # whatever was drawn before
+        _device.find_workload(module, "k", None)
+    assert torch.equal(*drawn)

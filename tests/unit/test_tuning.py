@@ -1,0 +1,61 @@
+"""Triton's own timings, read from what its autotuner keeps and shown beside the forms that they are of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from saved import FIXTURES
+from typer.testing import CliRunner
+
+from artifact_inspector.cli import app
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.tuning import read_tunings
+
+
+def config(block: int, warps: int) -> dict[str, object]:
+    kwargs = {"BLOCK_M": 128, "BLOCK_N": block, "GROUP_M": 8}
+    return {"kwargs": kwargs, "num_warps": warps, "num_stages": 4, "num_ctas": 1, "pre_hook": None}
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    """A cache with one form of a matmul, and what an autotuner of it timed."""
+    shutil.copytree(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped", tmp_path / "cache")
+    (tmp_path / "cache" / "TUNED").mkdir()
+    timings = [
+        [config(64, 4), [0.2, 0.19, 0.21]],
+        [config(32, 4), [0.1, 0.1, 0.1]],
+        [config(32, 8), [float("inf")] * 3],
+    ]
+    text = json.dumps({"key": [512, 512, "torch.float16"], "configs_timings": timings})
+    (tmp_path / "cache" / "TUNED" / "matmul_kernel.autotune.json").write_text(text)
+    return tmp_path / "cache"
+
+
+def test_timings_are_read_the_fastest_first(tuned: Path) -> None:
+    (found,) = read_tunings(open_cache(tuned), "matmul_kernel")
+    assert found.key == ("512", "512", "torch.float16")
+    assert [one.milliseconds for one in found.timings] == [0.1, 0.2, None]
+    assert read_tunings(open_cache(tuned), "other") == ()
+
+
+def test_a_form_stands_beside_the_configuration_that_it_is(
+    tuned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    said = CliRunner().invoke(app, ["matrix", str(tuned), "matmul_kernel"]).stdout.splitlines()
+    at = said.index("Triton's own timings for 512, 512, torch.float16")
+    rows = said[at + 2 : at + 5]
+    assert rows[0].split()[:2] == ["0.1", "1.00"]
+    assert rows[0].endswith("128×32×32 f16 w4 s4 9578fe4c")
+    assert rows[1].split()[:2] == ["0.2", "2.00"]
+    assert rows[1].endswith("none here")  # a tile of 64 is in no form
+    assert rows[2].startswith("no launch")
+
+
+def test_a_file_of_another_shape_tells_nothing(tuned: Path) -> None:
+    (tuned / "TUNED" / "matmul_kernel.autotune.json").write_text('{"key": 3, "configs_timings": [[1]]}')
+    assert read_tunings(open_cache(tuned), "matmul_kernel") == ()
