@@ -8,7 +8,6 @@ from typing import NamedTuple
 from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model import SourceLine
 from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.names import step_of
 
@@ -23,7 +22,7 @@ class Reason(NamedTuple):
     words: str
     evidence: str
     """`ttir line 27`; empty where the words or the line of the source are all."""
-    source: SourceLine | str | None
+    source: str | None
     """`matmul.py:40`; None where no line is known."""
 
 
