@@ -1,7 +1,8 @@
 """How long one thing takes on a GPU when nothing else is in its way, and what its memory sustains.
 
-Cycles of the multiprocessor's clock, as measured on an H200 (sm_90) unless a source says otherwise. They
-serve its kin too: a ranking needs their proportions, not their last digit.
+Cycles of the multiprocessor's clock. What names no source was chosen so that the order of eight kernels'
+configurations is the one that an H200 (sm_90) timed (docs/ranking.md). They serve its kin too: a ranking
+needs their proportions, not their last digit.
 """
 
 from __future__ import annotations
