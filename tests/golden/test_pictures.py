@@ -12,10 +12,11 @@ from artifact_inspector.cli import app
 
 ROOT = Path(__file__).parents[2]
 DRAWN = re.compile(r"^!\[[^]]*\]\(([^)]+\.svg)\)\n\n`inspect-kernel ([^`]+)`$", re.M)
+PAGES = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN = {
-    (ROOT / page).parent / place: command
-    for page in ("README.md", "README.zh-CN.md", "docs/pictures.md")
-    for place, command in DRAWN.findall((ROOT / page).read_text(encoding="utf-8"))
+    (page.parent / place).resolve(): command
+    for page in PAGES
+    for place, command in DRAWN.findall(page.read_text(encoding="utf-8"))
 }
 
 
