@@ -133,7 +133,7 @@ def test_every_command_runs(command: str, scratch: Path) -> None:
         pytest.skip("There is no GPU here.")
     may_differ = re.search(r" (diff|try) ", command) is not None
     assert answer.returncode in ((0, 1) if may_differ else (0,)), answer.stderr
-    assert answer.stdout
+    assert answer.stdout or answer.stderr.endswith(" MB\n")  # a page was written
 
 
 RECIPES = [

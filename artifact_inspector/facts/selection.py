@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.modules import read_module
 from artifact_inspector.facts.records import with_fields
 from artifact_inspector.files.cache import Artifact, Cache, Problem
-from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
@@ -133,6 +131,10 @@ def _tiles(artifact: Artifact) -> list[str]:
 
 def read_program(artifact: Artifact, problems: list[Problem]) -> Program | None:
     """Arguments and tiles by the first tensor-level stage; what is wrong with that goes to the problems."""
+    # A run that parses nothing imports no parser.
+    from artifact_inspector.facts.modules import read_module
+    from artifact_inspector.formats import format_of
+
     for stage in (Stage.TTIR, Stage.TTGIR):
         module = read_module(artifact, stage, problems)
         if module is not None:

@@ -24,7 +24,7 @@ def cut(text: str) -> str:
 
     Example:
         >>> set_brief(wanted=True)
-        >>> print(cut("line\\n" * 40).splitlines()[-1])
+        >>> print(cut("line\n" * 40).splitlines()[-1])
         … 29 more lines without --brief
         >>> set_brief(wanted=False)
     """

@@ -32,7 +32,7 @@ def test_it_is_hoisted_where_a_load_stands_in_front() -> None:
 
 def test_it_is_told_by_the_statements_with_loads_and_by_its_computes() -> None:
     found = LocatedRound([LocatedStatement(A, [1]), LocatedStatement(B)], found=frozenset({11}))
-    assert found.identity == (frozenset({3}), frozenset({11}))
+    assert found.identity == (frozenset({3}), frozenset({11}), False)
 
 
 def test_a_guess_tells_nothing() -> None:
@@ -41,7 +41,11 @@ def test_a_guess_tells_nothing() -> None:
     assert LocatedRound([LocatedStatement(A, [1], merged=True)], found=known).identity is None
     assert LocatedRound([LocatedStatement(A, [1], guessed=True)], found=known).identity is None
     # what was not found is no guess
-    assert LocatedRound([LocatedStatement(A, [], guessed=True)], found=known).identity == (frozenset(), known)
+    assert LocatedRound([LocatedStatement(A, [], guessed=True)], found=known).identity == (
+        frozenset(),
+        known,
+        False,
+    )
 
 
 def test_statements_are_named_by_line_else_by_name_else_not_at_all() -> None:
