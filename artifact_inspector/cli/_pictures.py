@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 OF_KERNEL = ("timeline", "timetable", "shared", "occupancy")
-OF_LAUNCH = ("grid", "roofline")
+OF_LAUNCH = ("grid", "roofline", "banks")
 OF_PAIR = ("timeline",)
 
 
@@ -57,18 +57,28 @@ def draw_kernel(kernel: KernelFacts, what: str, region: str | None, stages: Sequ
     return occupancy_bars(kernel)
 
 
-def draw_launches(found: Sequence[Prediction], what: str, peaks: Peaks | None) -> str:
-    """A picture of launches: of one, but for the roofline."""
+def draw_launches(
+    found: Sequence[Prediction], what: str, peaks: Peaks | None, line: str | None = None
+) -> str:
+    """A picture of launches: of one, but for the roofline.
+
+    Args:
+        line: of the source whose access to shared memory is drawn.
+    """
     if what == "roofline":
         from artifact_inspector.execution.roofline import find_roofline
         from artifact_inspector.pictures.roofline import roofline
 
         places = [(one.kernel, find_roofline(one.counters, peaks)) for one in found]
         return roofline([(name, place) for name, place in places if place is not None])
+    if len(found) != 1:
+        raise UsageError(f"This picture is of one launch, {len(found)} are given.", "Name one.")
+    if what == "banks":
+        from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
+
+        return bank_conflicts(found[0], find_access(found[0], line))
     from artifact_inspector.pictures.cta_grid import cta_grid
 
-    if len(found) != 1:
-        raise UsageError(f"A grid is of one launch, {len(found)} are given.", "Name one.")
     return cta_grid(found[0])
 
 

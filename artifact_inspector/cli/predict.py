@@ -49,6 +49,10 @@ def predict(
         str | None,
         typer.Option("--svg", metavar="WHAT", help=f"Draw it as SVG instead: {', '.join(OF_LAUNCH)}."),
     ] = None,
+    line: Annotated[
+        str | None,
+        typer.Option("--line", metavar="LINE", help="Whose access --svg banks shows; else the worst."),
+    ] = None,
     output: SvgOut = None,
     html: Html = None,
     json: Json = False,
@@ -62,6 +66,8 @@ def predict(
 
         if svg is not None:
             require_picture(svg, OF_LAUNCH)
+        if line is not None and svg != "banks":
+            raise UsageError("--line chooses what --svg banks shows.", "Give both, or neither.")
         opened = open_or_advise(cache)
         requests = read_requests(arg or [], grid, launch, opened, name)
         pairs = pair_launches(opened, name, parse_which(target or []), requests)
@@ -80,7 +86,7 @@ def predict(
         if svg is None:
             _show(found, gpu, json=json)
         else:
-            _draw(found, gpu, svg, output)
+            _draw(found, gpu, svg, line, output)
         if any(prediction.outside for prediction in found):
             raise typer.Exit(FOUND)
 
@@ -116,11 +122,13 @@ def _write_page(
     write_page(html, launch_page(leaves))
 
 
-def _draw(found: Sequence[Prediction], gpu: str | None, what: str, output: Path | None) -> None:
+def _draw(
+    found: Sequence[Prediction], gpu: str | None, what: str, line: str | None, output: Path | None
+) -> None:
     from artifact_inspector.cli._pictures import draw_launches, write_svg
     from artifact_inspector.hardware.peaks import find_peaks
 
-    write_svg(output, draw_launches(found, what, None if gpu is None else find_peaks(gpu)))
+    write_svg(output, draw_launches(found, what, None if gpu is None else find_peaks(gpu), line))
 
 
 def _show(found: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:

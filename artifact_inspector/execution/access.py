@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.banks import WarpAccess
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
 from artifact_inspector.execution.memory import outside
 from artifact_inspector.execution.wavefronts import (
@@ -183,7 +184,10 @@ def access_shared(
     row = served or machine.program.warp
     addresses = lanes.addresses.reshape(-1, row)
     on = None if lanes.mask is None else lanes.mask.reshape(-1, row)
-    _add_wavefronts(machine, count_wavefronts(addresses, size, on, loads=loads), lanes.repeat)
+    counted = count_wavefronts(addresses, size, on, loads=loads)
+    _add_wavefronts(machine, counted, lanes.repeat)
+    if _loses_most(machine, lanes, counted):
+        _keep(machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, row, loads))
     return whole
 
 
@@ -201,7 +205,10 @@ def access_atomic(machine: Machine, address: Value, size: int, operands: int) ->
         return None
     lanes = _without_repeats(whole)
     addresses, on = _by_warp(machine, lanes)
-    _add_wavefronts(machine, count_atomics(addresses, size, on, operands), lanes.repeat)
+    counted = count_atomics(addresses, size, on, operands)
+    _add_wavefronts(machine, counted, lanes.repeat)
+    if _loses_most(machine, lanes, counted):
+        _keep(machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, operands=operands))
     return whole
 
 
@@ -250,6 +257,38 @@ def _add_wavefronts(machine: Machine, counted: tuple[int, int], repeat: int) -> 
     counts, index = machine.counts, machine.step.index
     counts.wavefronts[index] += counted[0] * repeat
     counts.wavefronts_ideal[index] += counted[1] * repeat
+
+
+def _loses_most(machine: Machine, lanes: Lanes, counted: tuple[int, int]) -> bool:
+    """True for the first access of an instruction, and for one that loses more to conflicts for each warp."""
+    lost, index = (counted[0] - counted[1]) / lanes.addresses.size, machine.step.index
+    if lost <= machine.counts.lost.get(index, -1):
+        return False
+    machine.counts.lost[index] = lost
+    return True
+
+
+def _keep(
+    machine: Machine, lanes: Lanes, make: Callable[[tuple[int | None, ...], int, int], WarpAccess]
+) -> None:
+    """Keep the warp that loses most of an access, of its first ones."""
+    addresses, on = _by_warp(machine, lanes)
+    per_cta = machine.threads // machine.program.warp
+    active = range(len(addresses)) if on is None else np.flatnonzero(on.any(axis=1)).tolist()
+    most = -1
+    for row in active[:_LOOKED_AT]:
+        mask = [True] * machine.program.warp if on is None else on[row].tolist()
+        held = tuple(
+            at if takes_part else None for at, takes_part in zip(addresses[row].tolist(), mask, strict=True)
+        )
+        access = make(held, int(machine.ctas[row // per_cta]), row % per_cta)
+        found, ideal = access.count()
+        if found - ideal > most:
+            most, machine.counts.shared[machine.step.index] = found - ideal, access
+
+
+_LOOKED_AT = 32
+"""Warps of an access of which the one that loses most is kept."""
 
 
 def _without_repeats(lanes: Lanes) -> Lanes:

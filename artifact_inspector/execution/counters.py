@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from artifact_inspector.execution.banks import WarpAccess
     from artifact_inspector.execution.program import Step
 
 __all__ = ["Bounds", "Counts", "Spent"]
@@ -63,6 +64,10 @@ class Counts:
     """Threads that accessed memory."""
     outside: list[Bounds] = field(default_factory=list)
     more_outside: int = 0
+    shared: dict[int, WarpAccess] = field(default_factory=dict)
+    """Step → a warp's access to shared memory, of those that lose most to bank conflicts."""
+    lost: dict[int, float] = field(default_factory=dict)
+    """Step → what the access that it is of loses, in wavefronts for each lane."""
 
     def __post_init__(self) -> None:
         for name in (

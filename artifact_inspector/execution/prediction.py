@@ -22,13 +22,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from artifact_inspector.execution.banks import WarpAccess
 from artifact_inspector.execution.counters import Bounds
 from artifact_inspector.execution.memory import SECTOR
 from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.program import Step
 from artifact_inspector.execution.running import Run
 
-__all__ = ["NOT_OF_AMD", "Counters", "Line", "Outside", "Prediction", "Range", "predict"]
+__all__ = ["NOT_OF_AMD", "Counters", "Line", "Outside", "Prediction", "Range", "SharedAccess", "predict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,14 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """An instruction that accesses shared memory, and one of its warps lane by lane."""
+
+    line: Line
+    warp: WarpAccess
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """What one launch of a kernel will do."""
 
@@ -187,6 +196,8 @@ class Prediction:
     """Whether such figures were held against counters of a GPU of that vendor; AMD's were not."""
     cta_order: CtaOrder | None
     """The waves of CTAs; None where it was not asked for, or the launch did not run to its end."""
+    shared_accesses: tuple[SharedAccess, ...]
+    """Those that lose most to bank conflicts first; no copies, no products, and none of AMD."""
 
 
 def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None = None) -> Prediction:
@@ -226,7 +237,14 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
         run.launch.notes,
         loaded.beginning is None,
         _order(run, wave, l2_bytes),
+        _shared_accesses(run, complete),
     )
+
+
+def _shared_accesses(run: Run, complete: bool) -> tuple[SharedAccess, ...]:
+    steps = run.loaded.program.steps
+    found = [SharedAccess(_line(run, steps[at], complete), warp) for at, warp in run.counts.shared.items()]
+    return tuple(sorted(found, key=lambda one: (-(one.line.conflicts or 0), one.line.line)))
 
 
 def _order(run: Run, wave: tuple[int, str] | None, l2_bytes: int | None) -> CtaOrder | None:

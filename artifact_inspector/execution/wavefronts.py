@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.memory import SECTOR
 
 __all__ = [
+    "BANKS",
     "count_atomics",
     "count_copied",
     "count_copied_past",
     "count_sectors",
     "count_wavefronts",
+    "groups_served",
     "served_together",
 ]
 
@@ -74,12 +76,8 @@ def count_wavefronts(
     words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
     found = _count_served(words.reshape(-1, together), size)
     if loads and addresses.shape[1] >= 2 * together:
-        double = words.reshape(-1, 2 * together)
-        joined = _neighbours_agree(double, 1) | _neighbours_agree(double, 2)
         found = found.reshape(-1, 2).sum(axis=1)
-        if joined.any():
-            once = _count_served(double[joined], size)
-            found[joined] = np.where(once == 1, 1, found[joined])
+        found[_at_once(words.reshape(-1, 2 * together), size)] = 1
     return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), words >= 0, size)
 
 
@@ -87,6 +85,30 @@ def _with_ideal(found: NDArray[np.int64], active: NDArray[np.bool_], size: int) 
     """Wavefronts of all rows; without conflicts, those that the lanes' bytes fill, where that is fewer."""
     filled = -(-active.sum(axis=1) * size // (4 * BANKS))
     return int(found.sum()), int(np.minimum(found, filled).sum())
+
+
+def groups_served(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], *, loads: bool
+) -> list[range]:
+    """Lanes of one row that are served together, by the rule of `count_wavefronts`."""
+    lanes = len(addresses)
+    together = min(served_together(size), lanes)
+    if not loads or lanes < 2 * together:
+        return [range(first, first + together) for first in range(0, lanes, together)]
+    groups: list[range] = []
+    at_once = _at_once(np.where(mask, addresses >> 2, -1).reshape(-1, 2 * together), size)
+    for first, joined in zip(range(0, lanes, 2 * together), at_once, strict=True):
+        middle, last = first + together, first + 2 * together
+        groups += [range(first, last)] if joined else [range(first, middle), range(middle, last)]
+    return groups
+
+
+def _at_once(words: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+    """Rows of twice as many lanes as are served together that are served in one wavefront for all that."""
+    joined = _neighbours_agree(words, 1) | _neighbours_agree(words, 2)
+    if joined.any():
+        joined[joined] = _count_served(words[joined], size) == 1
+    return joined
 
 
 def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]:

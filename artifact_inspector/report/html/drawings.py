@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from markupsafe import Markup
 
 from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.prediction import Prediction
+from artifact_inspector.execution.prediction import Prediction, SharedAccess
 from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.model import RegionKind, Stage
+from artifact_inspector.pictures.bank_conflicts import bank_conflicts
 from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.occupancy import occupancy_bars
 from artifact_inspector.pictures.pair import pair_timelines
@@ -28,6 +30,8 @@ __all__ = ["Drawing", "View", "draw_kernel", "draw_launch", "draw_pair", "draw_r
 WIDTH, NARROW = 1240, 600
 MOST_REGIONS = 6
 """Loops that can be looked at on their own."""
+MOST_ACCESSES = 3
+"""To shared memory, of one line and opcode each, that can be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,21 @@ def draw_launch(found: Prediction, peaks: Peaks | None) -> Iterator[Drawing]:
             "Grid of CTAs",
             "Which tile each CTA writes, and in which wave it runs.",
             {"all": lambda: cta_grid(found, width=WIDTH, style=False)},
+        )
+    worst: dict[str, SharedAccess] = {}
+    for one in found.shared_accesses:
+        if one.line.conflicts:
+            worst.setdefault(f"{one.line.source or one.line.line} {one.line.opcode}", one)
+    if worst:
+        yield _drawing(
+            "banks",
+            "Bank conflicts",
+            "Which banks the lanes of one warp ask, and which wavefront serves each; the worst accesses.",
+            {
+                name: partial(bank_conflicts, found, one, width=NARROW + 320, style=False)
+                for name, one in list(worst.items())[:MOST_ACCESSES]
+            },
+            is_wide=False,
         )
     place = find_roofline(found.counters, peaks)
     if place is not None:

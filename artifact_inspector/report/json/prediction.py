@@ -14,7 +14,11 @@ from artifact_inspector.report.json._finding import Finding
 
 __all__ = ["PredictionDocument", "prediction_document"]
 
-shape(Prediction, "kernel hash target grid threads counters unknown sampled cta_order")
+shape(
+    Prediction,
+    "kernel hash target grid threads counters unknown sampled cta_order",
+    without="shared_accesses",
+)
 
 
 @dataclass(frozen=True, slots=True)

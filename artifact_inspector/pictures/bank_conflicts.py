@@ -1,0 +1,177 @@
+"""One warp's access to shared memory: lanes × banks, and the wavefront that serves each word."""
+
+from __future__ import annotations
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.banks import BANKS, Turn, WarpAccess, take_turns
+from artifact_inspector.execution.prediction import NOT_OF_AMD, Line, Prediction, SharedAccess
+from artifact_inspector.pictures._canvas import Canvas, cut
+from artifact_inspector.pictures._colours import CYCLE
+
+__all__ = ["bank_conflicts", "find_access"]
+
+MARGIN, LEFT, TOP = 14, 112, 84
+WIDEST, ROW = 26, 15
+"""Pixels of a bank and of a lane."""
+BARS = 46
+"""Pixels of the bars below, at most."""
+
+
+def find_access(prediction: Prediction, place: str | None = None) -> SharedAccess:
+    """The access that loses most to bank conflicts.
+
+    Args:
+        place: a line of the source whose accesses count, `kernel.py:39` or `39`, or of
+            the machine code, `sass:1146`; any where None.
+
+    Raises:
+        UsageError: there is none.
+    """
+    name, known = prediction.kernel, prediction.shared_accesses
+    if not prediction.held_against_hardware:
+        raise UsageError(f"No bank conflicts of {name} are known: {NOT_OF_AMD['shared_wavefronts']}.")
+    if not known:
+        raise UsageError(
+            f"No load, store or atomic of {name} is known to access shared memory in this launch."
+        )
+    fits = [one for one in known if place is None or _stands_at(one.line, place)]
+    if not fits:
+        places = ", ".join(dict.fromkeys(one.line.source or _machine_line(one.line) for one in known))
+        raise UsageError(f"No access to shared memory stands at {place}.", f"There are some at {places}.")
+    return fits[0]
+
+
+def _stands_at(line: Line, place: str) -> bool:
+    """True for a line of the source, or of machine code; a bare number is of the source where it is known."""
+    own = _machine_line(line)
+    return f":{line.source or own}".endswith(f":{place}") or place == own
+
+
+def _machine_line(line: Line) -> str:
+    return f"{line.stage}:{line.line}"
+
+
+def bank_conflicts(
+    prediction: Prediction, access: SharedAccess | None = None, *, width: float = 960, style: bool = True
+) -> str:
+    """An access of a launch as SVG.
+
+    Args:
+        access: one of the launch's, that which loses most by default.
+
+    Raises:
+        UsageError: there is none.
+    """
+    access = access or find_access(prediction)
+    line, warp = access.line, access.warp
+    turns = take_turns(warp)
+    found, ideal = warp.count()
+    canvas = Canvas()
+    source = f" · {line.source}" if line.source else ""
+    title = f"{prediction.kernel} · {line.opcode}{source} · {line.stage} line {line.line}"
+    canvas.text(MARGIN, 20, cut(title, width - 2 * MARGIN, 13), "head")
+    taking = sum(address is not None for address in warp.addresses)
+    each = f"{warp.size} {'byte' if warp.size == 1 else 'bytes'}"
+    of = "lane" if warp.served == 32 else "row of a matrix"
+    said = (
+        f"{found} {_wavefronts(found)} where {ideal} would do: warp {warp.warp} of CTA {warp.cta}, "
+        f"{taking} lanes, {each} for each {of}"
+    )
+    canvas.text(MARGIN, 38, cut(said, width - 2 * MARGIN), "alarm bold" if found > ideal else "bold")
+    canvas.text(MARGIN, 54, cut(_launch(access), width - 2 * MARGIN, 9), "small faint")
+    column = min(float(WIDEST), (width - LEFT - MARGIN) / BANKS)
+    bottom = _lanes(canvas, warp, turns, column)
+    bottom = _busy(canvas, turns, bottom, column)
+    for note in _notes(warp):
+        canvas.text(MARGIN, bottom, cut(note, width - 2 * MARGIN, 9), "small faint")
+        bottom += 13
+    return canvas.render(width, bottom, f"Bank conflicts of {line.opcode}", said, style=style)
+
+
+def _launch(access: SharedAccess) -> str:
+    """What all warps of the launch lose there."""
+    line = access.line
+    if line.wavefronts is None or line.wavefronts_ideal is None:
+        return "what all warps of the launch take is not known, for some addresses are not"
+    return (
+        f"all warps of the launch: {line.wavefronts:,} {_wavefronts(line.wavefronts)} where "
+        f"{line.wavefronts_ideal:,} would do; one of them is drawn"
+    )
+
+
+def _wavefronts(count: int) -> str:
+    return "wavefront" if count == 1 else "wavefronts"
+
+
+def _lanes(canvas: Canvas, warp: WarpAccess, turns: tuple[Turn, ...], column: float) -> float:
+    """A row for each lane, with a box on each bank that it asks; returns where they end."""
+    height, right = ROW * len(warp.addresses), LEFT + BANKS * column
+    canvas.text(MARGIN, TOP - 6, "lane  address", "small faint")
+    for bank in range(BANKS + 1):
+        x = LEFT + bank * column
+        canvas.line(x, TOP, x, TOP + height, "line rule dotted")
+        if bank < BANKS:
+            canvas.text(x + column / 2, TOP - 6, str(bank), "small faint", "middle")
+    canvas.text(LEFT, TOP - 18, "bank", "small faint")
+    asked: dict[int, list[Turn]] = {}
+    for turn in turns:
+        asked.setdefault(turn.lane, []).append(turn)
+    for lane, address in enumerate(warp.addresses):
+        y = float(TOP + lane * ROW)
+        where = "off" if address is None else f"{address:#x}"
+        canvas.text(MARGIN, y + 11, f"{lane:>2}", "small")
+        canvas.text(MARGIN + 34, y + 11, where, "small faint" if address is None else "small")
+        if lane in asked:
+            with canvas.told(f"lane {lane} at {where}: {_say(asked[lane])}"):
+                for turn in asked[lane]:
+                    x = LEFT + turn.bank * column
+                    family = CYCLE[turn.wavefront % len(CYCLE)]
+                    canvas.rect(x + 1, y + 1, column - 2, ROW - 2, f"box edge {family}", round_=2)
+                    canvas.text(x + column / 2, y + 11, str(turn.wavefront + 1), "ink small", "middle")
+    for group in warp.groups():
+        y = TOP + group.start * ROW
+        canvas.line(MARGIN, y, right, y, "line edge")
+    canvas.line(MARGIN, TOP + height, right, TOP + height, "line edge")
+    return float(TOP + height)
+
+
+def _say(turns: list[Turn]) -> str:
+    """Banks and wavefronts of a lane in words."""
+    banks = [turn.bank for turn in turns]
+    waves = sorted({turn.wavefront + 1 for turn in turns})
+    asked = f"bank {banks[0]}" if len(banks) == 1 else f"banks {banks[0]} to {banks[-1]}"
+    return f"{asked}, {_wavefronts(len(waves))} {', '.join(map(str, waves))}"
+
+
+def _busy(canvas: Canvas, turns: tuple[Turn, ...], top: float, column: float) -> float:
+    """How many wavefronts each bank is busy in, as bars; returns where they end."""
+    busy: dict[int, set[int]] = {}
+    for turn in turns:
+        busy.setdefault(turn.bank, set()).add(turn.wavefront)
+    most = max(map(len, busy.values()), default=1)
+    canvas.text(MARGIN, top + 16, "wavefronts that", "small")
+    canvas.text(MARGIN, top + 27, "a bank serves in", "small")
+    for bank, waves in busy.items():
+        x, tall = LEFT + bank * column, BARS * len(waves) / most
+        with canvas.told(f"bank {bank} serves in {len(waves)} {_wavefronts(len(waves))}", focus=False):
+            canvas.rect(x + 2, top + 6, column - 4, tall, "box edge other")
+            canvas.text(x + column / 2, top + 6 + tall + 10, str(len(waves)), "small", "middle")
+    return top + BARS + 36
+
+
+def _notes(warp: WarpAccess) -> list[str]:
+    """How to read it."""
+    notes = [
+        "each box: 4 bytes that a lane asks a bank for, with the number of the wavefront that serves them; "
+        "a bank serves one such word in each",
+    ]
+    if warp.operands:
+        notes.append("an atomic shares nothing: lanes that ask for the same word take turns, too")
+        if warp.operands > 1:
+            notes.append(f"each of its {warp.operands} operands takes these wavefronts once")
+    else:
+        notes.append("lanes that ask for the same word are served together: the same number in one column")
+    if len(warp.groups()) > 1:
+        notes.append("lines across: lanes beyond them are served apart, whatever their banks")
+    notes.append("how many wavefronts there are is as measured; which of a bank's comes first is not known")
+    return notes
