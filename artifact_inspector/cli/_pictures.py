@@ -12,7 +12,10 @@ from artifact_inspector.errors import UsageError
 if TYPE_CHECKING:
     from artifact_inspector.comparison.pair import Pair
     from artifact_inspector.execution.prediction import Prediction
+    from artifact_inspector.execution.requests import Request
     from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.files.cache import Artifact
     from artifact_inspector.hardware.peaks import Peaks
     from artifact_inspector.model import Stage
 
@@ -23,12 +26,13 @@ __all__ = [
     "draw_kernel",
     "draw_launches",
     "draw_pair",
+    "draw_residency",
     "require_picture",
     "write_svg",
 ]
 
 OF_KERNEL = ("timeline", "timetable", "shared", "occupancy")
-OF_LAUNCH = ("grid", "roofline", "banks")
+OF_LAUNCH = ("grid", "roofline", "banks", "residency")
 OF_PAIR = ("timeline",)
 
 
@@ -80,6 +84,22 @@ def draw_launches(
     from artifact_inspector.pictures.cta_grid import cta_grid
 
     return cta_grid(found[0])
+
+
+def draw_residency(
+    pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
+) -> str:
+    """The resident warps of one launch, as they are modelled."""
+    from artifact_inspector.api.predicting import constants_of
+    from artifact_inspector.execution.ranking import Contestant
+    from artifact_inspector.execution.residency import find_residency
+    from artifact_inspector.pictures.residency import residency
+
+    if len(pairs) != 1:
+        raise UsageError(f"Resident warps are of one launch, {len(pairs)} are given.", "Name one.")
+    entry, request = pairs[0]
+    contestant = Contestant(entry, request, constants_of(entry))
+    return residency(find_residency(contestant, disassemble, gpu=gpu, limit=steps))
 
 
 def draw_pair(pair: Pair | None, what: str) -> str:

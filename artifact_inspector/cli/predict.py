@@ -61,6 +61,7 @@ def predict(
     """Say what a launch will execute, touch and wait for, by running its machine code on paper."""
     with exit_codes(json=json):
         from artifact_inspector.api.predicting import pair_launches, predict_launches
+        from artifact_inspector.cli._pictures import draw_residency, write_svg
         from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.progress import progress_bar
 
@@ -72,6 +73,13 @@ def predict(
         requests = read_requests(arg or [], grid, launch, opened, name)
         pairs = pair_launches(opened, name, parse_which(target or []), requests)
         disassemble = disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
+        if svg == "residency":
+            if html is not None:
+                raise UsageError(
+                    "A page is of a launch that runs whole, this picture of some CTAs: ask for one."
+                )
+            write_svg(output, draw_residency(pairs, disassemble, gpu, steps))
+            return
         with progress_bar(len(pairs), "running") as advance:
             found = predict_launches(
                 pairs,

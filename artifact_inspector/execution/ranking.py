@@ -37,6 +37,7 @@ from artifact_inspector.hardware.timing import TIMING
 __all__ = [
     "Contestant",
     "Ranked",
+    "blocks_of",
     "chip_of",
     "judge_launch",
     "label_launches",
@@ -132,7 +133,7 @@ def judge_launch(
     artifact = loaded.artifact
     cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
     taken = find_resources(artifact.target, artifact.metadata, binary=cubin)
-    blocks = _blocks(target, taken)
+    blocks = blocks_of(target, taken)
     nothing = Ranked(index, artifact.hash, label, None, None, {}, blocks != 0, blocks, None, (), launch.notes)
     if blocks == 0:
         return nothing
@@ -156,7 +157,8 @@ def judge_launch(
     return Ranked(index, artifact.hash, label, score, binding, terms, True, blocks, waves, unknown, notes)
 
 
-def _blocks(target: Target, taken: Resources) -> int | None:
+def blocks_of(target: Target, taken: Resources) -> int | None:
+    """CTAs that a multiprocessor holds at a time."""
     return find_occupancy(
         target,
         registers=taken.registers.value,

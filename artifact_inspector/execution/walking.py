@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from artifact_inspector.execution.controls import Control
 
-__all__ = ["Cost", "Does", "Walk", "walk"]
+__all__ = ["IN_ORDER", "Cost", "Does", "Front", "Walk", "walk"]
 
 IN_ORDER = frozenset(("alu", "fma", "xu", "double"))
 """Units whose instructions hold up the warp until they are taken; the others have queues."""
@@ -54,8 +54,8 @@ class Cost(NamedTuple):
     left: int = 0
     """Groups that a wait leaves outstanding."""
 
-    def times(self, count: int) -> Cost:
-        """What so many CTAs ask for at a time."""
+    def times(self, count: float) -> Cost:
+        """What so many CTAs, or a part of one, ask for at a time."""
         return self._replace(busy=self.busy * count, l2=self.l2 * count, dram=self.dram * count)
 
 
@@ -69,14 +69,19 @@ class Walk:
     """Unit → cycles for which it was busy."""
 
 
-class _Front:
-    """Where the CTA's warps stand, and what is under way."""
+class Front:
+    """Where warps that go side by side stand, and what they have under way.
 
-    def __init__(self) -> None:
+    Args:
+        free: unit → when it has done what it was asked so far; shared by all that queue there.
+        busy: unit → cycles for which it was busy.
+    """
+
+    def __init__(self, free: dict[str, float] | None = None, busy: dict[str, float] | None = None) -> None:
         self.now = 0.0
         self.ready = [0.0] * 8
-        self.free: dict[str, float] = {}
-        self.busy: dict[str, float] = {}
+        self.free = {} if free is None else free
+        self.busy = {} if busy is None else busy
         self.copied = 0.0
         self.copies: list[float] = []
         self.products: list[float] = []
@@ -95,6 +100,26 @@ class _Front:
             self.now = max(self.now, held[-1 - left])
             del held[: len(held) - left]
 
+    def execute(self, control: Control, cost: Cost, issue: float, barrier: int) -> None:
+        """Go past an instruction whose scoreboards are free."""
+        done = self.now
+        if cost.unit is not None:
+            done = self.take(cost.unit, self.now, cost.busy)
+            if cost.unit in IN_ORDER:
+                self.now = done - cost.busy
+        read = done
+        if cost.l2:
+            at_l2 = self.take("l2", done, cost.l2)
+            done = max(at_l2, self.take("dram", at_l2 - cost.l2, cost.dram)) if cost.dram else at_l2
+        done += cost.delay
+        if cost.does is not Does.NOTHING:
+            _act(self, cost, done, barrier)
+        if control.result is not None:
+            self.ready[control.result] = max(self.ready[control.result], done)
+        if control.operands is not None:
+            self.ready[control.operands] = max(self.ready[control.operands], read)
+        self.now += max(control.stall, issue)
+
 
 def walk(
     way: Sequence[int], controls: Sequence[Control], costs: Mapping[int, Cost], issue: float, barrier: int
@@ -108,32 +133,16 @@ def walk(
         issue: cycles in which all its warps issue one instruction.
         barrier: cycles of a barrier that all other warps have reached.
     """
-    front = _Front()
+    front = Front()
     for index in way:
-        control, cost = controls[index], costs[index]
+        control = controls[index]
         for board in control.waits:
             front.now = max(front.now, front.ready[board])
-        done = front.now
-        if cost.unit is not None:
-            done = front.take(cost.unit, front.now, cost.busy)
-            if cost.unit in IN_ORDER:
-                front.now = done - cost.busy
-        read = done
-        if cost.l2:
-            at_l2 = front.take("l2", done, cost.l2)
-            done = max(at_l2, front.take("dram", at_l2 - cost.l2, cost.dram)) if cost.dram else at_l2
-        done += cost.delay
-        if cost.does is not Does.NOTHING:
-            _act(front, cost, done, barrier)
-        if control.result is not None:
-            front.ready[control.result] = max(front.ready[control.result], done)
-        if control.operands is not None:
-            front.ready[control.operands] = max(front.ready[control.operands], read)
-        front.now += max(control.stall, issue)
+        front.execute(control, costs[index], issue, barrier)
     return Walk(max(front.now, *front.free.values(), 0.0), front.busy)
 
 
-def _act(front: _Front, cost: Cost, done: float, barrier: int) -> None:
+def _act(front: Front, cost: Cost, done: float, barrier: int) -> None:
     match cost.does:
         case Does.COPIES:
             front.copied = max(front.copied, done)

@@ -1,0 +1,140 @@
+"""Resident warps: the model of walks made by hand, and the picture of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from saved import saved
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.controls import Control
+from artifact_inspector.execution.ranking import Contestant
+from artifact_inspector.execution.requests import parse_document
+from artifact_inspector.execution.residency import (
+    SLOTS,
+    Activity,
+    Residency,
+    WarpLane,
+    find_residency,
+    overlap_warps,
+)
+from artifact_inspector.execution.walking import Cost, Does, walk
+from artifact_inspector.pictures.residency import residency
+
+PLAIN = Control(1, None, None, ())
+LOAD = (Control(2, 0, None, ()), Cost("lsu", 2, 40, 4.0, 8.0))
+USE = (Control(4, None, None, (0,)), Cost("fma", 1, 6))
+PRODUCT = (Control(2, 1, None, ()), Cost("tensor", 50, 33))
+SUM = (Control(4, None, None, (1,)), Cost("alu", 1, 6))
+MEETS = (PLAIN, Cost(None, 0, 6, does=Does.MEETS))
+COPIES = (PLAIN, Cost("lsu", 2, 400, 4.0, does=Does.COPIES))
+CLOSES = (PLAIN, Cost(None, 0, 6, does=Does.CLOSES_COPIES))
+AWAITS = (PLAIN, Cost(None, 0, 6, does=Does.AWAITS_COPIES, left=1))
+KINDS = [LOAD, USE, PRODUCT, SUM, MEETS, COPIES, CLOSES, AWAITS]
+
+
+def overlapped(steps: list[Any], starts: list[float], warps: int = 1) -> tuple[Any, Any, float, Any]:
+    controls, costs = zip(*steps, strict=True)
+    return overlap_warps(range(len(steps)), controls, dict(enumerate(costs)), starts, warps)
+
+
+def lane_of(steps: list[Any], starts: list[float], at: int = 0) -> WarpLane:
+    found: WarpLane = overlapped(steps, starts)[0][at]
+    return found
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [LOAD, USE],
+        [PRODUCT, PRODUCT, SUM],
+        [COPIES, CLOSES, COPIES, CLOSES, AWAITS, MEETS, PRODUCT, SUM] * 5,
+        KINDS * 7,
+    ],
+)
+def test_one_warp_alone_takes_what_a_ranking_says(steps: list[Any]) -> None:
+    controls, costs = zip(*steps, strict=True)
+    alone = walk(range(len(steps)), controls, dict(enumerate(costs)), 1, 20)
+    assert overlapped(steps, [0.0])[2] == alone.cycles
+
+
+def test_what_a_scoreboard_holds_is_waited_for_under_the_name_of_what_set_it() -> None:
+    assert lane_of([LOAD, USE], [0.0]).cycles == {
+        Activity.LOADS: 2,
+        Activity.MEMORY: 2 + max(4, 8) + 40 - 2,
+        Activity.ARITHMETIC: 4,
+    }
+    assert lane_of([PRODUCT, SUM], [0.0]).cycles == {
+        Activity.MATRIX: 50 + 33,
+        Activity.ARITHMETIC: 4,
+    }
+
+
+def test_the_cycles_of_a_lane_fill_its_time_without_a_gap() -> None:
+    lanes, _, cycles, _ = overlapped(KINDS * 4, [0.0, 100.0], 2)
+    for lane in lanes:
+        begins = 100.0 * lane.cta
+        assert begins < sum(lane.cycles.values()) + begins <= cycles
+        assert all(one.end == other.start for one, other in zip(lane.spans, lane.spans[1:], strict=False))
+
+
+def test_a_wait_for_memory_is_hidden_behind_the_computes_of_another_cta() -> None:
+    """One load of 50 cycles; the other CTA starts when the first waits, and its product takes 83."""
+    steps = [LOAD, USE, PRODUCT, SUM]
+    assert overlapped(steps, [0.0])[3] == 0
+    # the second CTA's wait, cycles 62 to 110, stands behind the first one's product, 54 to 141
+    hidden = overlapped(steps, [0.0, 60.0])[3]
+    assert hidden == pytest.approx(48 / (48 + 48), abs=0.03)
+
+
+def test_warps_leave_a_barrier_together() -> None:
+    lanes = overlapped([(PLAIN, Cost("double", 40, 6)), MEETS, LOAD], [0.0], 2)[0]
+    first, second = (lane.cycles[Activity.BARRIER] for lane in lanes)
+    assert first == second + 20  # a product of the one warp is 20 cycles in front of that of the other
+    assert second == 20
+
+
+def test_ctas_do_not_meet_at_each_others_barriers() -> None:
+    alone = lane_of([MEETS, SUM], [0.0])
+    assert lane_of([MEETS, SUM], [0.0, 5000.0]).cycles == alone.cycles
+
+
+def test_units_are_shared_and_never_more_than_busy() -> None:
+    _, busy, cycles, _ = overlapped([PRODUCT] * 4 + [SUM], [0.0, 0.0, 0.0])
+    assert cycles >= 3 * 4 * 50
+    assert all(0 <= share <= 1 for shares in busy.values() for share in shares)
+    assert sum(busy["tensor"]) / SLOTS * cycles == pytest.approx(3 * 4 * 50)
+
+
+# -- the picture -----------------------------------------------------------------------------------------
+
+
+def made(ctas: int = 2, warps: int = 2, **changes: Any) -> Residency:
+    lanes, busy, cycles, hidden = overlapped(KINDS * 6, [100.0 * at for at in range(ctas)], warps)
+    held = {"followed": 48, "instructions": 48, "notes": ()} | changes
+    return Residency("kernel<b>", "H200", ctas, warps, cycles, lanes, busy, hidden, **held)
+
+
+def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> None:
+    svg = residency(made())
+    assert "model: nothing was measured" in svg
+    assert "kernel&lt;b&gt; · 2 CTAs of 2 warps on one SM of H200" in svg
+    for activity in (Activity.MEMORY, Activity.MATRIX):
+        assert activity.value in svg
+    assert len(re.findall(r"<title>CTA \d, warp \d, of", svg)) == 4
+    assert "drawn:" not in svg
+
+
+def test_what_is_not_drawn_is_said() -> None:
+    svg = residency(made(ctas=6, warps=8, followed=10, notes=("not drawn: what others ask of lsu",)))
+    assert "drawn: 5 of 8 warps of 6 of 6 CTAs" in svg
+    assert "drawn: the first 10 of 48 instructions of each warp" in svg
+    assert "not drawn: what others ask of lsu" in svg
+
+
+def test_a_kernel_without_control_codes_has_no_such_picture() -> None:
+    request = parse_document('{"grid": [1], "args": {}}', "a test")[0]
+    with pytest.raises(UsageError, match="control codes of a cubin"):
+        find_residency(Contestant(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)
