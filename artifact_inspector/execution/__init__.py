@@ -17,7 +17,7 @@ How it is built, from below; each layer knows only those before it:
 - `counters`: `Counts`, one list for each kind of count, one entry for each step of the program; `why` has
   what the counts of a step lack.
 - `wavefronts`: `count_sectors`, `count_wavefronts` …: what an access costs, for addresses (warps, lanes).
-- `banks`: `WarpAccess`, the lanes of a warp that `Counts` keeps of each access, and the turns that they take.
+- `banks`: what the warp's lanes that `Counts` keeps of each access (`WarpAccess`) ask, and their turns.
 - `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds), `Scratch` (shared or local memory).
 - `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers,
   groups of lanes that have converged, reconvergence). A step's `run(machine)` reads

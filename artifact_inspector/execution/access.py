@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.banks import WarpAccess
+from artifact_inspector.execution.banks import count_access
+from artifact_inspector.execution.counters import WarpAccess
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
 from artifact_inspector.execution.memory import outside
 from artifact_inspector.execution.wavefronts import (
@@ -282,7 +283,7 @@ def _keep(
             at if takes_part else None for at, takes_part in zip(addresses[row].tolist(), mask, strict=True)
         )
         access = make(held, int(machine.ctas[row // per_cta]), row % per_cta)
-        found, ideal = access.count()
+        found, ideal = count_access(access)
         if found - ideal > most:
             most, machine.counts.shared[machine.step.index] = found - ideal, access
 

@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.counters import WarpAccess
 from artifact_inspector.execution.wavefronts import BANKS, count_atomics, count_wavefronts, groups_served
 
-__all__ = ["BANKS", "Turn", "WarpAccess", "take_turns"]
+__all__ = ["BANKS", "Turn", "count_access", "find_groups", "take_turns"]
 
 
-@dataclass(frozen=True, slots=True)
-class WarpAccess:
-    """The addresses of a warp's lanes in one access."""
+def count_access(access: WarpAccess) -> tuple[int, int]:
+    """Wavefronts of an access, and how many there would be without bank conflicts."""
+    addresses, mask = _lanes(access)
+    if access.operands:
+        return count_atomics(addresses, access.size, mask, access.operands)
+    return count_wavefronts(addresses, access.size, mask, loads=access.loads)
 
-    addresses: tuple[int | None, ...]
-    """Of each lane in bytes; None where it takes no part."""
-    size: int
-    """Bytes of each lane."""
-    cta: int
-    warp: int
-    """Of the CTA."""
-    served: int = 32
-    """Lanes that the opcode serves at a time: 8 for matrices, a row of 16 bytes each."""
-    loads: bool = False
-    """It is a load, whose lanes may share what they read."""
-    operands: int = 0
-    """Of an atomic, whose lanes share nothing; 0 for any other access."""
 
-    def count(self) -> tuple[int, int]:
-        """Wavefronts of this access, and how many there would be without bank conflicts."""
-        addresses, mask = self.lanes
-        if self.operands:
-            return count_atomics(addresses, self.size, mask, self.operands)
-        return count_wavefronts(addresses, self.size, mask, loads=self.loads)
+def find_groups(access: WarpAccess) -> tuple[range, ...]:
+    """Lanes that are served together, in their order."""
+    if access.operands:
+        return (range(len(access.addresses)),)
+    return tuple(
+        range(row * access.served + group.start, row * access.served + group.stop)
+        for row, (addresses, mask) in enumerate(zip(*_lanes(access), strict=True))
+        for group in groups_served(addresses, access.size, mask, loads=access.loads)
+    )
 
-    @property
-    def lanes(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Addresses and which lanes take part, in rows of what is served at a time."""
-        held = np.array([-1 if at is None else at for at in self.addresses], np.int64)
-        held = held.reshape(-1, self.served)
-        return held, held >= 0
 
-    def groups(self) -> tuple[range, ...]:
-        """Lanes that are served together, in their order."""
-        if self.operands:
-            return (range(len(self.addresses)),)
-        return tuple(
-            range(row * self.served + group.start, row * self.served + group.stop)
-            for row, (addresses, mask) in enumerate(zip(*self.lanes, strict=True))
-            for group in groups_served(addresses, self.size, mask, loads=self.loads)
-        )
+def _lanes(access: WarpAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Addresses and which lanes take part, in rows of what is served at a time."""
+    held = np.array([-1 if at is None else at for at in access.addresses], np.int64)
+    held = held.reshape(-1, access.served)
+    return held, held >= 0
 
 
 class Turn(NamedTuple):
@@ -78,7 +61,7 @@ def take_turns(access: WarpAccess) -> tuple[Turn, ...]:
     """
     found: list[Turn] = []
     before = 0
-    for group in access.groups():
+    for group in find_groups(access):
         asked: dict[int, list[int]] = {}
         for lane in group:
             address = access.addresses[lane]

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from artifact_inspector.execution.banks import WarpAccess
     from artifact_inspector.execution.program import Step
 
-__all__ = ["Bounds", "Counts", "Spent"]
+__all__ = ["Bounds", "Counts", "Spent", "WarpAccess"]
 
 
 class Spent(Exception):  # noqa: N818 - a limit, no error
@@ -34,6 +33,25 @@ class Bounds:
     address: int
     near: str
     """The tensor that ends or begins closest, and by how many bytes it was missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarpAccess:
+    """The addresses of a warp's lanes in one access."""
+
+    addresses: tuple[int | None, ...]
+    """Of each lane in bytes; None where it takes no part."""
+    size: int
+    """Bytes of each lane."""
+    cta: int
+    warp: int
+    """Of the CTA."""
+    served: int = 32
+    """Lanes that the opcode serves at a time: 8 for matrices, a row of 16 bytes each."""
+    loads: bool = False
+    """It is a load, whose lanes may share what they read."""
+    operands: int = 0
+    """Of an atomic, whose lanes share nothing; 0 for any other access."""
 
 
 @dataclass(slots=True)

@@ -22,8 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from artifact_inspector.execution.banks import WarpAccess
-from artifact_inspector.execution.counters import Bounds
+from artifact_inspector.execution.counters import Bounds, WarpAccess
 from artifact_inspector.execution.memory import SECTOR
 from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.program import Step

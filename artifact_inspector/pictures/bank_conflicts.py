@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.banks import BANKS, Turn, WarpAccess, take_turns
+from artifact_inspector.execution.banks import BANKS, Turn, count_access, find_groups, take_turns
+from artifact_inspector.execution.counters import WarpAccess
 from artifact_inspector.execution.prediction import NOT_OF_AMD, Line, Prediction, SharedAccess
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._colours import CYCLE
@@ -65,7 +66,7 @@ def bank_conflicts(
     access = access or find_access(prediction)
     line, warp = access.line, access.warp
     turns = take_turns(warp)
-    found, ideal = warp.count()
+    found, ideal = count_access(warp)
     canvas = Canvas()
     source = f" · {line.source}" if line.source else ""
     title = f"{prediction.kernel} · {line.opcode}{source} · {line.stage} line {line.line}"
@@ -128,7 +129,7 @@ def _lanes(canvas: Canvas, warp: WarpAccess, turns: tuple[Turn, ...], column: fl
                     family = CYCLE[turn.wavefront % len(CYCLE)]
                     canvas.rect(x + 1, y + 1, column - 2, ROW - 2, f"box edge {family}", round_=2)
                     canvas.text(x + column / 2, y + 11, str(turn.wavefront + 1), "ink small", "middle")
-    for group in warp.groups():
+    for group in find_groups(warp):
         y = TOP + group.start * ROW
         canvas.line(MARGIN, y, right, y, "line edge")
     canvas.line(MARGIN, TOP + height, right, TOP + height, "line edge")
@@ -171,7 +172,7 @@ def _notes(warp: WarpAccess) -> list[str]:
             notes.append(f"each of its {warp.operands} operands takes these wavefronts once")
     else:
         notes.append("lanes that ask for the same word are served together: the same number in one column")
-    if len(warp.groups()) > 1:
+    if len(find_groups(warp)) > 1:
         notes.append("lines across: lanes beyond them are served apart, whatever their banks")
     notes.append("how many wavefronts there are is as measured; which of a bank's comes first is not known")
     return notes

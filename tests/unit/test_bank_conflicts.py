@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.banks import WarpAccess, take_turns
+from artifact_inspector.execution.banks import count_access, take_turns
+from artifact_inspector.execution.counters import WarpAccess
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
 from artifact_inspector.execution.requests import parse_document, resolve
@@ -105,7 +106,7 @@ def test_there_are_as_many_wavefronts_as_are_counted(size: int, more: dict[str, 
             addresses = (chance.integers(0, span, 32) * size).tolist()
             held = access((at if chance.random() < 0.8 else None for at in addresses), size, **more)
             last = max((turn.wavefront + 1 for turn in take_turns(held)), default=0)
-            assert last == held.count()[0]
+            assert last == count_access(held)[0]
 
 
 # -- the picture -----------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def test_what_is_kept_of_each_instruction_adds_up_to_its_count_where_all_warps_d
     found = gemv()
     for one in found.shared_accesses:
         if one.line.executed and one.line.wavefronts and "STS" in one.line.opcode:
-            assert one.warp.count() == (
+            assert count_access(one.warp) == (
                 one.line.wavefronts // one.line.executed,
                 one.line.wavefronts_ideal // one.line.executed,
             )
