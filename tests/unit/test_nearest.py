@@ -96,6 +96,12 @@ def test_data_is_followed_through_so_many_iterations() -> None:
     assert nearest(graph, {50: [FARTHEST - 1]}, loaded={0: [0]}).of([0], 0) == [(FARTHEST - 1, 50)]
 
 
+def test_what_is_farther_is_not_told_as_near() -> None:
+    chain = [(node, node + 1, 0) for node in range(FARTHEST)]
+    graph = Graph(FARTHEST + 1, *chain, home=dict.fromkeys(range(FARTHEST + 1), 0))
+    assert nearest(graph, {50: [FARTHEST]}, loaded={0: [0]}).of([0], 0) == []
+
+
 def test_what_leaves_the_loop_crosses_its_back_edge_no_more() -> None:
     graph = Graph(3, (0, 1, PLAIN), (1, 2, PLAIN), home={0: 0, 1: None, 2: None})
     assert nearest(graph, {50: [2]}, loaded={0: [0]}).of([0], 0) == [(0, 50)]

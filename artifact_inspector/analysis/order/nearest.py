@@ -56,13 +56,18 @@ class Nearest:
         self._anywhere: Labels = {}
         self._spread(self._anywhere, self._seeds_at(self._ends), None, None)
         self._by_loop: dict[int, Labels] = {}
+        self._inside_of: dict[int, set[int]] = {}
 
     def of(self, nodes: Iterable[int], loop: int | None) -> list[tuple[int, int]]:
-        """(iterations of a loop, end) for the ends that data in some nodes reaches, nearest first."""
+        """(iterations of a loop, end) for the ends that data in some nodes reaches, nearest first.
+
+        None where they are farther than `FARTHEST` iterations.
+        """
         labels = self._anywhere if loop is None else self._counted(loop)
+        inside = () if loop is None else self._inside_of[loop]
         found: dict[int, int] = {}
         for node in nodes:
-            for distance, end in labels[node] if node in labels else self._anywhere.get(node, ()):
+            for distance, end in (labels if node in inside else self._anywhere).get(node, ()):
                 found[end] = min(distance, found.get(end, distance))
         return sorted(((distance, end) for end, distance in found.items()), key=self._rank)
 
@@ -73,7 +78,7 @@ class Nearest:
         """Labels of the nodes that data loaded in a loop comes to inside it."""
         if loop in self._by_loop:
             return self._by_loop[loop]
-        inside = self._inside(loop)
+        inside = self._inside_of[loop] = self._inside(loop)
         seeds = self._seeds_at(inside)
         for node in inside:  # what leaves the loop crosses its back edge no more
             left = {after for after, _ in self._ahead(node) if after not in inside}
