@@ -29,8 +29,8 @@ from artifact_inspector.hardware.targets import parse_target
 
 __all__ = ["WORKS", "Activity", "Residency", "Span", "WarpLane", "find_residency", "overlap_warps"]
 
-MOST_STEPS = 200_000
-"""Instructions of all warps together that are followed."""
+MOST_STEPS = 40_000
+"""Instructions of all warps together that are followed: some trips of a loop, still told apart when drawn."""
 SLOTS = 200
 """Pieces that the time is cut into."""
 OFF_WAY = 0.05
