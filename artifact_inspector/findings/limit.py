@@ -52,19 +52,29 @@ class Limit:
         return f"{self.lead}: {self.words}" if self.lead else self.words
 
 
-def find_limit(kernel: KernelFacts) -> Limit:
-    """The finding that costs most; without one, what its work asks of a GPU; else that nothing says so."""
-    first = find_first(find_findings(kernel))
+def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
+    """The finding that costs most; without one, what its work asks of a GPU; else that nothing says so.
+
+    Args:
+        launch: findings of a launch run on paper.
+    """
+    first = find_first(find_findings(kernel), launch)
     if first is not None:
         return _of_finding(first)
     return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _nothing(kernel))
 
 
-def find_first(findings: Iterable[Finding]) -> Finding | None:
-    """The finding that costs most; None where none says what limits a kernel."""
+def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> Finding | None:
+    """The finding that costs most; None where none says what limits a kernel.
+
+    What a launch warns of was counted: it comes before what is only noted of the kernel.
+    """
     told = [finding for finding in findings if finding.code not in _NO_LIMIT]
     places = {code: place for place, code in enumerate(_FIRST)}
-    return min(told, key=lambda finding: places.get(finding.code, len(_FIRST)), default=None)
+    first = min(told, key=lambda finding: places.get(finding.code, len(_FIRST)), default=None)
+    if first is None or first.severity is not Severity.WARNING:
+        return next((found for found in launch if found.severity is Severity.WARNING), first)
+    return first
 
 
 def _of_finding(found: Finding) -> Limit:

@@ -14,7 +14,8 @@ from artifact_inspector.comparison.pair import FactPair, State, compare_kernels
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.records import with_fields
 from artifact_inspector.files.cache import Cache
-from artifact_inspector.findings.limit import LimitedBy, find_limit
+from artifact_inspector.findings import find_findings
+from artifact_inspector.findings.limit import LimitedBy, find_first, find_limit
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import describe_changes_of
@@ -122,3 +123,13 @@ def test_without_a_finding_its_work_says_what_bounds_a_loop() -> None:
 def test_a_kernel_without_findings_and_dots_is_not_judged() -> None:
     limit = find_limit(saved("3.6.0/sm_80/layer_norm").facts)
     assert (limit.by, limit.code, limit.lines) == (LimitedBy.UNKNOWN, "", ())
+
+
+def test_what_a_launch_warns_of_comes_before_what_is_noted_and_behind_what_is_warned_of() -> None:
+    (spilled, *_) = find_findings(saved("3.6.0/sm_80/register_spill").facts)
+    noted = find_findings(saved("3.6.0/sm_80/flash_attention").facts)
+    conflicts = replace(spilled, code="AI016")
+    assert find_first(noted, [conflicts]) is conflicts
+    assert find_first((), [conflicts]) is conflicts
+    assert find_first([spilled], [conflicts]) is spilled
+    assert find_first(noted, noted) is find_first(noted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.findings import find_findings
+from artifact_inspector.findings import find_findings, find_launch_findings
 from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.diff import value_text
@@ -89,7 +89,8 @@ def view_kernel(
     heat = {} if launch is None else heat_of(launch)
     code = linked_code({"": kernel}, sources, disassemble, heat)
     found = find_findings(kernel)
-    first, limit = find_first(found), find_limit(kernel)
+    counted = () if launch is None else find_launch_findings(launch)
+    first, limit = find_first(found, counted), find_limit(kernel, counted)
     artifact = kernel.artifact
     return KernelView(
         artifact.display_name,
