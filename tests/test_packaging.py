@@ -73,7 +73,8 @@ def test_the_form_with_git_installs(tmp_path: Path) -> None:
     """As the pages write it, with the address of this clone."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("this is no clone")
-    wanted = f"artifact-inspector @ git+{ROOT.as_uri()}"
+    # older pips take no address without a host
+    wanted = f"artifact-inspector @ git+file://localhost{ROOT.as_posix()}"
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(tmp_path), wanted]
     subprocess.run(command, check=True, cwd=tmp_path)
     assert len(list(tmp_path.glob("artifact_inspector-*.whl"))) == 1

@@ -69,7 +69,7 @@ def _is_cache(entry: os.DirEntry[str], place: str, found: Found) -> bool:
     elif entry.name.startswith(("tmp.pid_", ".compiling-")):
         found.others.append(Other(place, _TEMPORARY))
     else:
-        return True
+        return entry.name != "__pycache__"  # which Python leaves beside any program that was run there
     return False
 
 

@@ -154,6 +154,14 @@ def test_inductors_copy_is_found_from_any_level(tmp_path, level):
     )
 
 
+def test_what_python_leaves_beside_a_program_is_no_stranger(tmp_path):
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "k.cpython-311.pyc").touch()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").touch()
+    assert [other.path for other in open_cache(tmp_path).others] == ["notes"]
+
+
 def test_directories_more_than_six_levels_down_are_counted_not_read(tmp_path):
     entry(tmp_path / "1/2/3/4/5/6")
     entry(tmp_path / "1/2/3/4/5/6/7")
