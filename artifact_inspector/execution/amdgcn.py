@@ -9,7 +9,6 @@ Nothing of it was held against hardware.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from artifact_inspector.execution.amdgcn_logic import LOGIC
 from artifact_inspector.execution.amdgcn_memory import MEMORY
 from artifact_inspector.execution.amdgcn_operands import Build, Run, on_lanes
 from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, is_spoiled
-from artifact_inspector.execution.launch import Launch, Tensor
+from artifact_inspector.execution.launch import Launch, Tensor, encode
 from artifact_inspector.execution.program import Program, Step
 from artifact_inspector.formats import amdgcn as language
 from artifact_inspector.formats._amdgcn_kernel import Beginning
@@ -268,17 +267,14 @@ class Environment:
             self._put(offset, size, kind, 0)
 
     def _put(self, offset: int, size: int, name: str, value: Any) -> None:
-        if isinstance(value, Tensor):
-            value = value.pointer
-        if value is None or size > 8:
-            for byte in range(offset, offset + size):
-                self.missing[byte] = name
-            return
-        if isinstance(value, float):
-            value = int.from_bytes(struct.pack("<f" if size == 4 else "<d", value), "little")
-        self.bytes[offset : offset + size] = (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        held = encode(value, size)
+        if held is not None:
+            self.bytes[offset : offset + size] = held
         for byte in range(offset, offset + size):
-            self.missing.pop(byte, None)
+            if held is None:
+                self.missing[byte] = name
+            else:
+                self.missing.pop(byte, None)
 
     def arguments(self, address: int, size: int) -> list[Value] | None:
         """Words of the segment of kernel arguments; None where an address is not in it.

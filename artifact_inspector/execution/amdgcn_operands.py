@@ -19,6 +19,7 @@ from artifact_inspector.execution.lanes import (
     Unknown,
     Value,
     apply,
+    as_wide,
     bits_unknown,
     choose,
     data_of,
@@ -37,7 +38,6 @@ __all__ = [
     "Reader",
     "Run",
     "as_bool",
-    "as_wide",
     "mask_of",
     "nonzero",
     "on_lanes",
@@ -91,18 +91,6 @@ def wide(operand: Operand) -> Reader:
 
 def _nought(_machine: Machine) -> Value:
     return 0
-
-
-def as_wide(low: Value, high: Value) -> Value:
-    """A 64-bit number of two registers."""
-    return apply(_join, low, high)
-
-
-def _join(low: Known, high: Known) -> Known:
-    joined = low | (high << 32)
-    if isinstance(joined, int) and joined >= 1 << 63:
-        joined -= 1 << 64
-    return joined
 
 
 def sources(statement: Statement, first: int, count: int) -> list[Reader]:

@@ -22,6 +22,7 @@ __all__ = [
     "Unknown",
     "Value",
     "apply",
+    "as_wide",
     "bits_unknown",
     "choose",
     "data_of",
@@ -98,6 +99,18 @@ def apply(function: Callable[..., Known], *values: Value) -> Value:
         if value.__class__ is Unknown:
             return _apply_unknown(function, values)
     return function(*values)
+
+
+def as_wide(low: Value, high: Value) -> Value:
+    """A 64-bit number of two registers; in lanes signed, as int64 holds it."""
+    return apply(_join, low, high)
+
+
+def _join(low: Known, high: Known) -> Known:
+    joined = low | (high << 32)
+    if isinstance(joined, int) and joined >= 1 << 63:
+        joined -= 1 << 64
+    return joined
 
 
 def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) -> Value:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from artifact_inspector.errors import UsageError
 
-__all__ = ["Launch", "Tensor", "evaluate_extent", "place"]
+__all__ = ["Launch", "Tensor", "encode", "evaluate_extent", "place"]
 
 BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
@@ -65,6 +66,20 @@ class Tensor:
             return 0
         last = sum((extent - 1) * abs(step) for extent, step in zip(self.shape, self.strides, strict=True))
         return (last + 1) * self.bits // 8
+
+
+def encode(given: Any, size: int) -> bytes | None:
+    """An argument as a kernel finds it, in so many bytes, the lowest first; None where it is not given.
+
+    Of a tensor that is its address. What takes more than 8 bytes is no number, and is not given.
+    """
+    if isinstance(given, Tensor):
+        given = given.pointer
+    if given is None or size > 8:
+        return None
+    if isinstance(given, float):
+        return struct.pack("<f" if size == 4 else "<d", given)[:size]
+    return (int(given) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,20 @@ what its namesake does, for a warp. An opcode without a row writes results that 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, spread
-from artifact_inspector.execution.launch import Launch, Tensor
+from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, as_wide, spread
+from artifact_inspector.execution.launch import Launch, Tensor, encode
 from artifact_inspector.execution.program import Program, Step
 from artifact_inspector.execution.sass_control import CONTROL, NOTHING, branch_to
 from artifact_inspector.execution.sass_float import FLOAT
 from artifact_inspector.execution.sass_integer import INTEGER
 from artifact_inspector.execution.sass_logic import LOGIC
 from artifact_inspector.execution.sass_memory import MEMORY
-from artifact_inspector.execution.sass_operands import Build, Run, as_wide, following, is_nothing, words
+from artifact_inspector.execution.sass_operands import Build, Run, following, is_nothing, words
 from artifact_inspector.execution.tensor_maps import WINDOW, Descriptor, copy_box
 from artifact_inspector.formats import sass as language
 from artifact_inspector.formats._sass_statement import OperandKind, Statement, parse_statement
@@ -311,25 +310,14 @@ class Environment:
         self._put(layout.stack, _STACK, 4)
         self._put(layout.window, WINDOW, 8)
         for (offset, size), (name, given) in zip(program.parameters, parameters, strict=False):
-            self._parameter(offset, size, name, given)
+            self._put(offset, given, size, name)
 
-    def _parameter(self, offset: int, size: int, name: str, given: Any) -> None:
-        if isinstance(given, Tensor):
-            given = given.pointer
-        if given is None or size > 8:
-            for byte in range(offset, offset + size):
-                self.known[byte] = name
-            return
-        if isinstance(given, float):
-            given = struct.unpack("<I", struct.pack("<f", given))[0] if size == 4 else struct.unpack(
-                "<Q", struct.pack("<d", given)
-            )[0]  # fmt: skip
-        self._put(offset, int(given), size)
-
-    def _put(self, offset: int, value: int, size: int) -> None:
-        self.bank[offset : offset + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    def _put(self, offset: int, given: Any, size: int, name: str = "") -> None:
+        held = encode(given, size)
+        if held is not None:
+            self.bank[offset : offset + size] = held
         for byte in range(offset, offset + size):
-            self.known[byte] = None
+            self.known[byte] = name if held is None else None
 
     def begin(self, machine: Machine) -> None:
         """Nothing: code finds what a launch gives in constants and special registers."""

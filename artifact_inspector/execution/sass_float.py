@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.lanes import FULL, Known, Unknown, Value, apply, choose, invert
+from artifact_inspector.execution.lanes import FULL, Known, Unknown, Value, apply, as_wide, choose, invert
 from artifact_inspector.execution.sass_operands import (
     Build,
     Run,
-    as_wide,
     is_nothing,
     predicate,
     results,

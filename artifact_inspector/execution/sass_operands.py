@@ -14,6 +14,7 @@ from artifact_inspector.execution.lanes import (
     Unknown,
     Value,
     apply,
+    as_wide,
     data_of,
     invert,
 )
@@ -27,7 +28,6 @@ __all__ = [
     "Reader",
     "Run",
     "as_predicate",
-    "as_wide",
     "both",
     "either",
     "following",
@@ -174,18 +174,6 @@ def _constant(operand: Operand, step: int) -> Reader:
         return machine.unknown(f"c[{bank:#x}] at an address that differs between lanes")
 
     return read
-
-
-def as_wide(low: Value, high: Value) -> Value:
-    """A 64-bit number of two registers; in lanes signed, as int64 holds it."""
-    return apply(_join, low, high)
-
-
-def _join(low: Known, high: Known) -> Known:
-    joined = low | (high << 32)
-    if isinstance(joined, int) and joined >= 1 << 63:
-        joined -= 1 << 64
-    return joined
 
 
 def wide(operand: Operand) -> Reader:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.launch import APART, Launch, Tensor, evaluate_extent, place
+from artifact_inspector.execution.launch import APART, Launch, Tensor, encode, evaluate_extent, place
 from artifact_inspector.execution.requests import parse_argument, parse_document, parse_grid, resolve
 
 
@@ -115,3 +116,12 @@ def test_tensors_without_an_address_stand_apart() -> None:
 )
 def test_a_tensor_reaches_as_far_as_its_strides(tensor: Tensor, size: int) -> None:
     assert tensor.bytes == size
+
+
+def test_an_argument_is_encoded_as_c_lays_it_out() -> None:
+    assert encode(-2, 4) == struct.pack("<i", -2)
+    assert encode(True, 1) == b"\x01"
+    assert encode(1.5, 4) == struct.pack("<f", 1.5)
+    assert encode(1.5, 8) == struct.pack("<d", 1.5)
+    assert encode(Tensor((4,), "fp16", pointer=0x7000_0000_0010), 8) == struct.pack("<Q", 0x7000_0000_0010)
+    assert encode(Tensor((4,), "fp16"), 8) is encode(None, 4) is encode(7, 128) is None
