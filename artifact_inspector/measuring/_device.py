@@ -14,6 +14,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import CompileError, DeviceError, InspectorError, UsageError
+from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring.check import deviation, poison
-from artifact_inspector.measuring.job import Answer, DeviceAnswer, Job, RowAnswer
+from artifact_inspector.measuring.job import Answer, Job, Row
+from artifact_inspector.measuring.measurement import Device, Measurement
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -51,14 +54,12 @@ def serve(job: Job, answers: Connection) -> None:
         for row in measure_rows(job, _time):
             send(row)
     except InspectorError as error:
-        send(
-            {"kind": "error", "type": type(error).__name__, "message": error.message, "remedy": error.remedy}
-        )
+        send(error)
     finally:
         answers.close()
 
 
-def describe_device() -> DeviceAnswer:
+def describe_device() -> Device:
     """The GPU that torch launches on.
 
     Raises:
@@ -80,62 +81,57 @@ def describe_device() -> DeviceAnswer:
         arch = f"hip:{properties.gcnArchName}"
     else:
         arch = f"cuda:{properties.major}{properties.minor}"
-    return {
-        "kind": "device",
-        "name": properties.name,
-        "arch": arch,
-        "multiprocessors": properties.multi_processor_count,
-        "cache_bytes": getattr(properties, "L2_cache_size", None),
-        "driver": _driver_version(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-    }
+    return Device(
+        date=datetime.now(timezone.utc).date().isoformat(),
+        name=properties.name,
+        target=parse_target(arch),
+        multiprocessors=properties.multi_processor_count,
+        cache_bytes=getattr(properties, "L2_cache_size", None),
+        driver=_driver_version(),
+        torch=str(torch.__version__),
+        triton=triton.__version__,
+    )
 
 
-def measure_rows(job: Job, clock: Clock) -> Iterator[RowAnswer]:
+def measure_rows(job: Job, clock: Clock) -> Iterator[Row]:
     """A row for each configuration; one that fails is a row too.
 
     Raises:
         UsageError: there is no such kernel or workload.
     """
     module, kernel = _load(job)
-    workload = find_workload(module, job["kernel"], job["workload"])
+    workload = find_workload(module, job.kernel, job.workload)
     tuned = _autotuner(kernel)
-    configs = find_configs(workload, tuned, job["configs"])
+    configs = find_configs(workload, tuned, job.configs)
     expected = None if workload.expected is None or workload.result is None else workload.expected()
     for index, config in enumerate(configs):
         # a directory of its own: what is compiled there is what this configuration launched
-        directory = Path(job["directory"]) / str(index) if len(configs) > 1 else Path(job["directory"])
+        directory = Path(job.directory) / str(index) if len(configs) > 1 else Path(job.directory)
         os.environ["TRITON_CACHE_DIR"] = str(directory)
         _forget(kernel)
-        row: RowAnswer = {
-            "kind": "row",
-            "of": len(configs),
-            "function": _innermost(kernel).__name__,
-            "size": workload.size,
-            "config": _written(config),
-            "flop": workload.flop,
-            "bytes": workload.bytes,
-            "unit": workload.unit,
-            "tolerance": None if expected is None else workload.tolerance,
-            "directory": str(directory),
-            "milliseconds": None,
-            "spread": None,
-            "deviation": None,
-            "message": None,
-            "launches": [],
-        }
+        launches: list[dict[str, Any]] = []
+        told: dict[str, Any] = {}
         try:
             launch = _launcher(workload, tuned, config)
             poison(workload)
-            row["launches"] = _listen(launch)
+            launches = _listen(launch)
             if expected is not None:
-                row["deviation"] = deviation(workload, expected)
-            median, low, high = clock(launch, job["milliseconds"])
-            row["milliseconds"], row["spread"] = median, (low, high)
+                told["deviation"] = deviation(workload, expected)
+            median, low, high = clock(launch, job.milliseconds)
+            told |= {"milliseconds": median, "spread": (low, high)}
         except Exception as error:  # noqa: BLE001 - a kernel may raise anything, and each is a row
-            row["message"] = f"{type(error).__name__}: {error}".strip().partition("\n\n")[0][:500]
-        yield row
+            told["message"] = f"{type(error).__name__}: {error}".strip().partition("\n\n")[0][:500]
+        measured = Measurement(
+            kernel=job.kernel,
+            size=workload.size,
+            config=_written(config),
+            tolerance=None if expected is None else workload.tolerance,
+            flop=workload.flop,
+            bytes=workload.bytes,
+            unit=workload.unit,
+            **told,
+        )
+        yield Row(len(configs), measured, _innermost(kernel).__name__, str(directory), tuple(launches))
         gc.collect()
 
 
@@ -261,13 +257,13 @@ def _written(config: Any) -> dict[str, Any]:
 
 def _load(job: Job) -> tuple[Any, Any]:
     """The module of a kernel, and the kernel."""
-    if job["file"] is None:
-        module = import_module(job["module"])
+    if job.file is None:
+        module = import_module(job.module)
         return module, module.REFERENCE.kernel
     import importlib.util
     import sys
 
-    path = Path(job["file"])
+    path = Path(job.file)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is no Python file.", "Name a FILE.py:KERNEL.")
@@ -280,9 +276,9 @@ def _load(job: Job) -> tuple[Any, Any]:
         raise CompileError(
             f"{path} cannot be imported: {type(error).__name__}: {error}.", "It must import on its own."
         ) from None
-    kernel = getattr(module, job["kernel"], None)
+    kernel = getattr(module, job.kernel, None)
     if not hasattr(_innermost(kernel), "arg_names"):
-        raise UsageError(f"{path} has no kernel {job['kernel']!r}.", "Name a function under @triton.jit.")
+        raise UsageError(f"{path} has no kernel {job.kernel!r}.", "Name a function under @triton.jit.")
     return module, kernel
 
 

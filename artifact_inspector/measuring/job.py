@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Answer", "DeviceAnswer", "ErrorAnswer", "Job", "RowAnswer"]
+from artifact_inspector.errors import InspectorError
+from artifact_inspector.measuring.measurement import Device, Measurement
+
+__all__ = ["Answer", "Job", "Row"]
 
 
-class Job(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Job:
     """One kernel to measure."""
 
     kernel: str
@@ -25,49 +30,21 @@ class Job(TypedDict):
     """Time to spend on measuring a configuration."""
 
 
-class DeviceAnswer(TypedDict):
-    """The GPU and what drives it."""
-
-    kind: Literal["device"]
-    name: str
-    arch: str
-    multiprocessors: int
-    cache_bytes: int | None
-    driver: str | None
-    torch: str
-    triton: str
-
-
-class RowAnswer(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Row:
     """What became of one configuration."""
 
-    kind: Literal["row"]
     of: int
     """Configurations of this kernel."""
+    measured: Measurement
+    """Without its facts: whoever asked reads the files."""
     function: str
     """The Python function that was compiled."""
-    size: str
-    config: dict[str, Any]
-    flop: float | None
-    bytes: float | None
-    unit: str | None
-    tolerance: float | None
     directory: str
-    milliseconds: float | None
-    spread: tuple[float, float] | None
-    deviation: float | None
-    message: str | None
-    launches: list[dict[str, Any]]
+    """Where to."""
+    launches: tuple[dict[str, Any], ...] = ()
     """What it launched, as `compiling.arguments` writes it, with the `hash` of the compiled kernel."""
 
 
-class ErrorAnswer(TypedDict):
-    """Why nothing (more) is measured."""
-
-    kind: Literal["error"]
-    type: str
-    message: str
-    remedy: str | None
-
-
-Answer = DeviceAnswer | RowAnswer | ErrorAnswer
+Answer = Device | Row | InspectorError
+"""The GPU and what drives it, then the rows; an error is why nothing (more) is measured."""

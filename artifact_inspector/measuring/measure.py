@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timezone
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.compiling.ask.manifest import record
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
-from artifact_inspector.errors import CacheError, CompileError, DeviceError, InspectorError, UsageError
+from artifact_inspector.errors import CacheError, DeviceError, InspectorError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import _device
-from artifact_inspector.measuring.job import Answer, DeviceAnswer, Job, RowAnswer
+from artifact_inspector.measuring.job import Answer, Job, Row
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
 
 if TYPE_CHECKING:
@@ -111,17 +110,17 @@ def measure(
     rows: list[Measurement] = []
     for job in jobs:
         if progress is not None:
-            progress(job["kernel"])
+            progress(job.kernel)
         for answer in _answers(context, job, time_limit):
-            if answer["kind"] == "device":
-                device = device or _device_of(answer)
-            elif answer["kind"] == "error":
-                raise _error(answer["type"], answer["message"], answer["remedy"])
+            if isinstance(answer, Device):
+                device = device or answer
+            elif isinstance(answer, InspectorError):
+                raise answer
             else:
-                rows.append(_inspected(job, answer, disassemble))
-                if answer["launches"] and device is not None:
+                rows.append(replace(answer.measured, facts=_facts(answer, disassemble)))
+                if answer.launches and device is not None:
                     whose = {"target": str(device.target)}
-                    record(Path(answer["directory"]), (), [{**one, **whose} for one in answer["launches"]])
+                    record(Path(answer.directory), (), [{**one, **whose} for one in answer.launches])
     if device is None:
         raise DeviceError("The process that launches kernels ended before it found a GPU.")
     return Bench(device, tuple(rows))
@@ -156,11 +155,11 @@ def _answers(context: Any, job: Job, time_limit: float) -> Iterator[Answer]:
                 yield _failed(job, f"the process that launched it ended with {child.exitcode}")
                 return
             yield answer
-            if answer["kind"] == "error":
+            if isinstance(answer, InspectorError):
                 return
             told_device = True
-            if answer["kind"] == "row":
-                done, expected = done + 1, answer["of"]
+            if isinstance(answer, Row):
+                done, expected = done + 1, answer.of
     finally:
         ours.close()
         child.join(0.0 if done < expected else 10.0)
@@ -169,69 +168,18 @@ def _answers(context: Any, job: Job, time_limit: float) -> Iterator[Answer]:
             child.join()
 
 
-def _failed(job: Job, message: str) -> RowAnswer:
-    return RowAnswer(
-        kind="row",
-        of=1,
-        function=job["kernel"],
-        size="",
-        config={},
-        flop=None,
-        bytes=None,
-        unit=None,
-        tolerance=None,
-        directory=job["directory"],
-        milliseconds=None,
-        spread=None,
-        deviation=None,
-        message=message,
-        launches=[],
-    )
+def _failed(job: Job, message: str) -> Row:
+    return Row(1, Measurement(job.kernel, "", {}, message=message), job.kernel, job.directory)
 
 
-def _inspected(job: Job, row: RowAnswer, disassemble: Callable[[Path], Disassemble | None]) -> Measurement:
-    """A row with the facts of what it launched."""
-    return Measurement(
-        kernel=job["kernel"],
-        size=row["size"],
-        config=row["config"],
-        milliseconds=row["milliseconds"],
-        spread=row["spread"],
-        deviation=row["deviation"],
-        tolerance=row["tolerance"],
-        flop=row["flop"],
-        bytes=row["bytes"],
-        unit=row["unit"],
-        message=row["message"],
-        facts=None if row["message"] is not None else _facts(row, disassemble),
-    )
-
-
-def _facts(row: RowAnswer, disassemble: Callable[[Path], Disassemble | None]) -> KernelFacts | None:
+def _facts(row: Row, disassemble: Callable[[Path], Disassemble | None]) -> KernelFacts | None:
     """What was compiled of the kernel in the directory of its row."""
-    directory = Path(row["directory"])
+    directory = Path(row.directory)
+    if row.measured.message is not None:
+        return None
     try:
         entries = open_cache(directory).entries
     except CacheError:
         return None
-    own = [entry for entry in entries if entry.stem == row["function"]]
+    own = [entry for entry in entries if entry.stem == row.function]
     return inspect_artifact(own[-1], disassemble(directory)) if own else None
-
-
-def _device_of(answer: DeviceAnswer) -> Device:
-    return Device(
-        date=datetime.now(timezone.utc).date().isoformat(),
-        name=answer["name"],
-        target=parse_target(answer["arch"]),
-        multiprocessors=answer["multiprocessors"],
-        cache_bytes=answer["cache_bytes"],
-        driver=answer["driver"],
-        torch=answer["torch"],
-        triton=answer["triton"],
-    )
-
-
-def _error(kind: str, message: str, remedy: str | None) -> InspectorError:
-    """An error of the other process, as one of this."""
-    made = {"UsageError": UsageError, "CompileError": CompileError}.get(kind, DeviceError)
-    return made(message, remedy)

@@ -45,19 +45,19 @@ class Measurement:
     """What was computed, in words."""
     config: dict[str, Any]
     """Blocks and options other than the kernel's own; empty for its own."""
-    milliseconds: float | None
+    milliseconds: float | None = None
     """Median of a launch; None where it failed."""
-    spread: tuple[float, float] | None
+    spread: tuple[float, float] | None = None
     """Milliseconds, 20th and 80th percentile."""
-    deviation: float | None
+    deviation: float | None = None
     """‖result − expected‖ / ‖expected‖; None where nothing says what to expect."""
-    tolerance: float | None
-    flop: float | None
-    bytes: float | None
-    unit: str | None
-    message: str | None
+    tolerance: float | None = None
+    flop: float | None = None
+    bytes: float | None = None
+    unit: str | None = None
+    message: str | None = None
     """Why there is no time."""
-    facts: KernelFacts | None
+    facts: KernelFacts | None = None
     """None where nothing was compiled."""
 
     @property

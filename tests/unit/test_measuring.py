@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import pickle
 import time
 import types
 from importlib.util import find_spec
@@ -79,7 +80,8 @@ def rows(file, kernel="double", **options):
     (job,) = plan([f"{file}:{kernel}"], file.parent / "out", **options)
     cache = os.environ.get("TRITON_CACHE_DIR")
     try:
-        return list(_device.measure_rows(job, lambda launch, milliseconds: (2.0, 1.9, 2.1)))
+        found = _device.measure_rows(job, lambda launch, milliseconds: (2.0, 1.9, 2.1))
+        return [pickle.loads(pickle.dumps(row)) for row in found]  # as they come over the pipe
     finally:
         if cache is None:
             os.environ.pop("TRITON_CACHE_DIR", None)
@@ -90,17 +92,17 @@ def rows(file, kernel="double", **options):
 @needs_torch
 def test_a_right_result_has_a_time_and_next_to_no_deviation(file):
     (row,) = rows(file)
-    assert (row["milliseconds"], row["spread"]) == (2.0, (1.9, 2.1))
-    assert (row["deviation"], row["message"], row["config"]) == (0.0, None, {})
-    assert (row["function"], row["flop"], row["bytes"]) == ("double", 4, 32)
+    assert (row.measured.milliseconds, row.measured.spread) == (2.0, (1.9, 2.1))
+    assert (row.measured.deviation, row.measured.message, row.measured.config) == (0.0, None, {})
+    assert (row.function, row.measured.flop, row.measured.bytes) == ("double", 4, 32)
 
 
 @needs_torch
 def test_every_configuration_is_a_row_with_a_cache_directory_of_its_own(file):
     right, wrong = rows(file, configs="all")
-    assert (right["config"], right["deviation"]) == ({"FACTOR": 2}, 0.0)
-    assert (wrong["config"], wrong["deviation"]) == ({"FACTOR": 3}, 0.5)
-    assert right["directory"] != wrong["directory"]
+    assert (right.measured.config, right.measured.deviation) == ({"FACTOR": 2}, 0.0)
+    assert (wrong.measured.config, wrong.measured.deviation) == ({"FACTOR": 3}, 0.5)
+    assert right.directory != wrong.directory
 
 
 @needs_torch
@@ -108,34 +110,34 @@ def test_what_a_kernel_leaves_unwritten_is_no_result_of_the_launch_before(file):
     # the launch before wrote it all, and right
     rows(file)
     (row,) = rows(file, workload="forgetful")
-    assert row["deviation"] == float("inf")
+    assert row.measured.deviation == float("inf")
 
 
 @needs_torch
 def test_a_kernel_that_adds_starts_from_zero(file):
     (row,) = rows(file, workload="adding")
-    assert row["deviation"] == 0.0
+    assert row.measured.deviation == 0.0
 
 
 @needs_torch
 def test_without_an_expected_result_nothing_is_checked(file):
     (row,) = rows(file, kernel="tuned", workload="lazy_workload")
-    assert (row["deviation"], row["tolerance"], row["milliseconds"]) == (None, None, 2.0)
+    assert (row.measured.deviation, row.measured.tolerance, row.measured.milliseconds) == (None, None, 2.0)
 
 
 @needs_torch
 def test_a_launch_that_fails_is_a_row_with_the_first_sentence(file):
     (row,) = rows(file, workload="failing")
-    assert row["milliseconds"] is None
-    assert row["message"] == "RuntimeError: out of resource: shared memory"
+    assert row.measured.milliseconds is None
+    assert row.measured.message == "RuntimeError: out of resource: shared memory"
 
 
 @needs_torch
 def test_an_autotuner_is_left_with_the_configuration_that_is_measured(file):
     found = rows(file, kernel="tuned", configs="2")
     # spread over the four; and each launch saw one configuration, as the result says
-    assert [row["config"]["BLOCK"] for row in found] == [1, 3]
-    assert [row["deviation"] for row in found] == [0.0, 0.0]
+    assert [row.measured.config["BLOCK"] for row in found] == [1, 3]
+    assert [row.measured.deviation for row in found] == [0.0, 0.0]
 
 
 @needs_torch
@@ -186,7 +188,7 @@ def test_a_request_that_makes_no_sense_is_refused_before_anything_runs(words, op
 def test_every_reference_kernel_is_planned_by_default(tmp_path):
     from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 
-    assert [job["kernel"] for job in plan([], tmp_path)] == list(REFERENCE_KERNELS)
+    assert [job.kernel for job in plan([], tmp_path)] == list(REFERENCE_KERNELS)
 
 
 def test_without_a_gpu_the_error_says_what_is_missing(tmp_path):
@@ -200,12 +202,12 @@ def test_without_a_gpu_the_error_says_what_is_missing(tmp_path):
 
 
 def _die(job, answers):
-    answers.send({"kind": "device"})
+    answers.send(H200)
     os._exit(9)
 
 
 def _hang(job, answers):
-    answers.send({"kind": "device"})
+    answers.send(H200)
     time.sleep(60)
 
 
@@ -217,8 +219,8 @@ def test_a_process_that_dies_or_hangs_costs_its_own_row(serve, said, tmp_path, m
     monkeypatch.setattr(_device, "serve", serve)
     (job,) = plan(["softmax"], tmp_path)
     _, row = measure._answers(multiprocessing.get_context("fork"), job, 0.5)
-    assert said in row["message"]
-    assert row["milliseconds"] is None
+    assert said in row.measured.message
+    assert row.measured.milliseconds is None
 
 
 def test_the_share_is_that_of_what_takes_longer_at_its_peak():
