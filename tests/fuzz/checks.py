@@ -16,11 +16,8 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.report.console import to_text
-from artifact_inspector.report.json import as_text
+from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.cache import cache_document
-from artifact_inspector.report.story import KernelReport
-from artifact_inspector.report.text import CacheReport
 
 __all__ = ["SECONDS", "EscapeError", "check_kernel", "check_text", "describe", "within"]
 
@@ -95,19 +92,15 @@ def _check_module(module: Module) -> None:
             raise EscapeError("control codes are not one for each instruction")
 
 
-def check_kernel(directory: Path, *, shown: bool) -> list[KernelFacts]:
-    """Inspect a cache and write its document; `shown` prints it for people too."""
+def check_kernel(directory: Path) -> list[KernelFacts]:
+    """Inspect a cache, and make its document."""
     cache = open_cache(directory)
     kernels = [inspect_artifact(artifact) for artifact in cache.entries]
     for kernel in kernels:
         for problem in kernel.problems:
             if "inspector itself failed" in problem.problem:
                 raise EscapeError(f"a hidden fault in {problem.path}: {problem.problem}")
-    json.loads(as_text(cache_document(cache, kernels), "utf-8"))
-    if shown:
-        to_text(CacheReport(cache, kernels, narrowed=False), 100)
-        for kernel in kernels:
-            to_text(KernelReport(cache, kernel, []), 100)
+    json.dumps(encode(cache_document(cache, kernels)), allow_nan=False)
     return kernels
 
 

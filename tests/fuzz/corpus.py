@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -21,16 +22,17 @@ _LARGEST = 100_000
 
 
 @cache
-def kernels() -> tuple[Path, ...]:
-    """Directories of kernels, in the manifest's order."""
+def kernels() -> Mapping[Path, float]:
+    """Directories of kernels, in the manifest's order, each with how likely it is to be taken."""
     rows = json.loads((FIXTURES / "manifest.json").read_text(encoding="utf-8"))
-    found = []
+    found = {}
     for row in rows:
         for path in sorted((FIXTURES / row["path"]).glob("*/")) if row.get("files") else ():
             texts = [file for file in path.iterdir() if file.suffix[1:] in {stage.value for stage in Stage}]
-            if len(texts) > 1 and sum(file.stat().st_size for file in texts) < _LARGEST:
-                found.append(path)
-    return tuple(found)
+            size = sum(file.stat().st_size for file in texts)
+            if len(texts) > 1 and size < _LARGEST:
+                found[path] = (_LARGEST / size) ** 2
+    return found
 
 
 @cache

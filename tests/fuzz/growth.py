@@ -19,6 +19,7 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 from tests.fuzz.checks import check_kernel
+from tests.fuzz.views import check_view
 
 __all__ = ["GENERATORS", "exponent", "seconds_of"]
 
@@ -371,7 +372,9 @@ def seconds_of(name: str, size: int, *, whole: bool = False, times: int = 1) -> 
                 directory = Path(place, "A" * 8)
                 directory.mkdir()
                 Path(directory, f"k.{stage.value}").write_text(text, encoding="utf-8")
-                check_kernel(Path(place), shown=True)
+                check_kernel(Path(place))
+                for view in ("rows", "story"):
+                    check_view(view, Path(place), Path(place), Path(place))
         else:
             try:
                 module = format_of(stage).parse(SourceText("k", text), stage)

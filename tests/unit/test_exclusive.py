@@ -55,6 +55,10 @@ def test_an_empty_part_excludes_nothing() -> None:
     assert exclusive(DIAMOND, [[], [1], [2]]) == [(1, 2)]
 
 
+def test_a_part_outside_the_loop_excludes_nothing() -> None:
+    assert exclusive(LOOPED, [[2], [5], [3]], loop=0) == [(0, 2)]
+
+
 def test_the_next_iteration_is_a_path_for_the_function_but_not_for_the_loop() -> None:
     assert exclusive(LOOPED, [[2], [3]]) == []
     assert exclusive(LOOPED, [[2], [3]], loop=0) == [(0, 1)]

@@ -18,6 +18,8 @@ def find_exclusive(
 ) -> list[tuple[int, int]]:
     """Pairs of parts, by their places in the list, that no path runs one after the other.
 
+    A part that lies outside the loop, wholly or in part, excludes nothing.
+
     Args:
         loop: the loop whose iterations are looked at one by one: its own back edge is no path.
         parts: the blocks of each.
@@ -27,9 +29,10 @@ def find_exclusive(
         return []
     bit = {block: 1 << number for number, block in enumerate(blocks)}
     reached = _reached(function, flow, loop, bit)
-    masks = [sum(bit[block] for block in set(part)) for part in parts[:MOST_PARTS]]
+    judged = [part if reached.keys() >= set(part) else () for part in parts[:MOST_PARTS]]
+    masks = [sum(bit[block] for block in set(part)) for part in judged]
     ahead = []
-    for part in parts[:MOST_PARTS]:
+    for part in judged:
         mask = 0
         for block in part:
             mask |= reached[block] | bit[block]
