@@ -9,6 +9,7 @@ from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.analysis.access.load_widths import LoadWidth
+from artifact_inspector.analysis.access.tile_ends import Unmasked
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.analysis.flow.trips import Trips
 from artifact_inspector.analysis.matrix.fragments import OperandReads
@@ -130,6 +131,8 @@ class KernelFacts(Record):
     """The same of its store statements."""
     policies: tuple[Policy, ...]
     """Accesses that ask for a cache modifier or an eviction policy, and what became of it."""
+    unmasked: tuple[Unmasked, ...]
+    """Load statements that read past an end which a mask of another access names."""
     bill: Bill | None
     """Shared memory; None without TTGIR."""
     partitions: tuple[PartitionFacts, ...]

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from artifact_inspector.analysis.access.accesses import StageAccesses
 from artifact_inspector.analysis.access.cache_policies import Policy, find_policies
 from artifact_inspector.analysis.access.load_widths import LoadWidth, explain_widths
+from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.analysis.matrix.generation import Generation, describe_generation
@@ -161,6 +162,11 @@ def _policies(ttir: Functions | None, ttgir: Functions | None, final: Functions 
     )
 
 
+def _unmasked(ttir: Functions | None, ttgir: Functions | None) -> tuple[Unmasked, ...]:
+    first = ttir if ttir is not None else ttgir
+    return tuple(found for accessed in (first or {}).values() for found in find_unmasked(accessed))
+
+
 def _first_and_last(
     ttir: Functions | None, ttgir: Functions | None, final: Functions | None
 ) -> Iterator[tuple[str, StageAccesses, StageAccesses]]:
@@ -309,6 +315,7 @@ KERNEL_PASSES = (
     _row("widths", _ACCESSED, _widths_of(LOADS), tuple),
     _row("store_widths", _ACCESSED, _widths_of(frozenset({EventKind.GLOBAL_STORE})), tuple),
     _row("policies", _ACCESSED, _policies, tuple),
+    _row("unmasked", _ACCESSED[:2], _unmasked, tuple),
     _row("bill", ("artifact", at(_TTGIR, "module"), at(_TTGIR, "codes")), _bill, _none),
     _row(
         "partitions", (at(_TTGIR, "module"), at(_TTGIR, "order"), at(Stage.PTX, "order")), _partitions, tuple

@@ -20,6 +20,7 @@ from artifact_inspector.findings import (
     fma_instead_of_mma,
     lanes_switched_off,
     layout_conversion_in_loop,
+    load_past_the_end,
     lost_cache_modifier,
     narrow_loads,
     narrow_stores,
@@ -80,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     waits_in_turn.RULE,
     narrow_stores.RULE,
     operands_word_by_word.RULE,
+    load_past_the_end.RULE,
 )
 """Every rule, by code; a code is never given to another rule."""
 

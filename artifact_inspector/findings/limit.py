@@ -14,8 +14,6 @@ from artifact_inspector.model.word import Word
 
 __all__ = ["Limit", "LimitedBy", "find_first", "find_limit"]
 
-_FIRST = ("AI013", "AI007", "AI004", "AI005", "AI008", "AI003", "AI002", "AI006", "AI010", "AI009", "AI001")
-"""What costs most first: no launch, spills, no matrix unit or an older one, occupancy, nothing in flight."""
 _NO_LIMIT = frozenset({"AI012"})
 """A contradiction of two files is no property of the kernel."""
 
@@ -53,7 +51,7 @@ class Limit:
 
 
 def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
-    """The finding that costs most; without one, what its work asks of a GPU; else that nothing says so.
+    """The finding that decides most; without one, what its work asks of a GPU; else that nothing says so.
 
     Args:
         launch: findings of a launch run on paper.
@@ -65,13 +63,15 @@ def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
 
 
 def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> Finding | None:
-    """The finding that costs most; None where none says what limits a kernel.
+    """The first finding that says what limits a kernel; None where none does.
 
     What a launch warns of was counted: it comes before what is only noted of the kernel.
+
+    Args:
+        findings: as `find_findings` orders them.
+        launch: findings of a launch run on paper, in their order.
     """
-    told = [finding for finding in findings if finding.code not in _NO_LIMIT]
-    places = {code: place for place, code in enumerate(_FIRST)}
-    first = min(told, key=lambda finding: places.get(finding.code, len(_FIRST)), default=None)
+    first = next((finding for finding in findings if finding.code not in _NO_LIMIT), None)
     if first is None or first.severity is not Severity.WARNING:
         return next((found for found in launch if found.severity is Severity.WARNING), first)
     return first

@@ -56,6 +56,10 @@ _GROWS = {
     **dict.fromkeys(("sgt", "sle", "ugt", "ule"), True),
     **dict.fromkeys(("slt", "sge", "ult", "uge"), False),
 }
+_BELOW = {
+    **dict.fromkeys(("slt", "sle", "ult", "ule"), True),
+    **dict.fromkeys(("sgt", "sge", "ugt", "uge"), False),
+}
 
 
 @lru_cache(maxsize=4096)
@@ -83,7 +87,8 @@ def axis_operation(instruction: Instruction) -> AxisOperation:
         return found if pointee is None else found._replace(pointee=max(1, int(pointee[1]) // 8))
     if role is AxisRole.COMPARE:
         predicate = _PREDICATE.search(text)
-        return found._replace(grows=None if predicate is None else _GROWS.get(predicate[1]))
+        said = "" if predicate is None else predicate[1]
+        return found._replace(grows=_GROWS.get(said), below=_BELOW.get(said))
     if role is AxisRole.LOOP:
         variable = _INDUCTION.search(text)
         # scf.for %i = %first to %stop step %step: the bound says nothing of the variable.

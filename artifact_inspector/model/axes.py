@@ -76,6 +76,9 @@ class AxisOperation(NamedTuple):
     grows: bool | None = None
     """Of a compare: True where it turns true as the left side grows (or may do so), False where it turns
     false, None for equality."""
+    below: bool | None = None
+    """Of a compare: True where it holds of a left side below the right (`<`, `<=`), False of one above, None
+    for equality."""
     variable: str = ""
     """Of a loop, the value that it counts."""
     counts: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ CASES = {
     # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
     "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* 4 ldmatrix fill: it turns 16-bit elements only; 4 ldmatrix stand", "3.6.0/sm_80/matmul_grouped"),
 }  # fmt: skip
-MADE = {"AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019", "AI020", "AI021"}
+MADE = {"AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019", "AI020", "AI021", "AI025"}
 """What no compiler leaves behind: shown below on entries made for it."""
 
 
@@ -103,6 +103,27 @@ def test_what_ptxas_warns_of_is_said_with_the_line_of_the_program(tmp_path: Path
     # the dot of the source
     assert found.remark.sources == ("matmul_grouped.py:85",)
     assert (found.remark.stage, found.remark.lines) == (Stage.PTX, (loop,))
+
+
+def test_a_load_without_the_mask_of_the_others_is_read_past_the_end(tmp_path: Path) -> None:
+    kernel = saved("3.6.0/sm_80/masked_add")
+    assert of_rule(kernel, "AI025") == []
+    text = kernel.artifact.files["ttir"].read_text()
+    load = next(line for line in text.splitlines() if "tt.load" in line)
+    bare = re.sub(r"(tt\.load %\w+)(, %\w+)+", r"\1", load)
+    assert bare != load
+    ttir = tmp_path / "masked_add.ttir"
+    ttir.write_text(text.replace(load, bare))
+    facts = inspect_artifact(
+        dataclasses.replace(kernel.artifact, files={**kernel.artifact.files, "ttir": ttir})
+    )
+    (found,) = [finding.remark for finding in find_findings(facts) if finding.code == "AI025"]
+    assert found.message.startswith(
+        "x is read without a mask for n, by an index that is masked there elsewhere"
+    )
+    lines = text.splitlines()
+    compare = next(number for number, line in enumerate(lines, 1) if "arith.cmpi" in line)
+    assert (found.stage, found.lines) == (Stage.TTIR, (lines.index(load) + 1, compare))
 
 
 def test_a_file_of_another_kernel_is_said() -> None:

@@ -133,3 +133,12 @@ def test_what_a_launch_warns_of_comes_before_what_is_noted_and_behind_what_is_wa
     assert find_first((), [conflicts]) is conflicts
     assert find_first([spilled], [conflicts]) is spilled
     assert find_first(noted, noted) is find_first(noted)
+
+
+@pytest.mark.parametrize("name", ["3.6.0/sm_80/register_spill", "3.6.0/sm_80/unaligned_columns"])
+def test_what_limits_a_kernel_is_what_its_findings_begin_with(name: str) -> None:
+    found = find_findings(saved(name).facts)
+    assert find_first(found) is found[0]
+    assert find_first((replace(found[0], code="AI012"), *found)) is found[0]  # two files disagree: no limit
+    scalars = replace(found[0], code="AI021")
+    assert find_first((scalars, *found)) is scalars  # of a rule that no second list ranks

@@ -1,0 +1,229 @@
+"""Loads that run past the end of what the program itself bounds elsewhere.
+
+A program says where a tile may pass the end by what it masks: `offs < n`, in the mask of some load or
+store. A load that is addressed by the same `offs`, and whose mask does not ask for it, reads what lies behind
+the end. Nothing is said where that cannot be proven: of a load that only some paths run (the full tiles of a
+kernel that takes the last one apart), of an end that is a multiple of the tile, and of one that another loop
+sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
+from artifact_inspector.analysis.access.contiguity import Dataflow
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.dominators import Dominators
+from artifact_inspector.analysis.flow.places import source_of
+from artifact_inspector.model import LOADS, SourceLine
+from artifact_inspector.model.axes import AxisRole
+
+__all__ = ["Unmasked", "find_unmasked"]
+
+_TERMS = frozenset(
+    {AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.MULTIPLY, AxisRole.SHIFT_LEFT}
+)
+
+
+class Unmasked(NamedTuple):
+    """A load that no mask stops where a mask of the same function says that its tile may pass the end."""
+
+    line: int
+    """In the first stage."""
+    source: SourceLine | None
+    """`file.py:line` of the user's code."""
+    name: str
+    """What the IR calls the value that it loads, when that is a name."""
+    ends: tuple[str, ...]
+    """The arguments that make each end that its tile may pass."""
+    masked: bool
+    """It has a mask, which asks for something else."""
+    compares: tuple[int, ...]
+    """Lines of the compares that bound the same indices elsewhere."""
+
+
+class _Bound(NamedTuple):
+    """`index < end`, in the mask of an access."""
+
+    offsets: int
+    """The value that is compared."""
+    end: int
+    at: int
+    """The compare."""
+    block: int
+    """Of the access."""
+
+
+def find_unmasked(first: StageAccesses) -> tuple[Unmasked, ...]:
+    """The loads of a function that read past an end, in the order of the first stage."""
+    return tuple(_Ends(first).run())
+
+
+class _Ends:
+    def __init__(self, first: StageAccesses) -> None:
+        self._first = first
+        self._code = first.code
+        function = first.code.function
+        self._flow = Dataflow(
+            function, first.module, first.language, function.divisibility, first.code.values
+        )
+
+    def run(self) -> Iterator[Unmasked]:
+        masks = {access.index: mask for access in self._first.accesses if (mask := self._mask(access))}
+        masked = [access for access in self._first.accesses if access.index in masks]
+        bounds = [bound for a in masked for bound in self._bounds(masks[a.index], a.block)]
+        if not bounds:
+            return
+        for access in self._first.accesses:
+            if access.kind not in LOADS:
+                continue
+            terms = self._terms(access)
+            asked = self._made_of(masks[access.index]) if access.index in masks else set()
+            passed = {
+                bound.at: bound
+                for bound in bounds
+                if bound.offsets in terms and bound.offsets not in asked and self._holds(bound, access)
+            }
+            if passed:
+                yield self._found(access, passed.values(), is_masked=access.index in masks)
+
+    def _found(self, access: MemoryAccess, passed: Iterable[_Bound], *, is_masked: bool) -> Unmasked:
+        instructions = self._code.function.instructions
+        instruction = instructions[access.index]
+        return Unmasked(
+            access.line,
+            source_of(instruction.location),
+            self._first.language.source_name(instruction),
+            tuple(dict.fromkeys(" and ".join(self._arguments(bound.end)) for bound in passed)),
+            is_masked,
+            tuple(instructions[bound.at].line for bound in passed),
+        )
+
+    def _mask(self, access: MemoryAccess) -> int | None:
+        instruction = self._code.function.instructions[access.index]
+        roles = None if self._first.language.access is None else self._first.language.access(instruction)
+        return self._flow.value(access.index, roles.mask[0]) if roles is not None and roles.mask else None
+
+    # -- ends ------------------------------------------------------------------------
+
+    def _bounds(self, mask: int, block: int) -> Iterator[_Bound]:
+        """The compares of a mask that hold of an index below an end."""
+        pending, seen = [mask], {mask}
+        while pending:
+            value = pending.pop()
+            operation, at = self._flow.operation(value), self._code.values.definitions.get(value)
+            if at is not None and operation is not None and operation.role is AxisRole.COMPARE:
+                sides = self._flow.operands(at)
+                if operation.below is not None and len(sides) == 2:
+                    index, end = (
+                        self._unspread(side) for side in (sides if operation.below else sides[::-1])
+                    )
+                    if self._is_tile(index) and self._is_end(index, end):
+                        yield _Bound(index, end, at, block)
+                continue
+            combines = operation is None or operation.role is AxisRole.LOGIC
+            if not combines and self._flow.sources(value, None) is None:
+                continue
+            for source in self._flow.inputs(value):
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+
+    def _is_tile(self, value: int) -> bool:
+        axes = self._flow.axes(value)
+        return axes is not None and any(run > 1 for run in axes.contiguity)
+
+    def _is_end(self, index: int, end: int) -> bool:
+        """True for one number for the whole tile that the program is told, and that may cut a tile in two."""
+        axes, tile = self._flow.axes(end), self._flow.axes(index)
+        if axes is None or tile is None or axes.value is not None or any(run > 1 for run in axes.contiguity):
+            return False
+        return bool(self._arguments(end)) and axes.divisibility[0] % max(tile.contiguity) != 0
+
+    def _arguments(self, value: int) -> list[str]:
+        """The arguments that a number is made of."""
+        found: dict[str, None] = {}
+        pending, seen = [value], {value}
+        while pending:
+            current = pending.pop()
+            name = self._flow.argument(current)
+            if name is not None:
+                found[name.lstrip("%")] = None
+            for source in self._flow.inputs(current):
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return list(found)
+
+    def _unspread(self, value: int) -> int:
+        while sources := self._flow.sources(value, None):
+            value = sources[0][0]
+        return value
+
+    # -- loads ------------------------------------------------------------------------
+
+    def _terms(self, access: MemoryAccess) -> set[int]:
+        """What is added up to the address of a load, times whatever stride."""
+        instruction = self._code.function.instructions[access.index]
+        roles = None if self._first.language.access is None else self._first.language.access(instruction)
+        if roles is None or len(roles.address) != 1:
+            return set()
+        pointer = self._flow.value(access.index, roles.address[0])
+        pending = [] if pointer is None else [pointer]
+        seen = set(pending)
+        while pending:
+            value = pending.pop()
+            operation = self._flow.operation(value)
+            is_sum = operation is None or operation.role in _TERMS
+            if not is_sum and self._flow.sources(value, None) is None:
+                continue
+            for source in self._flow.inputs(value):
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return seen
+
+    def _made_of(self, value: int) -> set[int]:
+        pending, seen = [value], {value}
+        while pending:
+            for source in self._flow.inputs(pending.pop()):
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return seen
+
+    def _holds(self, bound: _Bound, access: MemoryAccess) -> bool:
+        """True where the end is that of the load too, and the load runs wherever the bounded access does."""
+        flow = self._code.flow
+        made = self._code.values.definitions.get(bound.end)
+        if made is not None and not flow.encloses(flow.loop_at(made), flow.loop_of[access.block]):
+            return False
+        return self._runs_with(access.block, bound.block)
+
+    def _runs_with(self, load: int, other: int) -> bool:
+        flow, dominators = self._code.flow, self._code.once(_dominators)
+        loop = flow.loop_of[load]
+        while not flow.encloses(loop, flow.loop_of[other]):
+            assert loop is not None
+            if not all(dominators.dominates(load, latch) for latch in flow.loops[loop].latches):
+                return False  # a branch in the loop goes around it
+            load, loop = flow.loops[loop].header, flow.loops[loop].parent
+        return dominators.dominates(load, other) or self._is_always(load, loop)
+
+    def _is_always(self, block: int, loop: int | None) -> bool:
+        """True for a block that every path through its loop, or the function, runs."""
+        flow, blocks = self._code.flow, self._code.function.blocks
+        dominators = self._code.once(_dominators)
+        if loop is None:
+            ends = tuple(
+                found.index for found in blocks if not found.successors and found.index in dominators
+            )
+        else:
+            ends = flow.loops[loop].latches
+        return all(dominators.dominates(block, end) for end in ends)
+
+
+def _dominators(code: Code) -> Dominators:
+    return Dominators([block.successors for block in code.function.blocks])
