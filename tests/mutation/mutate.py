@@ -4,9 +4,10 @@
 
 A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
 arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`. Each runs in a child of a
-process that has pytest loaded, first against the unit tests that name its module, its own first, then, if it
-survives, against the tests of the corpus on two directories of fixtures and the golden reports. A run that is
-stopped goes on where it was: what `--out` lists is not run again. `--most 25` stops after so many.
+process that has pytest loaded, first against the unit tests that name its module, its own first; what survives
+them against the facts of every saved kernel, and what survives those too against the tests of the corpus on two
+directories of fixtures and the golden reports. A run that is stopped goes on where it was: what `--out` lists is
+not run again. `--most 25` stops after so many.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -32,7 +33,11 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "comparison")
-WIDE = ("tests/corpus", "tests/golden", "-k", "3.6.0/sm_80/ or 3.6.0/gfx942/ or golden")
+LATER = {
+    "facts": ("tests/golden/test_facts.py",),
+    "corpus": ("tests/corpus", "tests/golden", "-k", "3.6.0/sm_80/ or 3.6.0/gfx942/ or golden"),
+}
+"""What is run of those that survive the unit tests."""
 SECONDS = 240
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--assert=plain")
 COMPARE = {
@@ -184,7 +189,7 @@ def tests_of(file: str) -> list[str]:
     ]
 
 
-def run(mutant: Mutant, tests: list[str]) -> str:
+def run(mutant: Mutant, tests: Sequence[str]) -> str:
     """`killed`, `survived` or `slow`, in a child that has the fault."""
     child = os.fork()
     if child == 0:
@@ -211,6 +216,15 @@ def run(mutant: Mutant, tests: list[str]) -> str:
     return "slow"
 
 
+def end_of(mutant: Mutant, *, units_only: bool) -> str:
+    """Which tests notice a fault, `survived` or `slow`."""
+    for name, tests in {"units": tests_of(mutant.file), **({} if units_only else LATER)}.items():
+        end = run(mutant, tests) if tests else "survived"
+        if end != "survived":
+            return name if end == "killed" else end
+    return "survived"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.add_argument("--count", type=int, default=200)
@@ -218,7 +232,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
     options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
     options.add_argument(
-        "--units-only", action="store_true", help="Do not ask the corpus of those that survive."
+        "--units-only", action="store_true", help="Do not ask other tests of those that survive."
     )
     asked = options.parse_args()
     os.chdir(ROOT)
@@ -242,10 +256,7 @@ def main() -> None:
                 break
             if end is None:
                 left -= 1
-                tests = tests_of(mutant.file)
-                end = run(mutant, tests) if tests else "survived"
-                if end == "survived" and not asked.units_only:
-                    end = run(mutant, [*WIDE])
+                end = end_of(mutant, units_only=asked.units_only)
                 log.write(json.dumps({**mutant._asdict(), "end": end}) + "\n")
                 log.flush()
             ends[end] = ends.get(end, 0) + 1
