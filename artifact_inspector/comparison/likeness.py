@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
-from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import BINARIES, Artifact
 from artifact_inspector.files.binaries import read_loaded
 from artifact_inspector.files.reading import read_file, read_stage
+from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.names import step_of
 

@@ -16,10 +16,10 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program
-from artifact_inspector.comparison.canonical import canonical
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.selection import read_program
 from artifact_inspector.files.cache import Artifact, Problem, read_stage
+from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.fact import Value

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from saved import Saved, saved, saved_kernels
 
-from artifact_inspector.comparison.canonical import canonical
+from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
 
 TEXTS = [

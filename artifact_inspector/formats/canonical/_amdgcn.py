@@ -1,0 +1,68 @@
+"""AMDGCN without the numbers of registers that its own instructions fill, labels and places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from artifact_inspector.formats.canonical._names import Names
+
+__all__ = ["lines"]
+
+_AMDGCN = re.compile(r"\b([vsa])(?:(\d+)|\[(\d+):(\d+)\])(?!\w)|(\.LBB\w+)")
+_LOCAL_LABEL = re.compile(r"\.LBB\w+")
+_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.M)
+_FILLED = re.compile(r"^\s*\.amdhsa_user_sgpr_count\s+(\d+)", re.M)
+_BY_NUMBER = re.compile(r"^\s*(?:s_swappc|s_call|s_setpc|[vs]_movrel|s_set_gpr_idx)", re.M)
+"""Calls, whose convention knows registers by number, and accesses that compute one."""
+_AMDGCN_DROPPED = re.compile(r"\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp|func_\w+?)\d+:$")
+_SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
+SYSTEM_REGISTERS = 8
+"""Scalar registers behind a kernel's user registers that may be filled at its start: three indices of the
+workgroup, its information, the offset of scratch, and some to spare."""
+INDEX_REGISTERS = 3
+"""Vector registers that a kernel starts with, one for each dimension of the work-item's index."""
+WIDEST = 64
+"""Registers of an operand; what claims to be wider is no register."""
+
+
+def lines(text: str) -> Iterator[str]:
+    kernels, filled = set(_KERNEL.findall(text)), [int(count) for count in _FILLED.findall(text)]
+    renames = bool(filled) and _BY_NUMBER.search(text) is None
+    first = {"s": max(filled, default=0) + SYSTEM_REGISTERS, "v": INDEX_REGISTERS, "a": 0}
+    in_kernel = is_debugging = False
+    names, operands = Names(), dict[str, str]()
+
+    def renamed(found: re.Match[str]) -> str:
+        operand = found[0]
+        if operand not in operands:
+            operands[operand] = spelled(found)
+        return operands[operand]
+
+    def spelled(found: re.Match[str]) -> str:
+        kind, one, low, high, label = found.groups()
+        if label is not None:
+            return names[label]
+        start, stop = (one, one) if low is None else (low, high)
+        numbers = range(int(start), int(stop) + 1)
+        if not (in_kernel and renames) or not 0 < len(numbers) <= WIDEST:
+            return found[0]
+        return "+".join(f"{kind}{n}" if n < first[kind] else f"{kind}{names[f'{kind}{n}']}" for n in numbers)
+
+    for raw in text.splitlines():
+        is_text = '"' in raw
+        line = " ".join((raw if is_text else raw.partition(";")[0]).split())
+        if not line or _AMDGCN_DROPPED.match(line):
+            continue
+        if _SECTION.match(line):
+            is_debugging = ".debug" in line
+        if is_debugging:
+            continue
+        if line[0] == ".":
+            yield line if is_text else _LOCAL_LABEL.sub(lambda found, names=names: names[found[0]], line)  # type: ignore[misc]
+            continue
+        if line.endswith(":"):
+            in_kernel, names, operands = line[:-1] in kernels, Names(), {}
+            yield line
+        else:
+            yield _AMDGCN.sub(renamed, line)
