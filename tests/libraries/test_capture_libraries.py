@@ -50,6 +50,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", PROGRAMS)
 def test_a_library_is_captured_for_two_vendors(
     library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

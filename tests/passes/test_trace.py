@@ -137,6 +137,7 @@ def test_texts_that_are_cut_off_cost_no_more_than_themselves(lines: list[str]) -
     assert found.steps[-1].level is Level.ASSEMBLY
 
 
+@pytest.mark.long
 def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     pytest.importorskip("triton")
     tile = {"BLOCK_SIZE_M": 32, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8}
@@ -150,6 +151,7 @@ def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     assert [step.name for step in found.steps][-1] == "ptxas"
 
 
+@pytest.mark.long
 def test_a_gemv_of_one_warp_is_clustered_by_a_pass_of_llvm() -> None:
     pytest.importorskip("triton")
     constants = {"BLOCK_N": 256, "BLOCK_K": 16}

@@ -210,6 +210,7 @@ def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_p
 
 
 @needs_torch
+@pytest.mark.long
 def test_what_torch_compile_makes_is_captured(program, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     command = program(
@@ -622,6 +623,7 @@ def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
 
 
 @needs_torch
+@pytest.mark.long
 def test_what_inductor_tunes_is_captured_and_can_be_reset(program, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     command = program(
