@@ -109,6 +109,23 @@ def test_a_persistent_matmul_with_an_epilogue_load_keeps_its_pipelined_loop(case
         assert "AI003" not in codes(kernels[entry])
 
 
+def test_a_flattened_and_specialised_loop_is_found_though_its_copies_bear_no_column(cases: Cases) -> None:
+    # Triton 3.4: both copies stand at line 12, column 0, of the LLIR; the dot at 13:29
+    kernel = cases.kernels("flattened_loops")["TGB7P"]
+    assert phrases(kernel, "loop@11") == ["serial", *["warp-specialised"] * 3]
+    assert phrases(kernel, "loop@11/loads") == ["-", *["warp-specialised"] * 3]
+
+
+def test_a_loop_that_was_made_one_with_the_loop_inside_it_is_neither_unrolled_nor_gone(cases: Cases) -> None:
+    kernels = cases.kernels("flattened_loops")
+    for entry in ("QE4NC", "4JMBQ"):  # 16 turns of the inner loop: no tile is left for the outer one
+        assert phrases(kernels[entry], "loop@18") == ["no-loads"] * 4
+        for stage, found in of_stages(kernels[entry], "loop@18").items():
+            assert found is not None
+            assert ("made one with the loop inside it" in found.notes) is (stage is not Stage.TTIR)
+        assert phrases(kernels[entry], "loop@21") == ["serial", *["partly pipelined(2)"] * 3]
+
+
 def test_an_epilogue_of_specialised_warps_has_its_name_and_the_idle_copies_come_last(cases: Cases) -> None:
     (kernel,) = cases.kernels("specialised_epilogue_load").values()
     for facts in kernel.stages.values():

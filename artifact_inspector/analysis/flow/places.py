@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from artifact_inspector.model import Location, SourceLine
 
-__all__ = ["Chain", "chain_of", "source_of"]
+__all__ = ["Chain", "chain_of", "source_of", "without_column"]
 
 Chain = tuple[tuple[str, int, int], ...]
 """An inline chain as (file name without directories, line, column), innermost first."""
@@ -15,6 +15,12 @@ def chain_of(location: Location | None) -> Chain | None:
     if location is None:
         return None
     return tuple((_base_name(frame.file), frame.line, frame.column) for frame in location)
+
+
+def without_column(chain: Chain) -> Chain:
+    """A place by its line alone, as a pass leaves it that joined two places of one line."""
+    (file, line, _), *callers = chain
+    return ((file, line, 0), *callers)
 
 
 def source_of(location: Location | None) -> SourceLine | None:

@@ -8,7 +8,7 @@ noted, because a verdict that rests on it must say so.
 from __future__ import annotations
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.flow.places import Chain, without_column
 from artifact_inspector.analysis.order.computes import ComputeLocator
 from artifact_inspector.analysis.order.lineless import (
     locate_by_dataflow,
@@ -177,10 +177,12 @@ class _Locator:
 
     def _take_unplaced(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> None:
         """Loads that lost their line (at none, or at the function's own) belong to what is missing."""
+        chains, is_homeless = self.code.chains, self.code.is_homeless
+        lines = {without_column(seen) for m in missing if (seen := self.code.visible(m.statement.chain))}
         unplaced = [
             index
             for index in self.code.find(LOADS, self.region.scope)
-            if self.code.is_homeless(self.code.chains.get(index))
+            if is_homeless(chains.get(index)) or chains[index] in lines
         ]
         unplaced = sorted({*unplaced, *self.orphans}, key=lambda index: self.position[index])
         if len(unplaced) < len(missing):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from artifact_inspector.analysis.flow.code import PLACED, Code
-from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.flow.places import Chain, without_column
 from artifact_inspector.analysis.order.reference import ReferenceRegion, loop_chain
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind
 
@@ -40,7 +40,7 @@ class _Look:
     """What tells a loop of the program at a stage; several may look alike (a helper inlined twice)."""
 
     closing: Chain | None
-    strong: frozenset[Chain | None]
+    strong: frozenset[Chain]
     """Places of its loads and direct computes."""
     weak: frozenset[Chain | None]
     """Places of all that stands in it."""
@@ -55,7 +55,7 @@ class _Matching:
             visible = code.visible
             look = _Look(
                 visible(region.chain),
-                frozenset(visible(chain) for chain in _strong_chains(region)),
+                _with_lines(visible(chain) for chain in _strong_chains(region)),
                 frozenset(visible(chain) for chain in region.chains),
             )
             self._alike.setdefault(look, []).append(place)
@@ -223,7 +223,7 @@ class _Matching:
         for place, region in enumerate(self._loops):
             if not region.rounds or not region.statements:
                 continue
-            loads = {chain for s in region.statements if (chain := visible(s.chain)) is not None}
+            loads = _with_lines(visible(s.chain) for s in region.statements)
             computes = {seen for chain in _compute_chains(region) if (seen := visible(chain)) is not None}
             loading = {n for chain in loads for n in holding.get(chain, ()) if self._may_be(n, place)}
             computing = {n for chain in computes for n in holding.get(chain, ()) if self._may_be(n, place)}
@@ -236,6 +236,12 @@ class _Matching:
 
     def _may_be(self, natural: int, place: int) -> bool:
         return self._chosen.get(natural) == place or self._may_be_flattened(natural, place)
+
+
+def _with_lines(chains: Iterable[Chain | None]) -> frozenset[Chain]:
+    """Places, and their lines alone: a pass that joins two loads of a line leaves their copies no column."""
+    known = {chain for chain in chains if chain is not None}
+    return frozenset(known | {without_column(chain) for chain in known})
 
 
 def _by_key(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:

@@ -7,7 +7,7 @@ from enum import Enum
 from math import inf
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.places import Chain, chain_of
+from artifact_inspector.analysis.flow.places import Chain, chain_of, without_column
 from artifact_inspector.analysis.order.matching import match_loops
 from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
@@ -230,7 +230,8 @@ def _find_parts(
     for loop, region in matched.items():
         if not region.rounds:
             continue
-        loads = {code.visible(s.chain) for s in region.statements}
+        loads = {chain for s in region.statements if (chain := code.visible(s.chain)) is not None}
+        loads |= {without_column(chain) for chain in loads}
         computes = {
             code.visible(chain)
             for item in region.rounds

@@ -234,6 +234,11 @@ class _Judgement:
         if not self.code.is_whole:
             self.notes.append("the file is cut off, and no loop in what is there is this one")
             return Verdict.UNKNOWN
+        reference = self.region.reference
+        if reference is not None and reference.is_flattened:
+            self.notes.append("made one with the loop inside it")
+        if reference is not None and not reference.rounds:
+            return Verdict.NO_COMPUTE if reference.other else Verdict.NO_LOADS
         if self._is_apart():
             self.notes.append(
                 "no loop here is this one alone: its loads stand in one, its computes in another"
