@@ -81,7 +81,7 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
     }  # fmt: skip
     facts: dict[str, object] = {
         "changed": {}, "pipelines": {}, "identities": {}, "generations": {}, "widths": (), "policies": (),
-        "bill": None, "store_widths": (), "partitions": (), "contradictions": (), "problems": (),
+        "unmasked": (), "bill": None, "store_widths": (), "partitions": (), "contradictions": (), "problems": (),
     }  # fmt: skip
     facts |= {name: fields.pop(name) for name in facts.keys() & fields.keys()}
     made = Artifact(**{**artifact, **fields})  # type: ignore[arg-type]
