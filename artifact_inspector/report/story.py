@@ -405,7 +405,7 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
     for seen in family:
         for where, region in seen.stages.items():
             for note in describe_notes(
-                x for x in region.notes if region is seen.last or x not in seen.last.notes
+                x for x in region.noted if region is seen.last or x not in seen.last.noted
             ):
                 yield "note", note if region is seen.last else f"{note} ({where.value})"
         if seen.last.other:

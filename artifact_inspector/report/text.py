@@ -142,7 +142,7 @@ def _unknowns(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
     for kernel, digest in zip(kernels, digests(kernels), strict=True):
         region = kernel.principal_region
         if region is not None and region.verdict == "unknown":
-            why = "; ".join(describe_notes(region.notes)) or "no reason was noted"
+            why = "; ".join(describe_notes(region.noted)) or "no reason was noted"
             name = Text.assemble(
                 (f"{kernel.artifact.display_name} {digest}".rstrip(), "bold"), f" {region.id}"
             )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
+from artifact_inspector.analysis.order.facts import Note, RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, SourceLine, Stage
 from artifact_inspector.vocabulary.letters import LETTERS
@@ -175,25 +174,20 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
         ordered = region if region.verdict.is_of_order else ordered
 
 
-def describe_notes(notes: Iterable[str]) -> list[str]:
+def describe_notes(notes: Iterable[Note]) -> list[str]:
     """Notes, those that say the same of several rounds as one.
 
     Example:
-        >>> describe_notes(["round 1: moved", "round 2: moved", "cut off"])
+        >>> describe_notes([Note("moved", 1), Note("moved", 2), Note("cut off")])
         ['rounds 1, 2: moved', 'cut off']
     """
-    rounds: dict[str, list[str]] = {}
+    rounds: dict[str, list[int]] = {}
     for note in notes:
-        found = _OF_ROUND.fullmatch(note)
-        number, said = found.groups() if found is not None else ("", note)
-        rounds.setdefault(said, []).append(number)
+        rounds.setdefault(note.said, []).extend([] if note.round is None else [note.round])
     return [
-        f"{plural('round', len(numbers))} {', '.join(numbers)}: {said}" if numbers[0] else said
+        f"{plural('round', len(numbers))} {', '.join(map(str, numbers))}: {said}" if numbers else said
         for said, numbers in rounds.items()
     ]
-
-
-_OF_ROUND = re.compile(r"round (\d+): (.*)", re.DOTALL)
 
 
 def describe_unknown(stages: Iterable[StageFacts]) -> str | None:

@@ -10,6 +10,7 @@ from handwritten import made
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.model import SourceLine, Standing
@@ -78,7 +79,7 @@ def test_an_index_is_neither_ahead_nor_late() -> None:
 def test_a_load_that_was_hoisted_is_told_and_has_no_distance() -> None:
     found = measured(located([], [5], [0]))
     assert found.distances == {}
-    assert found.notes == ["the load of a (k.py:7) was hoisted out of the loop"]
+    assert found.notes == [Note("the load of a (k.py:7) was hoisted out of the loop")]
     assert measured(located([], [5])).notes == []
 
 
@@ -86,17 +87,17 @@ def test_copies_of_no_whole_number_of_iterations_are_uncertain_unless_it_was_kno
     odd = located([4, 6], [7], [0, 1, 2])
     found = measured(odd)
     assert found.uncertain
-    assert "3 loads of a (k.py:7) in front of the loop, 2 inside" in found.notes[0]
-    assert found.notes[0].endswith("its distance is unknown")
+    assert "3 loads of a (k.py:7) in front of the loop, 2 inside" in found.notes[0].said
+    assert found.notes[0].said.endswith("its distance is unknown")
     told = measured(odd, before=memory(distances={0: 2}, loads={0: 2}))
     assert (told.uncertain, told.distances) == (False, {0: 2})
-    assert told.notes[0].endswith("its distance is that of the stage before")
+    assert told.notes[0].said.endswith("its distance is that of the stage before")
 
 
 def test_copies_that_lost_their_line_leave_the_distance_of_the_stage_before() -> None:
     found = measured(located([4], [5]), before=memory(distances={0: 2}))
     assert found.distances == {0: 2}
-    assert "have lost their line" in found.notes[0]
+    assert "have lost their line" in found.notes[0].said
     kept = measured(located([4], [5], [0]), before=memory(distances={0: 2}))
     assert kept.distances == {0: 1}
 

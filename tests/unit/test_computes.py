@@ -5,6 +5,7 @@ from __future__ import annotations
 from handwritten import code_of, made, tensor_code
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import Memory, Placement
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
@@ -63,7 +64,7 @@ def test_a_compute_that_was_contracted_stands_in_its_consumer() -> None:
     )  # fmt: skip
     found = placed(code, TWO)
     assert computes(found) == [[1], [4]]
-    assert found.notes == ["round 1: computes were contracted into their consumers"]
+    assert found.notes == [Note("computes were contracted into their consumers", 1)]
 
 
 def test_a_round_none_of_whose_lines_is_left_is_found_by_its_data() -> None:
@@ -73,7 +74,7 @@ def test_a_round_none_of_whose_lines_is_left_is_found_by_its_data() -> None:
     )  # fmt: skip
     found = placed(code, TWO)
     assert computes(found) == [[1], [4]]
-    assert "round 2: computes found by dataflow, none stands at its line" in found.notes
+    assert Note("computes found by dataflow, none stands at its line", 2) in found.notes
 
 
 def test_a_round_without_loads_is_left_without_computes() -> None:
@@ -141,4 +142,4 @@ def test_more_computes_were_known_than_stand_at_the_line() -> None:
     assert computes(placed(code, TWO)) == [[1], [5]]
     found = placed(code, TWO, Memory({}, {0: 2, 1: 1}, {}, 1))
     assert computes(found) == [[1, 2], [5]]
-    assert found.notes == ["round 1: computes were contracted into their consumers"]
+    assert found.notes == [Note("computes were contracted into their consumers", 1)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from handwritten import code_of, tensor_code
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.lineless import (
     find_computes_taking,
     locate_by_dataflow,
@@ -112,7 +113,7 @@ def test_rounds_that_load_otherwise_cannot_be_told_apart() -> None:
     code = ptx(load(1), load(2), load(3), multiply(1), multiply(2), multiply(3))
     found = by_dataflow(code, reference)
     assert found.uncertain
-    assert found.notes == ["without lines its loads cannot be told apart"]
+    assert found.notes == [Note("without lines its loads cannot be told apart")]
     assert computes(found) == [[], []]
 
 
@@ -142,7 +143,7 @@ def test_plain_loads_in_front_of_a_loop_leave_open_whether_it_is_pipelined() -> 
     inside = ("$L__BB0_1:", load(1), load(2), multiply(1), multiply(2), "@%p1 bra $L__BB0_1")
     found = by_dataflow(ptx(load(9), *inside), program(LOOP), 1)
     assert found.uncertain
-    assert found.notes == ["1 loads in front of the loop do not fit 2 a turn, 0 ahead"]
+    assert found.notes == [Note("1 loads in front of the loop do not fit 2 a turn, 0 ahead")]
     alone = by_dataflow(ptx("$L__BB0_1:", load(1), multiply(1), "@%p1 bra $L__BB0_1"), program(LOOP), 1)
     assert (alone.uncertain, computes(alone)) == (False, [[1]])
 
@@ -184,7 +185,7 @@ def test_from_the_code_alone_loads_in_front_of_a_loop_tell_nothing() -> None:
     code = ptx(load(9), "$L__BB0_1:", load(1), multiply(1), "@%p1 bra $L__BB0_1")
     found = locate_by_runs(code, region(code, (), 1))
     assert found.uncertain
-    assert found.notes == ["1 loads in front of the loop, 1 inside: is it pipelined? nothing tells"]
+    assert found.notes == [Note("1 loads in front of the loop, 1 inside: is it pipelined? nothing tells")]
     alone = ptx("$L__BB0_1:", load(1), multiply(1), "@%p1 bra $L__BB0_1")
     assert not locate_by_runs(alone, region(alone, (), 1)).uncertain
 

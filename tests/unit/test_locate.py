@@ -102,9 +102,10 @@ def test_loads_that_lost_their_line_are_taken_in_order_for_what_is_missing() -> 
     assert found.rounds[1].statements[0].guessed
     assert not found.rounds[0].statements[0].guessed
     assert found.rounds[1].identity is None
-    assert found.notes == [
+    (note,) = found.notes
+    assert note.said == (
         "loads without a line of their own were taken, in order, for the statements without a load"
-    ]
+    )
 
 
 def test_too_few_of_them_are_taken_for_none() -> None:
@@ -116,7 +117,8 @@ def test_a_load_without_a_line_of_its_own_may_be_part_of_its_neighbours_wider_on
     found = placed("L3 F4 S5 L6 F8 S9 L10")
     assert loads(found) == [[[0]], [[3], [3]]]
     assert [s.merged for s in found.rounds[1].statements] == [False, True]
-    assert found.notes == ["the load of k.py:7 has no line of its own: it shares that of k.py:6"]
+    (note,) = found.notes
+    assert note.said == "the load of k.py:7 has no line of its own: it shares that of k.py:6"
 
 
 def test_only_loads_from_one_pointer_can_be_one() -> None:

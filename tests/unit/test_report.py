@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import count_accesses
-from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
+from artifact_inspector.analysis.order.facts import Note, Pair, RegionFacts, RoundFacts
 from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import WaitEffect
@@ -57,7 +57,7 @@ def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> Re
         "signature": signature, "readable": "", "verdict": Verdict(verdict), "distance": None, "basis": "source",
         "pairs": (), "exclusive": (), "changed": False, "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
         "unrolled_by": 1, "groups": "",
-        "copies_stand": None, "notes": (), "in_program": True,
+        "copies_stand": None, "noted": (), "in_program": True,
     }  # fmt: skip
     return RegionFacts(**{**known, **fields})  # type: ignore[arg-type]
 
@@ -81,7 +81,7 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
     }  # fmt: skip
     facts: dict[str, object] = {
         "changed": {}, "pipelines": {}, "identities": {}, "generations": {}, "widths": (), "policies": (),
-        "unmasked": (), "bill": None, "store_widths": (), "partitions": (), "contradictions": (), "problems": (),
+        "bill": None, "store_widths": (), "unmasked": (), "partitions": (), "contradictions": (), "problems": (),
     }  # fmt: skip
     facts |= {name: fields.pop(name) for name in facts.keys() & fields.keys()}
     made = Artifact(**{**artifact, **fields})  # type: ignore[arg-type]
@@ -278,7 +278,7 @@ def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
 
 
 def test_a_remark_on_several_rounds_is_made_once() -> None:
-    assert describe_notes(["round 1: x", "y", "round 12: x", "round 2: z"]) == [
+    assert describe_notes([Note("x", 1), Note("y"), Note("x", 12), Note("z", 2)]) == [
         "rounds 1, 12: x",
         "y",
         "round 2: z",
@@ -334,7 +334,7 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(width: int, monkeypatch:
             (2, 2),
         ),
     )
-    region = a_region(long, rounds=rounds, notes=("a remark that goes on and on " * 6,))
+    region = a_region(long, rounds=rounds, noted=(Note("a remark that goes on and on " * 6),))
     kernel = a_kernel(a_stage(Stage.TTGIR, region), a_stage(Stage.PTX, region), display_name="k" * 30)
     cache = a_cache(kernel, others=(Other("x", "launcher"),), problems=(Problem("a/" * 30, "it is broken"),))
     for report in (CacheReport(cache, [kernel], narrowed=False), KernelReport(cache, kernel)):
@@ -370,9 +370,9 @@ def test_entries_that_are_not_whole_are_rows_that_say_so(
 
 
 def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    region = a_region("L1", "unknown", notes=("round 2: its loads are not there",))
+    region = a_region("L1", "unknown", noted=(Note("its loads are not there", 2),))
     lost = a_kernel(a_stage(Stage.PTX, region))
-    fine = a_kernel(a_stage(Stage.PTX, a_region("L1", notes=("of no consequence",))))
+    fine = a_kernel(a_stage(Stage.PTX, a_region("L1", noted=(Note("of no consequence"),))))
     text = printed(CacheReport(a_cache(lost), [lost], narrowed=False), 120, monkeypatch)
     assert "k loop@9 is unknown: round 2: its loads are not there" in text
     text = printed(CacheReport(a_cache(fine), [fine], narrowed=False), 120, monkeypatch)

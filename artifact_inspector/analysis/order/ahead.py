@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
 from artifact_inspector.model import Standing
 
@@ -26,7 +27,7 @@ class Ahead:
     ahead: list[LocatedStatement] = field(default_factory=list)
     same: list[LocatedStatement] = field(default_factory=list)
     """Those loaded in the iteration that uses them; index loads are in neither list."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     uncertain: bool = False
     """Some copies in front of the loop are no whole number of iterations."""
     stand: Standing | None = None
@@ -49,7 +50,9 @@ def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None)
         for found in item.statements:
             if not found.loads:
                 if found.front:
-                    result.notes.append(f"the load of {found.statement.label} was hoisted out of the loop")
+                    result.notes.append(
+                        Note(f"the load of {found.statement.label} was hoisted out of the loop")
+                    )
                 continue
             distance = _distance(result, found, before, own, max(consumed))
             result.distances[found.statement.index] = distance
@@ -68,8 +71,10 @@ def _distance(result: Ahead, found: LocatedStatement, before: Memory | None, own
     known = 0 if before is None else before.distances.get(found.statement.index, 0)
     if known > found.statement.distance and not found.front:
         result.notes.append(
-            f"the copies of {found.statement.label} in front of the loop have lost their line; "
-            "its distance is that of the stage before"
+            Note(
+                f"the copies of {found.statement.label} in front of the loop have lost their line; "
+                "its distance is that of the stage before"
+            )
         )
         return known
     copies = _copies_in_front(result, found, before)
@@ -84,9 +89,11 @@ def _copies_in_front(result: Ahead, found: LocatedStatement, before: Memory | No
         return int(copies)
     known = None if before is None else before.distances.get(found.statement.index)
     result.notes.append(
-        f"{len(found.front)} loads of {found.statement.label} in front of the loop, "
-        f"{len(found.loads)} inside: not a whole number of iterations; "
-        + ("its distance is unknown" if known is None else "its distance is that of the stage before")
+        Note(
+            f"{len(found.front)} loads of {found.statement.label} in front of the loop, "
+            f"{len(found.loads)} inside: not a whole number of iterations; "
+            + ("its distance is unknown" if known is None else "its distance is that of the stage before")
+        )
     )
     if known is None:
         result.uncertain = True

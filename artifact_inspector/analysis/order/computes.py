@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.lineless import find_computes_taking
 from artifact_inspector.analysis.order.placement import LocatedRound, Memory
 from artifact_inspector.analysis.order.reference import ReferenceRegion, ReferenceRound, equal_runs
@@ -45,7 +46,7 @@ class ComputeLocator:
         self._at: dict[Chain, list[int]] = {}
         """Computes of the region at a place, as far as they were asked for."""
         self._taking: list[list[int]] | None = None
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
 
     def run(self, located: list[LocatedRound]) -> None:
         """Fill in the computes of some rounds, whose loads are found."""
@@ -199,7 +200,7 @@ class ComputeLocator:
         if level == LOST:
             item.computes = self._find_taking(located)[number]
             if item.computes:
-                self.notes.append(f"round {number + 1}: computes found by dataflow, none stands at its line")
+                self.notes.append(Note("computes found by dataflow, none stands at its line", number + 1))
             return
         contracted = level > 0
         known = 0 if self._before is None else self._before.computes.get(number, 0)
@@ -215,7 +216,7 @@ class ComputeLocator:
             item.computes = taking
         if contracted:
             item.contracted = True
-            self.notes.append(f"round {number + 1}: computes were contracted into their consumers")
+            self.notes.append(Note("computes were contracted into their consumers", number + 1))
 
     def _of_round(self, number: int, chain: Chain) -> list[int]:
         """The computes at a place that may be of a round, or follow one of its on the way to its anchor."""
@@ -250,7 +251,9 @@ class ComputeLocator:
             return
         for item, share in zip(lacking, equal_runs(tallies, len(lacking)), strict=True):
             item.computes = share
-        self.notes.append("a histogram is made by atomics in shared memory: they are taken for its computes")
+        self.notes.append(
+            Note("a histogram is made by atomics in shared memory: they are taken for its computes")
+        )
 
     def _tallies(self) -> Iterable[int]:
         instructions, in_shared = self._code.function.instructions, self._code.language.in_shared

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from artifact_inspector.model import (
     Basis,
@@ -17,7 +18,7 @@ from artifact_inspector.model import (
     Verdict,
 )
 
-__all__ = ["Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
+__all__ = ["Note", "Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,14 @@ class RoundFacts(PlacedRound):
         return PlacedRound(self.loads, self.first_load, self.last_load, self.first_compute, self.last_compute)
 
 
+class Note(NamedTuple):
+    """What could not be told, or is worth knowing of how it was."""
+
+    said: str
+    round: int | None = None
+    """The round that it is said of; None for the region."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegionFacts:
     """A region at one stage: a loop, a partition or the straight-line code."""
@@ -113,13 +122,18 @@ class RegionFacts:
     told, because not the same loads and computes were found."""
     copies_stand: Standing | None
     """In a pipelined loop: copies stand `before`, `after` or `between` the direct computes."""
-    notes: tuple[str, ...]
+    noted: tuple[Note, ...]
     in_program: bool
     """False for a loop that only the compiler made."""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be told, and of which round."""
+        return tuple(x.said if x.round is None else f"round {x.round}: {x.said}" for x in self.noted)
+
+    @property
     def is_left_over(self) -> bool:
-        """True for what is left of a loop that is none at this stage: it stands in another region."""
+        """True for what is left of a loop that is none at this stage: it counts in another region."""
         return self.kind is RegionKind.STRAIGHT and not self.id.endswith("straight")
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.taint import find_first_computes
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.placement import (
     LocatedRound,
     LocatedStatement,
@@ -98,11 +99,11 @@ def locate_by_dataflow(
     if region.loop is None:
         own = _without_prologues(code, own)
     rounds = [LocatedRound([LocatedStatement(s) for s in item.statements]) for item in reference.rounds]
-    notes: list[str] = []
+    notes: list[Note] = []
     if rounds and own:
         runs = _split_by_rounds(code, region, own, rounds, reference)
         if runs is None:
-            notes.append("without lines its loads cannot be told apart")
+            notes.append(Note("without lines its loads cannot be told apart"))
             return Placement(rounds, sources_of(reference.other), Basis.DATAFLOW, notes, uncertain=True)
         for item, loads in zip(rounds, runs, strict=True):
             for found, share in zip(item.statements, equal_runs(loads, len(item.statements)), strict=True):
@@ -144,7 +145,7 @@ def _assume_prologue(
     own: Sequence[int],
     front: Sequence[int],
     before: Memory | None,
-) -> list[str]:
+) -> list[Note]:
     """Give the loads in front of a loop to its statements; says so where their number does not fit."""
     assert region.reference is not None
     lent = region.reference.lent
@@ -158,7 +159,7 @@ def _assume_prologue(
     if spare > 0 and lent == 0:
         spare -= _peeled(code, region, front) * len(own)
     if spare < 0 or (spare > 0 and lent == 0):
-        return [f"{len(front)} loads in front of the loop do not fit {len(own)} a turn, {times} ahead"]
+        return [Note(f"{len(front)} loads in front of the loop do not fit {len(own)} a turn, {times} ahead")]
     for found in statements:
         found.front = list(front[: len(found.loads) * times])
     return []
@@ -260,7 +261,9 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
     times, spare = divmod(len(front), len(own))
     is_copied = all(code.function.instructions[i].kind is EventKind.ASYNC_COPY for i in own)
     if front and (spare or not is_copied):
-        note = f"{len(front)} loads in front of the loop, {len(own)} inside: is it pipelined? nothing tells"
+        note = Note(
+            f"{len(front)} loads in front of the loop, {len(own)} inside: is it pipelined? nothing tells"
+        )
         return Placement(rounds, [], Basis.DATAFLOW, [note], uncertain=True)
     for item in rounds:
         for found in item.statements:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain, without_column
 from artifact_inspector.analysis.order.computes import ComputeLocator
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.lineless import (
     locate_by_dataflow,
     locate_by_runs,
@@ -72,7 +73,7 @@ class _Locator:
         self.region = region
         self.reference = reference
         self.position = code.flow.position
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.orphans: list[int] = []
         """Loads that stand at the line of another statement only because they share its clause."""
 
@@ -143,8 +144,9 @@ class _Locator:
             near = next((n for n in neighbours if n.loads and not n.merged), None)
             if near is not None and self._may_be_merged(found, near):
                 found.loads, found.merged = list(near.loads), True
+                own, other = _label(found), _label(near)
                 self.notes.append(
-                    f"the load of {_label(found)} has no line of its own: it shares that of {_label(near)}"
+                    Note(f"the load of {own} has no line of its own: it shares that of {other}")
                 )
 
     def _was_inside(self, found: LocatedStatement) -> bool:
@@ -193,7 +195,7 @@ class _Locator:
         for found, share in zip(missing, equal_runs(unplaced, len(missing)), strict=True):
             found.loads, found.guessed = share, True
         self.notes.append(
-            "loads without a line of their own were taken, in order, for the statements without a load"
+            Note("loads without a line of their own were taken, in order, for the statements without a load")
         )
 
     def _strays(self, missing: list[LocatedStatement]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.model import Basis, SourceLine, Verdict
 
@@ -101,7 +102,7 @@ class Placement:
     rounds: list[LocatedRound]
     other: list[str]
     basis: Basis
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     uncertain: bool = False
     """Something did not fit; no order can be told from it."""
 

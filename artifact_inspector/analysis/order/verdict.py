@@ -8,7 +8,7 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
-from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts, signature_of
+from artifact_inspector.analysis.order.facts import Note, RegionFacts, RoundFacts, signature_of
 from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import Identities, Identity, LocatedRound, Memory, Placement
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
@@ -75,7 +75,7 @@ class _Judgement:
             groups=self.sequence.groups,
             changed=self.changed,
             copies_stand=self.loop.stand if self.loop.ahead else None,
-            notes=tuple(dict.fromkeys(self.notes)),
+            noted=tuple(dict.fromkeys(self.notes)),
             in_program=region.reference is not None or region.kind is not RegionKind.LOOP,
         )
 
@@ -138,7 +138,7 @@ class _Judgement:
         return True
 
     def _note_unknown_change(self, reason: str) -> None:
-        self.notes.append(f"unknown whether the order has changed: {reason}")
+        self.notes.append(Note(f"unknown whether the order has changed: {reason}"))
 
     def _lines(self) -> tuple[int, int]:
         """First and last line of the region, the function's own where nothing stands in it."""
@@ -173,7 +173,7 @@ class _Judgement:
     def _of_a_part(self, verdict: Verdict) -> Verdict:
         """The verdict on a file that is cut off: none where what is left does not tell whose a load is."""
         rounds = self.placement.rounds
-        self.notes.append("the file is cut off: what is not there may have been")
+        self.notes.append(Note("the file is cut off: what is not there may have been"))
         if self.region.reference is None or all(item.identity is not None for item in rounds):
             return verdict
         self.sequence = Sequence()
@@ -192,7 +192,7 @@ class _Judgement:
         if not loop.same:
             return Verdict.PIPELINED
         names = ", ".join(found.statement.label for found in loop.same)
-        self.notes.append(f"loaded in the iteration that uses it: {names}")
+        self.notes.append(Note(f"loaded in the iteration that uses it: {names}"))
         return Verdict.PARTLY_PIPELINED
 
     def _in_sequence(self, rounds: list[LocatedRound]) -> Verdict:
@@ -207,14 +207,16 @@ class _Judgement:
         for item in numbered.values():
             for found in item.statements if item.has_loads else ():
                 if not found.loads and not found.front and not found.statement.is_index:
-                    self.notes.append(f"no load of {found.statement.label} was found at this stage")
+                    self.notes.append(Note(f"no load of {found.statement.label} was found at this stage"))
         incomplete = {n: item for n, item in numbered.items() if not item.has_loads or not item.computes}
         if incomplete:
             return self._incomplete(incomplete)
         position = self.code.flow.position
         if self.exclusive:
             pairs = ", ".join(f"{one + 1} and {other + 1}" for one, other in self.exclusive)
-            self.notes.append(f"no path runs these rounds one after the other, they have no order: {pairs}")
+            self.notes.append(
+                Note(f"no path runs these rounds one after the other, they have no order: {pairs}")
+            )
         sequence = compare_rounds(position, numbered, self.exclusive, self.loop.unrolled_by)
         if sequence is None:
             return Verdict.SERIAL if is_loop else Verdict.SINGLE
@@ -232,7 +234,7 @@ class _Judgement:
     def _without_loop(self) -> Verdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
         if not self.code.is_whole:
-            self.notes.append("the file is cut off, and no loop in what is there is this one")
+            self.notes.append(Note("the file is cut off, and no loop in what is there is this one"))
             return Verdict.UNKNOWN
         reference = self.region.reference
         if reference is not None and reference.is_flattened:
@@ -241,14 +243,14 @@ class _Judgement:
             return Verdict.NO_COMPUTE if reference.other else Verdict.NO_LOADS
         if self._is_apart():
             self.notes.append(
-                "no loop here is this one alone: its loads stand in one, its computes in another"
+                Note("no loop here is this one alone: its loads stand in one, its computes in another")
             )
             return Verdict.UNKNOWN
         if works or not (self.code.flow.loops or self.code.longest):
             return Verdict.UNROLLED
         if not self.code.longest:
             self.notes.append(
-                "no loop here was matched to this one, and there are no lines to look for it by"
+                Note("no loop here was matched to this one, and there are no lines to look for it by")
             )
             return Verdict.UNKNOWN
         return Verdict.GONE
@@ -291,11 +293,11 @@ class _Judgement:
         if by_place and len(rounds) == len(self.placement.rounds) and not computes:
             if not self._computes_in_another_loop():
                 return Verdict.GONE
-            self.notes.append("its computes stand in another loop")
+            self.notes.append(Note("its computes stand in another loop"))
         for number, item in rounds.items():
             lacks = "load" if not item.has_loads else "compute"
             self.notes.append(
-                f"round {number + 1} ({', '.join(item.sources)}): no {lacks} found at this stage"
+                Note(f"round {number + 1} ({', '.join(item.sources)}): no {lacks} found at this stage")
             )
         return Verdict.UNKNOWN
 

@@ -79,7 +79,8 @@ shape(Conversion, "line source called_from=source.called_from")
 shape(
     RegionFacts,
     "id kind depth parent in_program lines signature readable verdict phrase distance unrolled_by groups"
-    " copies_stand basis",
+    " copies_stand basis pairs exclusive rounds other matrix fused changed notes",
+    without="noted",
     empty="groups",
     types={
         "kind": Annotated[str, Words(("loop", "straight", "partition"))],
@@ -177,15 +178,13 @@ def stage_document(kernel: KernelFacts, stage: StageFacts) -> StageDocument:
 def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> RegionDocument:
     """A region; what is said of all stages together stands with the last."""
     work = stage.work.get(region.id)
-    # What is left of a loop that is none here stands in another region, and is counted there.
-    is_left_over = region.kind == "straight" and not region.id.endswith("straight")
     is_last = stage is kernel.last
     pipeline = kernel.pipelines.get(region.id) if stage.stage is not Stage.TTIR else None
     return RegionDocument(
         facts=region,
         in_flight=None if work is None else work.in_flight,
         pipeline=None if pipeline is None else PipelineDocument(pipeline, kernel.drains(region.id)),
-        matrix_ops=() if work is None or is_left_over else work.matrix,
+        matrix_ops=() if work is None or region.is_left_over else work.matrix,
         matrix_identity=kernel.identities.get(region.id) if is_last else None,
         load_widths={} if work is None else work.accesses.load_widths,
         bounds={} if work is None else work.checks,
