@@ -8,6 +8,7 @@ from typing import NamedTuple
 from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
+from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.names import step_of
 
@@ -73,4 +74,4 @@ def _line_of(kernel: KernelFacts, line: int | None) -> str | None:
     place = None if kernel.program is None else kernel.program.place
     if line is None or place is None:
         return None
-    return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{line}"
+    return f"{base_name(place.file)}:{line}"

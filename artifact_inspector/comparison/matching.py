@@ -301,5 +301,5 @@ def _alike(one: Candidate, other: Candidate, allowed: frozenset[Axis]) -> bool:
     if one.program.signature != other.program.signature and Axis.VERSION not in allowed:
         return False
     here, there = set(one.program.tiles), set(other.program.tiles)
-    dots = {tile for tile in here ^ there if tile.startswith("dot")}
+    dots = {tile for tile in here ^ there if tile.is_dot}
     return not dots and 2 * len(here & there) >= len(here | there)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.comparison.why import Causes, find_causes
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Absent, Column, Value
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.forms import Compiled, label_forms, tile_of, vary_in
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import Summary, columns, figure_of, summarise, verdict_words
 
@@ -29,18 +30,21 @@ class Form:
     label: str
     """What tells its configuration from the others."""
     summary: Summary
-    verdicts: Mapping[str, str | None]
-    """Step → verdict of the principal region; None where it is not known, absent without the stage."""
+    regions: Mapping[str, RegionFacts]
+    """Step → the principal region there."""
     figures: Mapping[str, Value]
     """By column name; absent where it does not apply, None where it is not known."""
 
     @property
+    def verdicts(self) -> dict[str, str | None]:
+        """Step → verdict of the principal region; None where it is not known, absent without the stage."""
+        return {step: verdict_words(region) for step, region in self.regions.items()}
+
+    @property
     def configuration(self) -> tuple[str, int | None, int | None]:
-        """Tiles, warps and stages."""
-        tiles = self.summary.tiles or ()
-        dots = [tile.removeprefix("dot ") for tile in tiles if tile.startswith("dot")]
+        """Tile, warps and stages."""
         artifact = self.kernel.artifact
-        return (dots or list(tiles) or ["?"])[0], artifact.num_warps, artifact.num_stages
+        return tile_of(self.kernel.program) or "?", artifact.num_warps, artifact.num_stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,12 @@ def _form(kernel: KernelFacts, label: str) -> Form:
         value = figure_of(fact, kernel)
         if fact.column is not None and value is not Absent.ABSENT:
             figures[fact.column.name] = value
-    verdicts = {
-        step_of(stage): verdict_words(region)
+    regions = {
+        step_of(stage): region
         for stage, read in kernel.stages.items()
         if (region := read.region(kernel.principal or "")) is not None
     }
-    return Form(kernel, label, summarise(kernel), verdicts, figures)
+    return Form(kernel, label, summarise(kernel), regions, figures)
 
 
 def _natural(form: Form) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def _of_target(target: Target) -> Which:
 
 def _tiles(artifact: Artifact) -> list[str]:
     program = read_program(artifact, [])
-    return [] if program is None else list(dict.fromkeys(x.rpartition(" ")[2] for x in program.tiles))
+    return [] if program is None else list(dict.fromkeys(tile.shape for tile in program.tiles))
 
 
 def read_program(artifact: Artifact, problems: list[Problem]) -> Program | None:

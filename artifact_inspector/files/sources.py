@@ -8,6 +8,7 @@ from pathlib import Path
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.model import Frame
+from artifact_inspector.model.location import base_name
 
 __all__ = ["Quote", "find_source", "is_as_compiled", "quoting", "read_python"]
 
@@ -29,7 +30,7 @@ def quoting(place: Frame | None, kernel: str, root: Path) -> Quote:
         place: where the kernel stands in its source.
     """
     lines = [] if place is None else _lines(place, kernel, root)
-    name = "" if place is None else place.file.replace("\\", "/").rpartition("/")[2]
+    name = "" if place is None else base_name(place.file)
 
     def quote(where: str) -> str | None:
         file, _, number = where.partition(" ")[0].rpartition(":")

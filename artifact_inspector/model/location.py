@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Frame", "Location", "SourceLine"]
+__all__ = ["Frame", "Location", "SourceLine", "base_name"]
 
 
 class Frame(NamedTuple):
@@ -54,7 +54,7 @@ class SourceLine(str):
     def of(cls, location: Location) -> SourceLine:
         """The innermost line outside Triton's own library, with those that it was called from."""
         own = [frame for frame in location if not _is_of_library(frame)] or list(location[-1:])
-        return cls(tuple(f"{_base_name(frame.file)}:{frame.line}" for frame in own))
+        return cls(tuple(f"{base_name(frame.file)}:{frame.line}" for frame in own))
 
     @property
     def innermost(self) -> str:
@@ -85,5 +85,6 @@ def _is_of_library(frame: Frame) -> bool:
     return any(part in frame.file.replace("\\", "/") for part in _LIBRARY)
 
 
-def _base_name(path: str) -> str:
+def base_name(path: str) -> str:
+    """The name of a file without its directories, whichever system wrote the path."""
     return path.replace("\\", "/").rpartition("/")[2]

@@ -126,7 +126,7 @@ def _facts_cells(facts: KernelFacts | None) -> list[str | Text]:
         return ["–"] * 5
     region, held = facts.principal_region, facts.occupancy
     return [
-        Text("–", "dim") if region is None else phrase_text(region.phrase),
+        Text("–", "dim") if region is None else phrase_text(region),
         load_depths(facts),
         mma_count(facts),
         registers_text(facts),

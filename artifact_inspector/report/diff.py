@@ -344,7 +344,7 @@ def _stages(region: RegionPair, labels: tuple[str, str]) -> Table:
         ours, theirs = stage.left, stage.right
         if ours is not None and theirs is not None and _same(ours, theirs):
             table.add_row(
-                _stage_name(stage), "both", phrase_text(ours.region.phrase), Signature(ours.region.signature)
+                _stage_name(stage), "both", phrase_text(ours.region), Signature(ours.region.signature)
             )
             continue
         columns = None
@@ -363,7 +363,7 @@ def _side(
 ) -> tuple[RenderableType, RenderableType]:
     if side is None:
         return Text("no such loop" if stage.compared else "not there", "dim"), Text()
-    phrase = phrase_text(side.region.phrase)
+    phrase = phrase_text(side.region)
     if stage.agree is False:
         phrase.stylize("yellow")
     return phrase, Aligned(columns, place) if columns is not None else Signature(side.region.signature)

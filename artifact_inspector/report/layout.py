@@ -10,6 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
+from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.model import Verdict
 from artifact_inspector.report.words import cut_signature
 
 __all__ = ["Pieces", "Signature", "Strip", "phrase_text"]
@@ -62,13 +64,16 @@ class Signature:
         )
 
 
-def phrase_text(phrase: str) -> Text:
-    """A verdict as it is highlighted: no colour of praise or blame, a verdict is neither."""
-    if phrase.startswith("unknown"):
-        return Text(phrase, "bold magenta")
-    if phrase.startswith("no-"):
-        return Text(phrase, "dim")
-    return Text(phrase, "bold")
+def phrase_text(region: RegionFacts, phrase: str | None = None) -> Text:
+    """A region's verdict as it is highlighted: no colour of praise or blame, a verdict is neither.
+
+    Args:
+        phrase: what is said of it, its whole phrase by default.
+    """
+    return Text(region.phrase if phrase is None else phrase, _STYLES.get(region.verdict, "bold"))
+
+
+_STYLES = {Verdict.UNKNOWN: "bold magenta", Verdict.NO_LOADS: "dim", Verdict.NO_COMPUTE: "dim"}
 
 
 @dataclass(frozen=True, slots=True)

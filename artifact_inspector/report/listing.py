@@ -19,6 +19,7 @@ from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.words import legend, plural, statements
+from artifact_inspector.vocabulary.letters import LETTERS
 
 __all__ = ["ListedLine", "Listing", "events_by_line", "list_lines"]
 
@@ -57,7 +58,7 @@ class Excerpt(NamedTuple):
         found: Counter[str] = Counter()
         for line in range(first, last + 1):
             for kind, number in self.kinds.get(line, Counter()).items():
-                found[_BETWEEN.get(kind) or legend([f"{kind.letter}1"])[0][2:]] += number
+                found[_BETWEEN.get(kind) or LETTERS[kind]] += number
         said = [f"{number} {plural(name, number)}" for name, number in found.most_common(3)]
         return f"… {count} {plural('line', count)}" + (f": {', '.join(said)}" if said else "")
 
@@ -156,7 +157,7 @@ class Listing:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         head = Text(no_wrap=True, overflow="ignore").append(self.stage.file, "bold")
-        yield head.append(f"  {self.region.id}  ").append_text(phrase_text(self.region.phrase))
+        yield head.append(f"  {self.region.id}  ").append_text(phrase_text(self.region))
         yield from self._rows(console)
         if any(line.events for line in self.lines):
             yield ""

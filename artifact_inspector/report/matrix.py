@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
+from artifact_inspector.model import Verdict
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.why import causes_block
@@ -21,8 +21,6 @@ from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.vocabulary.names import STEPS
 
 __all__ = ["MatrixReport"]
-
-_WORD = re.compile(r"[ (](?=[({\d])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,8 @@ def _grid(matrix: Matrix) -> Table:
     steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.forms)]
     lines: dict[tuple[tuple[str, ...], tuple[str | None, ...]], list[Form]] = {}
     for form in matrix.forms:
-        verdicts = tuple(_verdict(form, step) for step in steps)
+        known = form.verdicts
+        verdicts = tuple(known[step] or "unknown" if step in known else None for step in steps)
         lines.setdefault((_configured(form), verdicts), []).append(form)
     headings = ("Triton", "form")
     varying = [at for at in range(len(headings)) if len({config[at] for config, _ in lines}) > 1]
@@ -75,8 +74,8 @@ def _grid(matrix: Matrix) -> Table:
         cells: list[RenderableType] = [config[at] for at in varying]
         cells.append(", ".join(dict.fromkeys(form.summary.target or "unknown" for form in forms)))
         before = None
-        for verdict in verdicts:
-            text = Text("–", "dim") if verdict is None else phrase_text(verdict)
+        for step, verdict in zip(steps, verdicts, strict=True):
+            text = Text("–", "dim") if verdict is None else phrase_text(forms[0].regions[step], verdict)
             if verdict is not None and before is not None and verdict != before:
                 text.stylize("yellow")
             before = verdict or before
@@ -97,10 +96,6 @@ def _cards(table: Table) -> RenderableType:
 
 def _configured(form: Form) -> tuple[str, ...]:
     return (form.summary.triton or "?", form.label or "?")
-
-
-def _verdict(form: Form, step: str) -> str | None:
-    return form.verdicts[step] or "unknown" if step in form.verdicts else None
 
 
 def _configurations(matrix: Matrix) -> tuple[str, Table]:
@@ -125,7 +120,7 @@ def _configurations(matrix: Matrix) -> tuple[str, Table]:
         cells: list[RenderableType] = [cell for at, cell in enumerate(row) if at not in same]
         cells += [_figure(form, column.name) for column in figures]
         region = form.kernel.principal_region
-        cells.append(Text("–") if region is None else phrase_text(region.phrase))
+        cells.append(Text("–") if region is None else phrase_text(region))
         cells.append(form.kernel.artifact.hash[:8])
         table.add_row(*cells)
     return " · ".join(f"{headings[at]} {rows[0][at]}" for at in same), table
@@ -150,9 +145,9 @@ def _key(matrix: Matrix) -> Table:
 
 
 def _meanings(matrix: Matrix) -> Iterator[tuple[str, str]]:
-    phrases = {phrase for form in matrix.forms for phrase in form.verdicts.values() if phrase is not None}
-    for word in sorted({_WORD.split(phrase)[0] for phrase in phrases}):
-        yield word, describe_verdict(word) or ""
+    verdicts = {region.verdict for form in matrix.forms for region in form.regions.values()}
+    for verdict in sorted(verdicts - {Verdict.UNKNOWN}):
+        yield verdict, describe_verdict(verdict) or ""
     for column in shown_columns():
         if any(column.name in form.figures for form in matrix.forms):
             yield column.heading, column.unit

@@ -12,6 +12,7 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.model import SourceLine
+from artifact_inspector.model.location import base_name
 from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_form
@@ -218,11 +219,11 @@ def _place(candidate: Candidate, source: str | None, find: Find) -> Place | None
     innermost = source.innermost if isinstance(source, SourceLine) else source
     name, _, number = (innermost or "").rpartition(":")
     if name and number.isdecimal():
-        of_kernel = own is not None and own.file.replace("\\", "/").rpartition("/")[2] == name
+        of_kernel = own is not None and base_name(own.file) == name
         file, line = (own.file if of_kernel and own is not None else name), int(number)
     elif own is not None:
         file, line = own.file, own.line
     else:
         return None
     path = find(file)
-    return Place(path or file.replace("\\", "/").rpartition("/")[2], max(1, line), path is not None)
+    return Place(path or base_name(file), max(1, line), path is not None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model.location import base_name
 from artifact_inspector.report.words import plural
 
 __all__ = ["describe_resources", "occupancy_text", "registers_text"]
@@ -58,7 +59,7 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
 def _if_it_held(kernel: KernelFacts, target: Target, text: str) -> str:
     """What holds on another target of this binary's own figures, and how to get that target's."""
     place = None if kernel.program is None else kernel.program.place
-    file = "FILE.py" if place is None else place.file.replace("\\", "/").rpartition("/")[2]
+    file = "FILE.py" if place is None else base_name(place.file)
     command = f"inspect-kernel compile {file}:{kernel.artifact.display_name} --target {target}"
     held = "" if text.startswith("unknown") else "if this same binary's figures held: "
     return f"{held}{text}; `{command}` tells those of its own"

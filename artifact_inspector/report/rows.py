@@ -195,7 +195,7 @@ def _verdict(kernel: KernelFacts) -> Text:
     region, last = kernel.principal_region, kernel.last
     if region is None or last is None:
         return Text("–", "dim")
-    phrase = phrase_text(region.phrase)
+    phrase = phrase_text(region)
     if last.region(region.id) is None:
         where = next(
             s.value for s, facts in reversed(kernel.stages.items()) if facts.region(region.id) is not None

@@ -16,7 +16,7 @@ from artifact_inspector.files.cache import Cache
 from artifact_inspector.files.sources import Quote
 from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Stage
+from artifact_inspector.model import EventKind, Stage, Verdict
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block, nothing_to_quote, place_text
@@ -34,7 +34,6 @@ from artifact_inspector.report.words import (
     describe_target,
     describe_verdict,
     legend,
-    letter_counts,
     plural,
     shortened,
     span,
@@ -233,10 +232,8 @@ def _shorts(regions: Sequence[_Seen]) -> RenderableType:
             Text(seen.last_stage.value, "dim"),
             Signature(seen.last.signature, "dim"),
         )
-    counts = letter_counts(
-        " ".join(seen.last.signature for seen in regions if seen.last.verdict == "no-loads")
-    )
-    if not (counts["L"] or counts["A"]):
+    bare = [seen.last for seen in regions if seen.last.verdict is Verdict.NO_LOADS]
+    if not any(region.count(EventKind.GLOBAL_LOAD) + region.count(EventKind.ASYNC_COPY) for region in bare):
         return grid
     return Group(grid, Text("no-loads: the loads that stand here are those of a loop or of an atomic", "dim"))
 
@@ -247,7 +244,7 @@ def _made_by_compiler(regions: Sequence[_Seen]) -> Text:
     for stages in dict.fromkeys(tuple(seen.stages) for seen in regions):
         names = ", ".join(seen.id for seen in regions if tuple(seen.stages) == stages)
         said.append(f"{names} ({', '.join(stage.value for stage in stages)})")
-    retries = all("R" in letter_counts(seen.last.signature) for seen in regions)
+    retries = all(seen.last.count(EventKind.ATOMIC) for seen in regions)
     what = "retries of atomics" if retries else f"{plural('loop', len(regions))} of the compiler's own"
     return Text(f"{what}: {', '.join(said)}", "dim", overflow="fold")
 
@@ -331,7 +328,7 @@ def _stages(kernel: KernelFacts, family: Sequence[_Seen], *, show_basis: bool) -
             table.add_row(*absent, Text("no such loop", "dim"))
         for seen in found:
             region = seen.stages[stage]
-            phrase = phrase_text(region.phrase)
+            phrase = phrase_text(region)
             if stage is kernel.changed.get(seen.id):
                 phrase.stylize("yellow")
             cells: list[RenderableType] = [Text(stage.value if seen is found[0] else "")]

@@ -47,6 +47,4 @@ def tunings_block(tunings: Sequence[Tuning], forms: Sequence[Form]) -> Renderabl
 
 
 def _extents(form: Form) -> frozenset[int]:
-    tiles = form.summary.tiles or ()
-    words = (word for tile in tiles for word in tile.rpartition(" ")[2].split("×"))
-    return frozenset(int(word) for word in words if word.isdecimal())
+    return frozenset(extent for tile in form.summary.tiles or () for extent in tile.extents)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.waits import iterations_left
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
-from artifact_inspector.model import Queue, WaitPurpose
-from artifact_inspector.report.words import letter_counts, plural, span
+from artifact_inspector.model import EventKind, Queue, WaitPurpose
+from artifact_inspector.report.words import plural, span
 
 __all__ = ["describe_copies", "describe_waits", "load_depths"]
 
@@ -30,7 +30,7 @@ def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
     if region.kind != "loop":
         return None
     parts = []
-    copies = letter_counts(region.signature)["A"] / region.unrolled_by
+    copies = region.count(EventKind.ASYNC_COPY) / region.unrolled_by
     if copies:
         parts.append(f"{copies:g} {plural('copy', copies)} per iteration")
         commits = _commits(kernel, region)

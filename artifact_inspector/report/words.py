@@ -21,7 +21,6 @@ __all__ = [
     "describe_unknown",
     "describe_verdict",
     "legend",
-    "letter_counts",
     "mma_count",
     "plural",
     "shortened",
@@ -37,19 +36,6 @@ def span(first: int | None, last: int | None) -> str:
     # Execution order may run against that of the lines.
     low, high = min(first, last), max(first, last)
     return str(low) if low == high else f"{low}–{high}"
-
-
-def letter_counts(signature: str) -> Counter[str]:
-    """Events of each letter in a signature.
-
-    Example:
-        >>> letter_counts("W1 A4 K1 A1 K1")["A"]
-        5
-    """
-    counts: Counter[str] = Counter()
-    for run in signature.split():
-        counts[run[0]] += int(run[1:])
-    return counts
 
 
 def cut_signature(signature: str, width: int) -> str:

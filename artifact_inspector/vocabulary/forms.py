@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.files.cache import Artifact
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.options import read_options
 
 __all__ = ["Compiled", "Extras", "label_form", "label_forms", "tell_apart", "tile_of", "vary_in"]
@@ -95,8 +96,8 @@ def tell_apart(forms: Sequence[Compiled], extras: Extras) -> list[str]:
 def tile_of(program: Program | None) -> str:
     """The tile that a kernel is known by: of its first dot, else of its first access."""
     tiles = () if program is None else program.tiles
-    dots = [tile for tile in tiles if tile.startswith("dot")]
-    return (dots or list(tiles) or [""])[0].rpartition(" ")[2]
+    dots = [tile for tile in tiles if tile.is_dot]
+    return (dots or list(tiles) or [Tile()])[0].shape
 
 
 def _apart(forms: Sequence[Compiled]) -> list[str]:

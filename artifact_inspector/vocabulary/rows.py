@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.model.version import TritonVersion
 from artifact_inspector.vocabulary.fact import Absent, Category, Fact, Of, Row, Subject, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
@@ -54,7 +55,7 @@ class Summary:
     triton: TritonVersion | None
     signature: tuple[str, ...] | None
     """Types of its arguments; None without tensor-level IR."""
-    tiles: tuple[str, ...] | None
+    tiles: tuple[Tile, ...] | None
     options: Mapping[str, Value]
     """What was chosen when it was compiled, by the metadata."""
     steps: tuple[str, ...]

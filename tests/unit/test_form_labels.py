@@ -9,10 +9,13 @@ from pathlib import Path
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.forms import Compiled, label_form, label_forms, tile_of, vary_in
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-A_DOT = Program(("*fp16:16", "*fp16:16", "i32:16"), ("load 128×32", "dot 128×64×32", "store 128×64"))
+A_DOT = Program(
+    ("*fp16:16", "*fp16:16", "i32:16"), (Tile("load 128×32"), Tile("dot 128×64×32"), Tile("store 128×64"))
+)
 
 
 def an_artifact(**fields: object) -> Artifact:
@@ -29,7 +32,7 @@ def test_tile_type_warps_and_stages_are_always_told() -> None:
 
 
 def test_a_kernel_without_dots_is_known_by_its_first_access() -> None:
-    assert tile_of(Program(("*fp32",), ("load 1024", "store 1024"))) == "1024"
+    assert tile_of(Program(("*fp32",), (Tile("load 1024"), Tile("store 1024")))) == "1024"
     assert tile_of(None) == ""
 
 
@@ -40,7 +43,7 @@ def test_a_constant_is_told_where_forms_differ_in_it() -> None:
 
 
 def test_a_block_that_the_tile_shows_is_not_told_again() -> None:
-    wide = A_DOT._replace(tiles=("dot 64×64×32",))
+    wide = A_DOT._replace(tiles=(Tile("dot 64×64×32"),))
     forms = [
         Compiled(an_artifact(constants={"BLOCK_M": 128}), A_DOT),
         Compiled(an_artifact(constants={"BLOCK_M": 64}), wide),
@@ -56,7 +59,7 @@ def test_constants_of_one_letter_are_told_by_name() -> None:
 
 
 def test_forms_that_differ_in_a_later_tile_or_a_type_alone_are_told_apart() -> None:
-    other = A_DOT._replace(tiles=(*A_DOT.tiles, "dot 128×128×64"))
+    other = A_DOT._replace(tiles=(*A_DOT.tiles, Tile("dot 128×128×64")))
     odd = A_DOT._replace(signature=("*fp16:16", "*fp16:16", "i32"))
     assert labels(*(Compiled(an_artifact(hash=h), p) for h, p in (("a", A_DOT), ("b", other)))) == [
         "128×64×32 f16 w4 s3",

@@ -13,12 +13,13 @@ from artifact_inspector.comparison.why import Cause, find_causes, find_reasons
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Frame, TritonVersion
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.why import ReasonsReport
 from artifact_inspector.vocabulary.forms import Compiled
 
 ARTIFACT = saved("3.6.0/sm_80/masked_add").facts.artifact
-PROGRAM = Program(("*fp32:16", "i32:16"), ("load 128",), Frame("k.py", 3, 1), ("x", "n"))
+PROGRAM = Program(("*fp32:16", "i32:16"), (Tile("load 128"),), Frame("k.py", 3, 1), ("x", "n"))
 
 
 def a_form(program: Program = PROGRAM, **changes: Any) -> Compiled:
@@ -72,10 +73,15 @@ def test_each_part_of_the_key_is_told_alone(
 
 def test_without_a_record_the_tiles_are_what_is_left_of_constants() -> None:
     ours, theirs = (
-        Compiled(replace(ARTIFACT, constants={}), PROGRAM._replace(tiles=(f"load {n}",))) for n in (128, 256)
+        Compiled(replace(ARTIFACT, constants={}), PROGRAM._replace(tiles=(Tile(f"load {n}"),)))
+        for n in (128, 256)
     )
     (found,) = find_reasons(ours, theirs)
-    assert (found.respect.cause, found.left, found.right) == (Cause.CONSTANT, "load 128", "load 256")
+    assert (found.respect.cause, found.left, found.right) == (
+        Cause.CONSTANT,
+        Tile("load 128"),
+        Tile("load 256"),
+    )
 
 
 def test_what_no_file_tells_is_said_to_be_untold() -> None:

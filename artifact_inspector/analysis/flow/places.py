@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from artifact_inspector.model import Location, SourceLine
+from artifact_inspector.model.location import base_name
 
 __all__ = ["Chain", "chain_of", "source_of", "without_column"]
 
@@ -14,7 +15,7 @@ def chain_of(location: Location | None) -> Chain | None:
     """A location with bare file names, comparable between stages."""
     if location is None:
         return None
-    return tuple((_base_name(frame.file), frame.line, frame.column) for frame in location)
+    return tuple((base_name(frame.file), frame.line, frame.column) for frame in location)
 
 
 def without_column(chain: Chain) -> Chain:
@@ -26,7 +27,3 @@ def without_column(chain: Chain) -> Chain:
 def source_of(location: Location | None) -> SourceLine | None:
     """The innermost line of the user's code, with the calls that it was inlined through."""
     return SourceLine.of(location) if location else None
-
-
-def _base_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from artifact_inspector.model import EventKind, Frame, Function, Language, Module
+from artifact_inspector.model.tile import Tile
 
 __all__ = ["Program", "find_program"]
 
@@ -25,7 +26,7 @@ class Program(NamedTuple):
 
     signature: tuple[str, ...]
     """Types of the arguments in Triton's notation: `*fp16:16`, `i32`."""
-    tiles: tuple[str, ...]
+    tiles: tuple[Tile, ...]
     """Shapes of what it loads, multiplies and stores, each once, in the order of the text:
     `load 128×32`, `dot 128×32×32`."""
     place: Frame | None = None
@@ -49,14 +50,14 @@ def find_program(module: Module, language: Language, kernel: str) -> Program | N
     return Program(named.signature, tuple(dict.fromkeys(tiles)), place, arguments)
 
 
-def _tiles(function: Function, module: Module, language: Language) -> Iterator[str]:
+def _tiles(function: Function, module: Module, language: Language) -> Iterator[Tile]:
     for instruction in function.instructions:
         if instruction.kind is EventKind.MATRIX:
             dot = language.matrix(instruction, module)
             if dot is not None:
                 batch = f"{dot.blocks}×" if dot.blocks > 1 else ""
-                yield f"dot {batch}{dot.m}×{dot.n}×{dot.k}"
+                yield Tile(f"dot {batch}{dot.m}×{dot.n}×{dot.k}")
         elif instruction.kind in _MOVES:
             shapes = [found.shape for found in language.types(instruction, module)]
             if shapes:
-                yield f"{_MOVES[instruction.kind]} {'×'.join(map(str, max(shapes)))}"
+                yield Tile(f"{_MOVES[instruction.kind]} {'×'.join(map(str, max(shapes)))}")

@@ -238,7 +238,7 @@ class _Judgement:
             return Verdict.UNKNOWN
         reference = self.region.reference
         if reference is not None and reference.is_flattened:
-            self.notes.append("made one with the loop inside it")
+            self.notes.append(Note("made one with the loop inside it"))
         if reference is not None and not reference.rounds:
             return Verdict.NO_COMPUTE if reference.other else Verdict.NO_LOADS
         if self._is_apart():

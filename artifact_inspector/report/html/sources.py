@@ -7,6 +7,7 @@ from functools import cache
 
 from artifact_inspector.files.sources import is_as_compiled
 from artifact_inspector.model import Frame, SourceLine
+from artifact_inspector.model.location import base_name
 from artifact_inspector.model.text import SourceText
 
 __all__ = ["NO_SOURCES", "ReadSource", "Sources"]
@@ -32,7 +33,7 @@ class Sources:
     def hold(self, place: Frame, kernel: str) -> str:
         """Know the file that a kernel stands in, and whether it is as it was compiled; returns its name."""
         self.know([place.file])
-        name = place.file.replace("\\", "/").rpartition("/")[2]
+        name = base_name(place.file)
         found = self.text(name)
         if found is not None and not is_as_compiled(found.text, place, kernel):
             self.changed.add(name)
@@ -41,7 +42,7 @@ class Sources:
     def know(self, paths: Iterable[str]) -> None:
         """Paths as compilers wrote them; the first of a name is the one that is read."""
         for path in paths:
-            self._paths.setdefault(path.replace("\\", "/").rpartition("/")[2], path)
+            self._paths.setdefault(base_name(path), path)
 
     def text(self, file: str) -> SourceText | None:
         """The text of a file; None where it is not at hand, or known to be another than was compiled."""

@@ -17,6 +17,7 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
 from artifact_inspector.report.json._encoding import Words, encode, harmless, shape
 from artifact_inspector.report.json.comparison import (
@@ -201,7 +202,7 @@ def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
         target=None if gpu is None else gpu.arch,
         triton=artifact.triton_version,
         signature=None if signature is None else tuple(map(_text, signature)),
-        tiles=None if tiles is None else tuple(map(_text, tiles)),
+        tiles=None if tiles is None else tuple(Tile(_text(tile)) for tile in tiles),
         options={_text(key): _value(value) for key, value in found["options"].items()},
         steps=tuple(map(_text, found["steps"])),
         rows=tuple(_parse_row(row) for row in found["facts"]),

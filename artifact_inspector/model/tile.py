@@ -1,0 +1,32 @@
+"""The shape of what a program loads, multiplies or stores."""
+
+from __future__ import annotations
+
+__all__ = ["Tile"]
+
+
+class Tile(str):
+    """What is done with a shape, and the shape: `load 128×32`, `dot 128×32×32`.
+
+    Example:
+        >>> tile = Tile("dot 128×32×16")
+        >>> tile.is_dot, tile.shape, tile.extents
+        (True, '128×32×16', (128, 32, 16))
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_dot(self) -> bool:
+        """True for rows, columns and depth of a product."""
+        return self.startswith("dot ")
+
+    @property
+    def shape(self) -> str:
+        """Its extents with `×` between."""
+        return self.rpartition(" ")[2]
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Elements along each axis."""
+        return tuple(int(word) for word in self.shape.split("×") if word.isdecimal())
