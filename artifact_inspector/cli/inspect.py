@@ -75,7 +75,7 @@ def inspect(
         typer.Option(
             "--on",
             metavar="GPU",
-            help="Give the occupancy on these GPUs too, if the same binary held: sm_89, T4 …",
+            help="Give the occupancy on these GPUs too: if the same binary held, and of one kernel compiled.",
         ),
     ] = None,
     sort: Sort = None,
@@ -194,7 +194,7 @@ def report(
     found = inspect_kernels(chosen, disassemble, CacheReport.view if is_list else None, index=index)
     narrowed_ones = (narrow(kernel, only, region) for kernel in found)
     if json and not ir:
-        known = _write_document(cache, _chosen(narrowed_ones, rows), others)
+        known = _write_document(cache, _chosen(narrowed_ones, rows), others, compiles=is_story)
         if known or cache.problems:
             refuse_unknown(known)
         return
@@ -202,10 +202,13 @@ def report(
     if ir:
         _list_region(kernels, disassemble, context, json=json)
     elif is_story:
+        from artifact_inspector.passes.elsewhere import compile_elsewhere
         from artifact_inspector.report.story import KernelReport
 
         of_region = region is not None
-        show(KernelReport(cache, kernels[0], others, one_region=of_region, quotes=quotes_of), sys.stdout)
+        made = compile_elsewhere(kernels[0], others) if others and not of_region else ()
+        story = KernelReport(cache, kernels[0], others, made, one_region=of_region, quotes=quotes_of)
+        show(story, sys.stdout)
     else:
         narrowed, is_sorted = name is not None, rows.sort is not None
         show(CacheReport(cache, kernels, narrowed, others, rows.limit, is_sorted), sys.stdout)
@@ -213,8 +216,15 @@ def report(
         refuse_unreadable(kernels)
 
 
-def _write_document(cache: Cache, kernels: Iterable[KernelFacts], others: tuple[Target, ...]) -> list[bool]:
-    """Write the JSON of some kernels; says of each whether anything is known of it."""
+def _write_document(
+    cache: Cache, kernels: Iterable[KernelFacts], others: tuple[Target, ...], *, compiles: bool
+) -> list[bool]:
+    """Write the JSON of some kernels; says of each whether anything is known of it.
+
+    Args:
+        compiles: each for the further targets too.
+    """
+    from artifact_inspector.passes.elsewhere import Elsewhere, compile_elsewhere
     from artifact_inspector.report.console import write
     from artifact_inspector.report.json.streamed import write_cache
 
@@ -224,8 +234,11 @@ def _write_document(cache: Cache, kernels: Iterable[KernelFacts], others: tuple[
         known.append(is_known(kernel))
         return kernel
 
+    def made(kernel: KernelFacts) -> tuple[Elsewhere, ...]:
+        return compile_elsewhere(kernel, others) if compiles else ()
+
     encoding = sys.stdout.encoding
-    write_cache(cache, map(told, kernels), others, encoding, lambda text: write(text, sys.stdout))
+    write_cache(cache, map(told, kernels), others, encoding, lambda text: write(text, sys.stdout), made)
     return known
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
@@ -10,15 +11,22 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model.location import base_name
 from artifact_inspector.report.words import plural
 
+if TYPE_CHECKING:
+    from artifact_inspector.passes.elsewhere import Elsewhere
+
 __all__ = ["describe_resources", "occupancy_text", "registers_text"]
 
 
-def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterator[tuple[str, str]]:
+def describe_resources(
+    kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[Elsewhere] = ()
+) -> Iterator[tuple[str, str]]:
     """Registers, spills, scratch and occupancy as (label, sentence).
 
     Args:
         others: further targets to give the occupancy for.
+        elsewhere: the kernel compiled for some of these.
     """
+    compiled = {made.target: made for made in elsewhere}
     taken = kernel.resources
     if taken.registers.value is None:
         remedy = "; --assemble asks Triton's" if "ptx" in kernel.artifact.files else ""
@@ -51,18 +59,38 @@ def describe_resources(kernel: KernelFacts, others: Sequence[Target]) -> Iterato
         if target == own:
             yield "occupancy", text
         else:
-            yield f"occupancy {target}", f"{_if_it_held(kernel, target, text)}"
+            made = compiled.get(target)
+            yield f"occupancy {target}", _if_it_held(kernel, target, text, made)
+            if made is not None and made.occupancy is not None:
+                yield f"compiled {target}", _as_compiled(made)
     for found in kernel.contradictions:
         yield "contradiction", f"{found.sentence} ({found.places[0]}; {found.places[1]})"
 
 
-def _if_it_held(kernel: KernelFacts, target: Target, text: str) -> str:
+def _if_it_held(kernel: KernelFacts, target: Target, text: str, made: Elsewhere | None) -> str:
     """What holds on another target of this binary's own figures, and how to get that target's."""
+    held = "" if text.startswith("unknown") else "if this same binary's figures held: "
+    if made is not None and made.occupancy is not None:
+        return held + text
     place = None if kernel.program is None else kernel.program.place
     file = "FILE.py" if place is None else base_name(place.file)
     command = f"inspect-kernel compile {file}:{kernel.artifact.display_name} --target {target}"
-    held = "" if text.startswith("unknown") else "if this same binary's figures held: "
-    return f"{held}{text}; `{command}` tells those of its own"
+    why = "" if made is None else f"; compiled for it from its TTIR: {made.message}"
+    return f"{held}{text}{why}; `{command}` tells those of its own"
+
+
+def _as_compiled(made: Elsewhere) -> str:
+    """What the kernel takes where it is compiled for another target."""
+    assert made.occupancy is not None
+    assert made.resources is not None
+    taken, spilled = made.resources, made.resources.spill_bytes.value
+    figures = [
+        f"{figure.value} {unit}"
+        for figure, unit in ((taken.registers, "registers"), (taken.shared, "B shared"))
+        if figure.value is not None
+    ]
+    figures += [f"{spilled} B spilled"] if spilled else []
+    return f"{occupancy_text(made.occupancy)}; {', '.join(figures)} (from its TTIR, by Triton {made.triton})"
 
 
 def occupancy_text(held: Occupancy) -> str:

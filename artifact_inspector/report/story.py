@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -40,6 +41,9 @@ from artifact_inspector.report.words import (
     statements,
 )
 from artifact_inspector.report.work import describe_work, in_flight_text
+
+if TYPE_CHECKING:
+    from artifact_inspector.passes.elsewhere import Elsewhere
 
 __all__ = ["KernelReport"]
 
@@ -78,6 +82,8 @@ class KernelReport:
     kernel: KernelFacts
     others: Sequence[Target] = ()
     """Further targets to give the occupancy for."""
+    elsewhere: Sequence[Elsewhere] = ()
+    """The kernel compiled for these."""
     one_region: bool = False
     """True to leave out what is said of the whole kernel."""
     explained: bool = True
@@ -91,7 +97,7 @@ class KernelReport:
             yield ""
             yield _limit(self.kernel)
             yield ""
-            yield _remark_grid(describe_resources(self.kernel, self.others))
+            yield _remark_grid(describe_resources(self.kernel, self.others, self.elsewhere))
             yield from _apart(
                 findings_block(self.kernel, self.quotes(self.kernel)), remarks_block(self.kernel.remarks)
             )
@@ -136,7 +142,10 @@ class KernelReport:
             changed = [f"{what} {where}" for what, where in describe_changes(kernel, region.id)]
             order = [Text("; ".join([f"{region.id} {region.phrase}", *changed]), overflow="fold")]
         found = findings_block(kernel, self.quotes(kernel))
-        told = [_remark_grid(describe_resources(kernel, self.others)), *([] if found is None else [found])]
+        told = [
+            _remark_grid(describe_resources(kernel, self.others, self.elsewhere)),
+            *([] if found is None else [found]),
+        ]
         return Group(*head, *order, *told)
 
     def _terms(self) -> Iterator[RenderableType]:

@@ -22,7 +22,7 @@ REPORTS = {
     "reordered_gemv": (100, "3.2.0/gfx942/gemv_splitk gemv --region straight"),
     "flash_attention": (80, "3.6.0/sm_80/flash_attention flash --region loop@47"),
     "scalar_dot": (80, "3.6.0/sm_75/matmul_square matmul --region loop@41"),
-    "whole_kernel": (140, "3.9.0/sm_80/matmul_grouped matmul --on T4"),
+    "whole_kernel": (140, "3.9.0/sm_80/matmul_grouped matmul"),
     "spilled": (100, "3.6.0/gfx942/register_spill spill"),
     "findings": (100, "findings 3.3.1"),
     "listing": (60, "3.6.0/sm_80/matmul_grouped matmul --ir --stage ttir"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.analysis.access.load_widths import Cause, LoadWidth
@@ -21,6 +21,9 @@ from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.resources import ResourcesDocument, resources_document
 from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_document
+
+if TYPE_CHECKING:
+    from artifact_inspector.passes.elsewhere import Elsewhere
 
 __all__ = [
     "CacheDocument",
@@ -130,12 +133,19 @@ def cache_document(
     )
 
 
-def kernel_document(kernel: KernelFacts, others: Sequence[Target] = ()) -> KernelDocument:
-    """What is known of one kernel."""
+def kernel_document(
+    kernel: KernelFacts, others: Sequence[Target] = (), elsewhere: Sequence[Elsewhere] = ()
+) -> KernelDocument:
+    """What is known of one kernel.
+
+    Args:
+        others: further targets to give the occupancy for.
+        elsewhere: the kernel compiled for these.
+    """
     principal = kernel.principal_region
     return KernelDocument(
         artifact=kernel.artifact,
-        resources=resources_document(kernel, others),
+        resources=resources_document(kernel, others, elsewhere),
         shared_bill=() if kernel.bill is None else kernel.bill.entries,
         shared_accounted=kernel.bill,
         partitions=kernel.partitions,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.analysis.resources.taken import Contradiction, Figure, Resources
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Limits, Target
 from artifact_inspector.report.json._encoding import Words, shape
+
+if TYPE_CHECKING:
+    from artifact_inspector.passes.elsewhere import Elsewhere
 
 __all__ = ["ResourcesDocument", "resources_document"]
 
@@ -63,17 +66,23 @@ class ResourcesDocument:
     occupancy_on: Mapping[str, Occupancy]
     """Architecture → occupancy there, for the targets of `--on`, if this same binary's figures held;
     `blocks_per_sm` is null for another vendor's, and for waves of another width."""
+    occupancy_compiled_on: Mapping[str, Occupancy]
+    """The same where the kernel is compiled for them from its TTIR; empty where several kernels were asked
+    for, without Triton, and for what has no TTIR or is refused."""
     contradictions: tuple[Contradiction, ...]
 
 
 shape(ResourcesDocument, inline="taken")
 
 
-def resources_document(kernel: KernelFacts, others: Sequence[Target]) -> ResourcesDocument:
+def resources_document(
+    kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[Elsewhere] = ()
+) -> ResourcesDocument:
     """The resources of a kernel.
 
     Args:
         others: further targets to give the occupancy for.
+        elsewhere: the kernel compiled for these.
     """
     target = kernel.artifact.target
     return ResourcesDocument(
@@ -82,5 +91,6 @@ def resources_document(kernel: KernelFacts, others: Sequence[Target]) -> Resourc
         shared_limits=None if target is None else target.limits,
         occupancy=kernel.occupancy,
         occupancy_on={str(other): kernel.occupancy_on(other) for other in others},
+        occupancy_compiled_on={str(x.target): x.occupancy for x in elsewhere if x.occupancy is not None},
         contradictions=kernel.contradictions,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache, Problem
@@ -10,10 +11,18 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.json._encoding import as_text
 from artifact_inspector.report.json.cache import cache_document, kernel_document
 
+if TYPE_CHECKING:
+    from artifact_inspector.passes.elsewhere import Elsewhere
+
 __all__ = ["write_cache"]
 
 _EMPTY = '"kernels": []'
 _INDENT = "    "
+
+
+def nowhere(_kernel: KernelFacts) -> Sequence[Elsewhere]:
+    """No other GPU to compile for."""
+    return ()
 
 
 def write_cache(
@@ -22,17 +31,20 @@ def write_cache(
     others: Sequence[Target],
     encoding: str | None,
     write: Callable[[str], None],
+    elsewhere: Callable[[KernelFacts], Sequence[Elsewhere]] = nowhere,
 ) -> None:
     """Write what `cache_document` says as text, each kernel as soon as it is there.
 
     Args:
         others: further targets to give the occupancy for.
         encoding: of the stream that it is written to.
+        elsewhere: compiles a kernel for these.
     """
     problems: list[Problem] = []
     is_empty = True
     for kernel in kernels:
-        text = as_text(kernel_document(kernel, others), encoding).rstrip("\n").replace("\n", f"\n{_INDENT}")
+        document = kernel_document(kernel, others, elsewhere(kernel))
+        text = as_text(document, encoding).rstrip("\n").replace("\n", f"\n{_INDENT}")
         problems += kernel.problems
         write((_around(cache, (), encoding)[0] + '"kernels": [' if is_empty else ",") + f"\n{_INDENT}{text}")
         is_empty = False

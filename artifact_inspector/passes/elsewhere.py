@@ -1,0 +1,64 @@
+"""A kernel of a cache as it would be on another GPU: compiled for that one, from its saved TTIR on."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import NamedTuple
+
+from artifact_inspector.analysis.resources.occupancy import Occupancy
+from artifact_inspector.analysis.resources.taken import Resources
+from artifact_inspector.compiling.ask.again import compile_again
+from artifact_inspector.errors import InspectorError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.passes.subject import of_entry
+
+__all__ = ["Elsewhere", "compile_elsewhere"]
+
+_OF_EVERY_VENDOR = frozenset({"num_warps", "num_stages", "num_ctas"})
+"""Options that mean the same on another vendor's GPU; of the others it has its own."""
+
+
+class Elsewhere(NamedTuple):
+    """What a kernel takes on another GPU when it is compiled for that one."""
+
+    target: Target
+    triton: str
+    """The version that compiled it."""
+    occupancy: Occupancy | None
+    resources: Resources | None
+    message: str | None
+    """Why it could not be compiled."""
+
+
+def compile_elsewhere(kernel: KernelFacts, targets: Sequence[Target]) -> tuple[Elsewhere, ...]:
+    """A kernel compiled for other targets by the Triton that is installed here; no code of the user's runs.
+
+    Its own target is left out. An entry without TTIR, and a Triton that is not here, are messages.
+    """
+    return tuple(_compiled(kernel, target) for target in targets if target != kernel.artifact.target)
+
+
+def _compiled(kernel: KernelFacts, target: Target) -> Elsewhere:
+    try:
+        here = installed("triton")
+        subject = of_entry(kernel.artifact, here)
+        options = dict(subject.ask["options"])
+        if subject.target.backend is not target.backend:
+            options = {name: value for name, value in options.items() if name in _OF_EVERY_VENDOR}
+        with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as scratch:
+            text = subject.saved or ""
+            (made,) = compile_again([(text, options)], subject.name, target, Path(scratch))
+            if made.artifact is None:
+                return Elsewhere(target, here, None, None, made.message or "it was refused")
+            found = inspect_artifact(made.artifact)
+            return Elsewhere(target, here, found.occupancy, found.resources, None)
+    except PackageNotFoundError:
+        return Elsewhere(target, "", None, None, "Triton is not installed here")
+    except InspectorError as error:
+        return Elsewhere(target, "", None, None, error.message)
