@@ -7,6 +7,7 @@ directory needs but one.
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -47,8 +48,13 @@ def is_default(words: list[str]) -> bool:
     return Path(words[0]).is_dir()
 
 
+SELDOM = 50_000
+"""New objects after which Python looks for cycles: 700 by default, which is a tenth of what a start takes."""
+
+
 def main() -> None:
     """Run the command on the process's arguments."""
+    gc.set_threshold(SELDOM)
     if is_default(sys.argv[1:]):
         import_module(f"{__name__}.{DEFAULT_COMMAND}")
     else:

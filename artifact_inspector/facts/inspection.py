@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from artifact_inspector.facts.asked import View, ask_all, kernel_of
+from artifact_inspector.facts.collection import without_collection
+from artifact_inspector.facts.commons import Commons
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.kernel_passes import KERNEL_PASSES
 from artifact_inspector.facts.modules import Disassemble
@@ -40,27 +42,35 @@ def inspect_cache(
             alone; without it only saved text is a stage.
         view: asks for what is to be found while a kernel's files are at hand; everything by default.
     """
+    commons = Commons()
     for artifact in cache.entries if artifacts is None else artifacts:
         if progress is not None:
             progress(artifact)
-        yield inspect_artifact(artifact, disassemble, view)
+        yield inspect_artifact(artifact, disassemble, view, commons)
 
 
 def inspect_artifact(
-    artifact: Artifact, disassemble: Disassemble | None = None, view: View | None = None
+    artifact: Artifact,
+    disassemble: Disassemble | None = None,
+    view: View | None = None,
+    commons: Commons | None = None,
 ) -> KernelFacts:
     """The facts of one kernel from whichever of its stages can be read.
 
     Args:
         view: as of `inspect_cache`.
+        commons: what other kernels of the same run have told of the same text.
     """
-    table = table_of(artifact, disassemble)
+    table = table_of(artifact, disassemble, commons)
     kernel = kernel_of(artifact, table)
-    (ask_all if view is None else view)(kernel)
-    table.let_go()
+    with without_collection():
+        (ask_all if view is None else view)(kernel)
+        table.let_go()
     return kernel
 
 
-def table_of(artifact: Artifact, disassemble: Disassemble | None = None) -> Table:
+def table_of(
+    artifact: Artifact, disassemble: Disassemble | None = None, commons: Commons | None = None
+) -> Table:
     """The passes over a kernel's files, none of which has run."""
-    return Table(artifact, PASSES, READ, {"disassemble": disassemble})
+    return Table(artifact, PASSES, READ, {"disassemble": disassemble}, commons)

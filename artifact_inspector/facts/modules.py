@@ -10,7 +10,7 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
 
-__all__ = ["BINARY_OF", "MOST_PROBLEMS", "Disassemble", "read_module", "read_source"]
+__all__ = ["BINARY_OF", "MOST_PROBLEMS", "Disassemble", "parse_source", "read_module", "read_source"]
 
 MOST_PROBLEMS = 20
 """Problems of one file that are named one by one; the rest is counted."""
@@ -53,8 +53,11 @@ def read_module(
 ) -> Module | None:
     """The parsed text of a stage, or None with the reason added to `problems`."""
     source = read_source(artifact, stage, problems, disassemble)
-    if source is None:
-        return None
+    return None if source is None else parse_source(source, stage, problems)
+
+
+def parse_source(source: SourceText, stage: Stage, problems: list[Problem]) -> Module | None:
+    """The module of a stage's text, or None with the reason added to `problems`."""
     try:
         module = format_of(stage).parse(source, stage)
     except ParseError as error:

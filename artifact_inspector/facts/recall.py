@@ -13,6 +13,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.asked import View, ask_all, kernel_of
+from artifact_inspector.facts.collection import without_collection
+from artifact_inspector.facts.commons import Commons
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
@@ -66,12 +68,14 @@ def recall_kernels(
     }
     missing = [place for place in range(len(artifacts)) if place not in here]
     fresh: dict[bytes, bytes] = {}
+    commons = Commons()
     for place, text in _in_order(artifacts, here, missing, view, how):
-        source = Recalled(artifacts[place], text, how.disassemble)
+        source = Recalled(artifacts[place], text, how.disassemble, commons)
         kernel = kernel_of(artifacts[place], source)
         if place not in missing or not text:
-            view(kernel)
-            source.let_go()
+            with without_collection():
+                view(kernel)
+                source.let_go()
         key = keys[place]
         # Whoever wrote to the cache meanwhile may have changed what was read.
         if key is not None and (source.is_changed or key not in stored) and _key(artifacts[place]) == key:

@@ -13,6 +13,7 @@ from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
+    from artifact_inspector.facts.commons import Commons
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.facts.table import Table
 
@@ -22,10 +23,17 @@ __all__ = ["Recalled"]
 class Recalled:
     """A source of facts: those that were found before, and for the others the files."""
 
-    def __init__(self, artifact: Artifact, stored: bytes, disassemble: Disassemble | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Artifact,
+        stored: bytes,
+        disassemble: Disassemble | None = None,
+        commons: Commons | None = None,
+    ) -> None:
         """`stored` is what `text` gave; empty where nothing was found before."""
         self._artifact = artifact
         self._disassemble = disassemble
+        self._commons = commons
         self._sections = split(stored)
         self._known: dict[str, Any] = {}
         self._fresh: set[str] = set()
@@ -68,6 +76,7 @@ class Recalled:
 
     def let_go(self) -> None:
         """Forget the files; what is asked for later is read from them again."""
+        self._commons = None
         if self._table is not None:
             self._table.let_go()
 
@@ -88,7 +97,7 @@ class Recalled:
         if self._table is None:
             from artifact_inspector.facts.inspection import table_of  # which imports every parser
 
-            self._table = table_of(self._artifact, self._disassemble)
+            self._table = table_of(self._artifact, self._disassemble, self._commons)
         return self._table
 
 

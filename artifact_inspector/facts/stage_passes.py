@@ -36,11 +36,12 @@ from artifact_inspector.analysis.overlap.waits import find_waits
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
 from artifact_inspector.facts.kernel import COUNTED, Outline, WaitFacts
 from artifact_inspector.facts.lane import Lane, make_lane
-from artifact_inspector.facts.modules import Disassemble, read_module
+from artifact_inspector.facts.modules import Disassemble, parse_source, read_source
 from artifact_inspector.facts.table import Pass, at, earlier
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
+from artifact_inspector.model.text import SourceText
 
 __all__ = ["STAGE_PASSES", "Measure", "Ordered", "OrderedFunction"]
 
@@ -87,10 +88,14 @@ class Ordered:
 # -- the stage as a whole --------------------------------------------------------------
 
 
-def _module(
+def _source(
     artifact: Artifact, stage: Stage, disassemble: Disassemble | None, problems: list[Problem]
-) -> Module | None:
-    return read_module(artifact, stage, problems, disassemble)
+) -> SourceText | None:
+    return read_source(artifact, stage, problems, disassemble)
+
+
+def _module(stage: Stage, source: SourceText | None, problems: list[Problem]) -> Module | None:
+    return None if source is None else parse_source(source, stage, problems)
 
 
 def _codes(module: Module) -> tuple[Code, ...]:
@@ -161,7 +166,7 @@ def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
     return replace(facts, id=prefix + facts.id, parent=parent)
 
 
-def _outline(module: Module, codes: Sequence[Code], ordered: Ordered) -> Outline:
+def _outline(source: SourceText, module: Module, codes: Sequence[Code], ordered: Ordered) -> Outline:
     counts: Counter[EventKind] = Counter()
     unknown: Counter[str] = Counter()
     for code in codes:
@@ -169,7 +174,7 @@ def _outline(module: Module, codes: Sequence[Code], ordered: Ordered) -> Outline
         instructions = code.function.instructions
         unknown.update(instructions[index].opcode for index in code.of_kind.get(EventKind.UNKNOWN, ()))
     return Outline(
-        module.name,
+        source.name,
         counts.total(),
         dict(unknown.most_common()),
         {kind.count_name: counts[kind] for kind in COUNTED},
@@ -382,16 +387,17 @@ def _none() -> None:
 
 
 STAGE_PASSES = (
-    Pass("module", ("artifact", "stage", "disassemble", "problems"), _module, _none),
-    Pass("codes", ("module",), _codes, tuple),
-    Pass("measure", ("module", "codes", earlier("measure")), _measure, _none),
+    Pass("source", ("artifact", "stage", "disassemble", "problems"), _source, _none),
+    Pass("module", ("stage", "source", "problems"), _module, _none, of_text=True),
+    Pass("codes", ("module",), _codes, tuple, of_text=True),
+    Pass("measure", ("module", "codes", earlier("measure")), _measure, _none, of_text=True),
     Pass("signature", ("artifact", "module", "measure"), _program, _none),
-    Pass("order", ("module", "codes", "measure", earlier("order")), _order, _none),
-    Pass("outline", ("module", "codes", "order"), _outline, _none),
-    Pass("waits", ("module", "order"), _waits, tuple),
-    Pass("accessed", ("module", "order"), _accessed, dict),
-    Pass("accesses", ("accessed",), _accesses, lambda: count_accesses(())),
-    Pass("buffers", ("module", "order", "measure"), _buffers, dict),
+    Pass("order", ("module", "codes", "measure", earlier("order")), _order, _none, of_text=True),
+    Pass("outline", ("source", "module", "codes", "order"), _outline, _none),
+    Pass("waits", ("module", "order"), _waits, tuple, of_text=True),
+    Pass("accessed", ("module", "order"), _accessed, dict, of_text=True),
+    Pass("accesses", ("accessed",), _accesses, lambda: count_accesses(()), of_text=True),
+    Pass("buffers", ("module", "order", "measure"), _buffers, dict, of_text=True),
     Pass("threads", ("artifact", "stage", at(Stage.TTGIR, "codes")), _threads, _none),
     Pass("walks", ("module", "order", "threads"), _walks, tuple),
     Pass("in_flight", ("order", "walks"), _in_flight, dict),
@@ -400,11 +406,11 @@ STAGE_PASSES = (
     Pass("issuers", ("artifact", "module", "order", "matrix"), _issuers, dict, applies=_is_tensor_level),
     Pass("packed_dots", ("order",), _packed_dots, dict, applies=_is_last),
     Pass("operand_reads", ("order",), _operand_reads, dict, applies=_is_last),
-    Pass("region_accesses", ("order", "accessed"), _region_accesses, dict),
-    Pass("checks", ("module", "order", "accessed"), _checks, dict, applies=_tells_bounds),
+    Pass("region_accesses", ("order", "accessed"), _region_accesses, dict, of_text=True),
+    Pass("checks", ("module", "order", "accessed"), _checks, dict, applies=_tells_bounds, of_text=True),
     Pass("conversions", ("artifact", "module", "order"), _conversions, dict, applies=_is_ttgir),
-    Pass("trips", ("order",), _trips, dict, applies=_is_tensor_level),
-    Pass("slots", ("order",), _slots, dict),
-    Pass("issue", ("order",), _issue, dict),
+    Pass("trips", ("order",), _trips, dict, applies=_is_tensor_level, of_text=True),
+    Pass("slots", ("order",), _slots, dict, of_text=True),
+    Pass("issue", ("order",), _issue, dict, of_text=True),
 )
 """The passes over one stage, each after those that it needs."""

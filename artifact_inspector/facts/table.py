@@ -6,14 +6,14 @@ say less than its function uses; and what nobody asks for is not found.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from threading import RLock
 from typing import Any
 
+from artifact_inspector.facts.collection import without_collection
+from artifact_inspector.facts.commons import Commons
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
 
@@ -91,6 +91,8 @@ class Pass:
     """False for what is said of the kernel as a whole."""
     applies: Applies | None = None
     """Stages that are asked for it at all; None for all."""
+    of_text: bool = False
+    """True where a first stage tells it by its text alone, whatever kernel that is of."""
 
 
 class _LackingError(Exception):
@@ -98,6 +100,7 @@ class _LackingError(Exception):
 
 
 _FAILED = object()
+_BEFORE = {stage: tuple(Stage)[:place] for place, stage in enumerate(Stage)}
 
 
 class Table:
@@ -113,16 +116,21 @@ class Table:
         rows: Mapping[str, Pass],
         read: Sequence[str],
         given: Mapping[str, Any],
+        commons: Commons | None = None,
     ) -> None:
-        """`read` names the passes without which a stage is not there; `given` is known beforehand."""
+        """`read` names the passes without which a stage is not there; `given` is known beforehand.
+
+        What other kernels of a run have told of the same text is taken from `commons`.
+        """
         self.artifact = artifact
         self._rows = rows
         self._read = read
         self._given = {"artifact": artifact, **given}
+        self._commons = commons
         self._found: dict[tuple[str, Stage | None], Any] = {}
         self._problems: dict[tuple[str, Stage | None], list[Problem]] = {}
+        self._stages: tuple[Stage, ...] | None = None
         self._lock = RLock()
-        self._depth = 0
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -139,12 +147,17 @@ class Table:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """Those that can be read."""
-        return tuple(stage for stage in Stage if all(self._tells(name, stage) for name in self._read))
+        if self._stages is None:
+            self._stages = tuple(
+                stage for stage in Stage if all(self._tells(name, stage) for name in self._read)
+            )
+        return self._stages
 
     def let_go(self) -> None:
-        """Forget what was found: what is asked for later is found anew."""
+        """Forget what was found: what is asked for later is found anew, by this kernel alone."""
         with self._lock:
             self._found.clear()
+            self._stages = self._commons = None
 
     def ask(self, name: str, stage: Stage | None = None) -> Any:
         """A fact, or what stands in its place."""
@@ -164,7 +177,7 @@ class Table:
         key = (name, stage)
         with self._lock:
             if key not in self._found:
-                with self._without_collection():
+                with without_collection():
                     self._found[key] = self._run(self._rows[name], key)
             found = self._found[key]
         if found is _FAILED:
@@ -177,8 +190,7 @@ class Table:
             return row.missing()
         told: list[Problem] = []
         try:
-            needs = [self._need(need, stage, told) for need in row.needs]
-            return row.find(*needs)
+            return self._shared(row, stage, told) if row.of_text else self._fresh(row, stage, told)
         except _LackingError:
             return _FAILED
         except FAULTS as fault:
@@ -190,6 +202,28 @@ class Table:
             if told:
                 self._problems[key] = told
 
+    def _fresh(self, row: Pass, stage: Stage | None, told: list[Problem]) -> Any:
+        return row.find(*[self._need(need, stage, told) for need in row.needs])
+
+    def _shared(self, row: Pass, stage: Stage | None, told: list[Problem]) -> Any:
+        """A fact of a text; what was told beside it is told of each file that has the text."""
+        common = self._common(stage)
+        if row.name in common:
+            return common[row.name]
+        found = self._fresh(row, stage, told)
+        if not told:
+            common[row.name] = found
+        return found
+
+    def _common(self, stage: Stage | None) -> dict[str, Any]:
+        """What is known of the text of a stage: nothing where it is not the first, or nobody is asked."""
+        if self._commons is None or stage is None:
+            return {}
+        if any(self._find("source", one) is not None for one in _BEFORE[stage]):
+            return {}
+        source = self._find("source", stage)
+        return {} if source is None else self._commons.of(stage, source.text)
+
     def _need(self, need: str | Need, stage: Stage | None, told: list[Problem]) -> Any:
         if isinstance(need, str):
             need = Need(need)
@@ -197,7 +231,7 @@ class Table:
             return self._here(need.name, stage, told)
         if need.whence is Whence.EARLIER:
             assert stage is not None
-            before = list(Stage)[: list(Stage).index(stage)]
+            before = _BEFORE[stage]
             return tuple(self._find(need.name, one) for one in before if self._tells(need.name, one))
         if need.whence is Whence.EVERY:
             return {one: self._find(need.name, one) for one in self.stages if self._tells(need.name, one)}
@@ -218,7 +252,8 @@ class Table:
         if name in self._given:
             return self._given[name]
         of_stage = self._rows[name].of_stage
-        if of_stage and stage is not None and name != "module" and self._find("module", stage) is None:
+        is_of_module = of_stage and name not in ("module", "source")
+        if is_of_module and stage is not None and self._find("module", stage) is None:
             raise _LackingError
         return self._find(name, stage if of_stage else None)
 
@@ -228,17 +263,3 @@ class Table:
         if stage is not None and stage.value in artifact.files:
             return artifact.relative(stage.value)
         return artifact.directory
-
-    @contextmanager
-    def _without_collection(self) -> Iterator[None]:
-        """Python's collector of cycles off: a file's instructions form none, and it goes through them all."""
-        was_on = self._depth == 0 and gc.isenabled()
-        self._depth += 1
-        if was_on:
-            gc.disable()
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if was_on:
-                gc.enable()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.facts import inspection
 from artifact_inspector.facts.asked import View, kernel_of
+from artifact_inspector.facts.collection import without_collection
+from artifact_inspector.facts.commons import Commons
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import size_of_files
@@ -31,7 +33,7 @@ WINDOW = 64
 """Kernels of which the largest are asked first."""
 AHEAD = 3
 """Kernels that are given out to each process beforehand."""
-_work: tuple[Sequence[Artifact], Any, Any] | None = None
+_work: tuple[Sequence[Artifact], Any, Any, Commons] | None = None
 """What the processes of a pool are made of: they inherit it."""
 
 
@@ -81,7 +83,7 @@ def _on_all(
 ) -> Iterator[tuple[int, bytes]]:
     """Texts of a pool, as they come; it ends early where a process of it is killed."""
     global _work
-    _work = (artifacts, view, disassemble)
+    _work = (artifacts, view, disassemble, Commons())
     for stage in Stage:
         if any(stage.value in artifact.files for artifact in artifacts):
             format_of(stage)  # imported once, for all that inherit it
@@ -126,9 +128,11 @@ def _in_turn(places: Sequence[int], sizes: Mapping[int, int]) -> list[int]:
 def _find(place: int) -> bytes:
     """The facts that a view asks of a kernel, as text."""
     assert _work is not None
-    artifacts, view, disassemble = _work
-    source = Recalled(artifacts[place], b"", disassemble)
-    view(kernel_of(artifacts[place], source))
+    artifacts, view, disassemble, commons = _work
+    source = Recalled(artifacts[place], b"", disassemble, commons)
+    with without_collection():
+        view(kernel_of(artifacts[place], source))
+        source.let_go()
     return source.text()
 
 

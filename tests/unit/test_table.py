@@ -51,7 +51,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 def test_what_no_view_asks_for_is_not_found(artifact: Artifact, runs: Counter[str]) -> None:
     kernel = inspect_artifact(artifact, view=lambda kernel: kernel.verdict)
-    assert runs.keys() == {"module", "codes", "measure", "order", "outline", "principal"}
+    assert runs.keys() == {"source", "module", "codes", "measure", "order", "outline", "principal"}
     assert "pipelines" not in known(kernel)
 
 

@@ -1,0 +1,109 @@
+"""What several kernels of a run begin with is parsed once, and each is told just what it would be told alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from saved import FIXTURES
+
+from artifact_inspector.facts import commons, inspection
+from artifact_inspector.facts.commons import Commons
+from artifact_inspector.facts.inspection import PASSES, ask_all, inspect_artifact, inspect_cache
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.table import Pass
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.model import Stage
+
+SWEEP = FIXTURES / "3.9.0"
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[Stage, str]]:
+    """How often each text is parsed."""
+    counts: Counter[tuple[Stage, str]] = Counter()
+    row = PASSES["module"]
+
+    def find(*needs: object) -> object:
+        stage, source, _ = needs
+        if source is not None:
+            counts[stage, source.text] += 1  # type: ignore[index,attr-defined]
+        return row.find(*needs)
+
+    monkeypatch.setattr(inspection, "PASSES", {**PASSES, "module": replace(row, find=find)})
+    return counts
+
+
+def twice(tmp_path: Path) -> Path:
+    """A cache that has one kernel in two directories."""
+    (kernel,) = (SWEEP / "sm_80" / "matmul_grouped").iterdir()
+    for name in ("ONE", "TWO"):
+        shutil.copytree(kernel, tmp_path / name)
+    return tmp_path
+
+
+def test_a_program_that_two_kernels_begin_with_is_parsed_once(
+    tmp_path: Path, parsed: Counter[tuple[Stage, str]]
+) -> None:
+    first, second = inspect_cache(open_cache(twice(tmp_path)))
+    of_stage = {stage: count for (stage, _), count in parsed.items()}
+    assert of_stage == {Stage.TTIR: 1, Stage.TTGIR: 2, Stage.LLIR: 2, Stage.PTX: 2}
+    files = [kernel.stages[Stage.TTIR].file for kernel in (first, second)]
+    assert files[0].startswith("ONE/")
+    assert files[1].startswith("TWO/")
+
+
+@pytest.mark.parametrize("version", sorted(path.name for path in FIXTURES.glob("[0-9]*")))
+def test_facts_are_the_same_in_company_and_alone(version: str) -> None:
+    cache = open_cache(FIXTURES / version)
+    for together in inspect_cache(cache):
+        alone = inspect_artifact(together.artifact)
+        assert together == alone, together.artifact.directory
+
+
+def test_what_is_wrong_with_a_text_is_told_of_each_of_its_files(tmp_path: Path) -> None:
+    for name in ("ONE", "TWO"):
+        file = twice(tmp_path / name) / "ONE" / "matmul_kernel.ttir"
+        file.write_text(file.read_text().replace("tt.load", "tt.load )("))
+        shutil.rmtree(tmp_path / name / "TWO")
+        (tmp_path / name / "ONE").rename(tmp_path / f"of_{name}")
+        (tmp_path / name).rmdir()
+    found = list(inspect_cache(open_cache(tmp_path)))
+    alone = [inspect_artifact(kernel.artifact) for kernel in found]
+    assert [kernel.problems for kernel in found] == [kernel.problems for kernel in alone]
+
+
+def test_a_fault_is_told_of_each_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(*_: object) -> object:
+        raise KeyError("here")
+
+    row: Pass = replace(PASSES["accesses"], find=find)
+    monkeypatch.setattr(inspection, "PASSES", {**PASSES, "accesses": row})
+    told = [kernel.problems for kernel in inspect_cache(open_cache(twice(tmp_path)))]
+    assert next(problem.path for problem in told[0]) == "ONE/matmul_kernel.ttir"
+    assert next(problem.path for problem in told[1]) == "TWO/matmul_kernel.ttir"
+
+
+def test_what_is_asked_for_later_is_found_alone(tmp_path: Path, parsed: Counter[tuple[Stage, str]]) -> None:
+    def nothing(_kernel: KernelFacts) -> None: ...
+
+    for kernel in list(inspect_cache(open_cache(twice(tmp_path)), view=nothing)):
+        ask_all(kernel)
+    assert set(parsed.values()) == {2}
+
+
+def test_no_more_is_kept_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commons, "MOST_CHARACTERS", 10)
+    kept = Commons()
+    kept.of(Stage.TTIR, "1234")["module"] = 1
+    kept.of(Stage.TTIR, "5678")["module"] = 2
+    assert kept.of(Stage.TTIR, "1234") == {"module": 1}  # and that is asked for last, now
+    kept.of(Stage.TTIR, "90123")["module"] = 3
+    assert kept.of(Stage.TTIR, "1234") == {"module": 1}
+    assert kept.of(Stage.TTGIR, "1234") == {}
+    assert kept.of(Stage.TTIR, "5678") == {}
+    kept.of(Stage.TTIR, "longer than ten")["module"] = 4
+    assert kept.of(Stage.TTIR, "longer than ten") == {}
