@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -18,7 +21,18 @@ from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import mma_count
 
-__all__ = ["Row", "blocks_text", "card", "digests", "rows_of", "shorten", "table_of"]
+__all__ = [
+    "Row",
+    "Shown",
+    "blocks_text",
+    "card",
+    "columns_of",
+    "digests",
+    "lines_of",
+    "rows_of",
+    "shorten",
+    "table_of",
+]
 
 MOST_NAME = 40
 """Columns of a name on a terminal; what is longer gives way in the middle."""
@@ -103,19 +117,28 @@ _CONSTANT = ("target", "Triton")
 _IN_FORM = ("warps", "stages")
 
 
-def table_of(
+class Shown(NamedTuple):
+    """A column as it is shown."""
+
+    heading: str
+    right: bool
+    """Whether it stands at the right, as numbers do."""
+    cells: Sequence[str | Text]
+
+
+def columns_of(
     rows: Sequence[Row], further: Sequence[tuple[str, list[str]]], *, compact: bool
-) -> tuple[Table, str]:
-    """The table, and what its title says in place of a column that would repeat itself.
+) -> tuple[list[Shown], str]:
+    """The columns, and what the title says in place of one that would repeat itself.
 
     Args:
         further: columns of blocks on other targets, by heading.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 1 if compact else 2, 0, 0), header_style="dim")
     shown = []
     constants = []
     for heading, short, right, cell in _COLUMNS:
-        texts = {str(cell(row)) for row in rows}
+        cells = [cell(row) for row in rows]
+        texts = set(map(str, cells))
         if heading in _OPTIONAL and texts == {""}:
             continue
         if heading in _IN_FORM and all(row.form for row in rows):
@@ -123,13 +146,34 @@ def table_of(
         if compact and heading in _CONSTANT and len(texts) == 1:
             constants.append(texts.pop() if heading == "target" else f"{heading} {texts.pop()}")
             continue
-        shown.append(cell)
-        table.add_column(short if compact else heading, justify="right" if right else "left", no_wrap=True)
-    for heading, _ in further:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for place, row in enumerate(rows):
-        table.add_row(*(cell(row) for cell in shown), *(cells[place] for _, cells in further))
-    return table, " · ".join(constants)
+        shown.append(Shown(short if compact else heading, right, cells))
+    shown += [Shown(heading, True, cells) for heading, cells in further]
+    return shown, " · ".join(constants)
+
+
+def table_of(columns: Sequence[Shown], *, compact: bool) -> Table:
+    """The columns as a table."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1 if compact else 2, 0, 0), header_style="dim")
+    for heading, right, _ in columns:
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*cells)
+    return table
+
+
+def lines_of(columns: Sequence[Shown]) -> list[str] | None:
+    """The same as lines of plain text, in a thousandth of the time; None where a cell is no plain word."""
+    laid = []
+    for heading, right, cells in columns:
+        texts = [heading, *map(str, cells)]
+        if not all(map(str.isprintable, texts)):
+            return None
+        texts = [text.rstrip() for text in texts] if right else texts
+        width = max(map(cell_len, texts))
+        blanks = [" " * (width - cell_len(text)) for text in texts]
+        pairs = zip(texts, blanks, strict=True)
+        laid.append([blank + text if right else text + blank for text, blank in pairs])
+    return ["  ".join(cells).rstrip() for cells in zip(*laid, strict=True)]
 
 
 def card(row: Row) -> RenderableType:
@@ -209,20 +253,25 @@ def digests(kernels: Sequence[KernelFacts]) -> list[str]:
 
     Copies of one entry have their hash in common, and are told apart by directory.
     """
-    by_name: dict[str, list[str]] = {}
+    by_name: dict[str, Counter[str]] = {}
     for kernel in kernels:
-        by_name.setdefault(kernel.artifact.display_name, []).append(kernel.artifact.hash)
+        by_name.setdefault(kernel.artifact.display_name, Counter())[kernel.artifact.hash] += 1
+    lengths = {name: _length(same) for name, same in by_name.items()}
     digests = []
     for kernel in kernels:
-        same = by_name[kernel.artifact.display_name]
-        length = 6
-        while length < 64 and len({other[:length] for other in same}) < len(set(same)):
-            length += 1
-        own = kernel.artifact.hash
-        digests.append(
-            kernel.artifact.directory if same.count(own) > 1 else own[:length] if len(same) > 1 else ""
-        )
+        name, own = kernel.artifact.display_name, kernel.artifact.hash
+        same = by_name[name]
+        told = own[: lengths[name]] if same.total() > 1 else ""
+        digests.append(kernel.artifact.directory if same[own] > 1 else told)
     return digests
+
+
+def _length(hashes: Collection[str]) -> int:
+    """Characters, six at least, that tell some hashes apart."""
+    length = 6
+    while length < 64 and len({one[:length] for one in hashes}) < len(hashes):
+        length += 1
+    return length
 
 
 def _or_dash(value: object) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +20,18 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.console import is_for_a_screen
 from artifact_inspector.report.overview import Overview
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.report.rows import Row, blocks_text, card, digests, rows_of, shorten, table_of
+from artifact_inspector.report.rows import (
+    Row,
+    Shown,
+    blocks_text,
+    card,
+    columns_of,
+    digests,
+    lines_of,
+    rows_of,
+    shorten,
+    table_of,
+)
 from artifact_inspector.report.words import (
     TERMS,
     describe_notes,
@@ -102,19 +114,20 @@ class CacheReport:
             for target in self.others
         ]
         if not is_for_a_screen(console):
-            table, _ = table_of(rows, further, compact=False)
-            return Group(title, "", Uncut(table)), _headings(table)
+            columns, _ = columns_of(rows, further, compact=False)
+            return Group(title, "", Uncut(columns)), _headings(columns)
         rows = [replace(row, name=shorten(row.name)) for row in rows]
         for compact in (False, True):
-            table, constants = table_of(rows, further, compact=compact)
+            columns, constants = columns_of(rows, further, compact=compact)
+            table = table_of(columns, compact=compact)
             if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
                 lead = Text(f" · {constants}" if constants else "").join([title, Text()])
-                return Group(lead, "", table), _headings(table)
+                return Group(lead, "", table), _headings(columns)
         return Group(title, *(card(row) for row in rows)), frozenset(["blocks"])
 
 
-def _headings(table: Table) -> frozenset[str]:
-    return frozenset(str(column.header) for column in table.columns)
+def _headings(columns: Sequence[Shown]) -> frozenset[str]:
+    return frozenset(column.heading for column in columns)
 
 
 LEAST_ROWS, ROUND_ABOUT = 20, 16
@@ -125,11 +138,16 @@ LEAST_ROWS, ROUND_ABOUT = 20, 16
 class Uncut:
     """What stands in a pipe: every row on one line, however long."""
 
-    content: RenderableType
+    columns: Sequence[Shown]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = Measurement.get(console, options.update(width=UNBOUNDED), self.content).maximum
-        yield from console.render(self.content, options.update(width=max(width, options.max_width)))
+        lines = lines_of(self.columns) if console.color_system is None and not console.record else None
+        if lines is not None:
+            yield Segment("\n".join([*lines, ""]))
+            return
+        table = table_of(self.columns, compact=False)
+        width = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum
+        yield from console.render(table, options.update(width=max(width, options.max_width)))
 
 
 def _left_out(count: int) -> Iterator[RenderableType]:
