@@ -216,11 +216,11 @@ def run(mutant: Mutant, tests: Sequence[str]) -> str:
     return "slow"
 
 
-def end_of(mutant: Mutant, *, units_only: bool) -> str:
+def end_of(mutant: Mutant, until: str) -> str:
     """Which tests notice a fault, `survived` or `slow`."""
-    for name, tests in {"units": tests_of(mutant.file), **({} if units_only else LATER)}.items():
+    for name, tests in {"units": tests_of(mutant.file), **LATER}.items():
         end = run(mutant, tests) if tests else "survived"
-        if end != "survived":
+        if end != "survived" or name == until:
             return name if end == "killed" else end
     return "survived"
 
@@ -232,7 +232,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
     options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
     options.add_argument(
-        "--units-only", action="store_true", help="Do not ask other tests of those that survive."
+        "--until", default="corpus", choices=("units", *LATER), help="The last tests that are run."
     )
     asked = options.parse_args()
     os.chdir(ROOT)
@@ -256,7 +256,7 @@ def main() -> None:
                 break
             if end is None:
                 left -= 1
-                end = end_of(mutant, units_only=asked.units_only)
+                end = end_of(mutant, asked.until)
                 log.write(json.dumps({**mutant._asdict(), "end": end}) + "\n")
                 log.flush()
             ends[end] = ends.get(end, 0) + 1
