@@ -16,7 +16,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
 
     What is said of the kernel as a whole (registers, shared memory …) is repeated on each of its rows.
     """
-    artifact, taken, held = kernel.artifact, kernel.resources, kernel.occupancy
+    artifact = kernel.artifact
     whole = {
         "name": artifact.display_name,
         "hash": artifact.hash,
@@ -24,22 +24,13 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
         "triton_version": artifact.triton_version,
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,
-        "shared_bytes": taken.shared.value,
         **recorded(Subject(kernel), Of.KERNEL),
-        "warps_per_sm": None if held is None else held.warps,
     }
     rows = []
     for stage, facts in kernel.stages.items():
         for region in facts.regions:
-            work = facts.work.get(region.id)
-            flight = None if work is None else work.in_flight
             ahead = region.distance
             low, high = ahead if isinstance(ahead, tuple) else (ahead, ahead)
-            depths = [
-                wait.depth
-                for wait in facts.waits
-                if wait.region == region.id and wait.is_for_loads and wait.depth is not None
-            ]
             row = {
                 **whole,
                 "stage": stage.value,
@@ -56,14 +47,6 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "first_line": region.lines[0],
                 "last_line": region.lines[1],
                 "rounds": len(region.rounds),
-                "matrix": region.matrix,
-                "fused": region.fused,
-                "waits_for_loads": len(depths),
-                "least_wait_depth": min(depths, default=None),
-                "max_loads_in_flight": None if flight is None else flight.max_loads,
-                "max_bytes_in_flight": None if flight is None else flight.max_bytes_per_thread,
-                "compute_covered": None if flight is None else flight.compute_covered,
-                "signature": region.signature,
                 **recorded(Subject(kernel, facts), Of.FILE, Of.STAGE),
                 **recorded(Subject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
             }

@@ -88,8 +88,6 @@ class Column(NamedTuple):
     """Columns stand in this order."""
     step: str = ""
     """Of a fact that is said of each stage: that one."""
-    in_list: bool = False
-    """Also in the list of a cache."""
 
 
 Found = Value | Absent | Mapping[str, Value]

@@ -182,6 +182,37 @@ def _each(of: Subject, count: int | float) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
+def _of_region(name: str) -> Callable[[Subject], Found]:
+    def find(of: Subject) -> Value:
+        value: Value = getattr(of.region, name)
+        return value
+
+    return find
+
+
+def _waits_for_loads(of: Subject) -> list[int]:
+    """Their depths."""
+    assert of.stage is not None
+    assert of.region is not None
+    waits = (wait for wait in of.stage.waits if wait.region == of.region.id and wait.is_for_loads)
+    return [wait.depth for wait in waits if wait.depth is not None]
+
+
+def _in_flight(name: str) -> Callable[[Subject], Found]:
+    def find(of: Subject) -> Value:
+        value: Value = None if of.work is None else getattr(of.work.in_flight, name)
+        return value
+
+    return find
+
+
+def _recorded(
+    record: str, category: Category, label: str, unit: str, find: Callable[[Subject], Found]
+) -> Fact:
+    """What flat records say of a region in figures, and reports in sentences."""
+    return Fact(record, category, label, unit, _R, find, is_row=False, record=record)
+
+
 _C, _R = Category, Of.REGION
 
 OF_REGION_AT_STAGE = (
@@ -190,6 +221,22 @@ OF_REGION_AT_STAGE = (
 """What is said of a region at every stage."""
 
 OF_REGION = (
+    _recorded("matrix", _C.MMA, "matrix instructions", "in the code", _of_region("matrix")),
+    _recorded("fused", _C.MMA, "multiply-adds", "in the code", _of_region("fused")),
+    _recorded("waits_for_loads", _C.WAITS, "waits for loads", "", lambda of: len(_waits_for_loads(of))),
+    _recorded(
+        "least_wait_depth", _C.WAITS, "what the strictest wait leaves", "in flight",
+        lambda of: min(_waits_for_loads(of), default=None),
+    ),
+    _recorded("max_loads_in_flight", _C.IN_FLIGHT, "loads in flight", "at most", _in_flight("max_loads")),
+    _recorded(
+        "max_bytes_in_flight", _C.IN_FLIGHT, "bytes in flight", "B per thread",
+        _in_flight("max_bytes_per_thread"),
+    ),
+    _recorded(
+        "compute_covered", _C.IN_FLIGHT, "compute behind loads", "share", _in_flight("compute_covered")
+    ),
+    _recorded("signature", _C.INSTRUCTIONS, "events", "letters in text order", _of_region("signature")),
     Fact("waits", _C.WAITS, "waits for loads", "", _R, _waits),
     Fact("mma", _C.MMA, "matrix instructions", "per iteration × issuers", _R, _matrix, brief="MMA"),
     Fact(

@@ -150,6 +150,10 @@ _C, _K, _F = Category, Of.KERNEL, Of.FILE
 
 OF_KERNEL = (
     Fact(
+        "shared.taken", _C.SHARED, "shared memory", "B per CTA", _K,
+        lambda of: of.kernel.resources.shared.value, is_row=False, record="shared_bytes",
+    ),
+    Fact(
         "shared", _C.SHARED, "shared memory", "B per CTA", _K, _shared,
         column=Column("shared", "shared", "B per CTA", 0), brief="shared",
     ),
@@ -173,6 +177,11 @@ OF_KERNEL = (
         "occupancy", _C.OCCUPANCY, "blocks that fit", "per SM or CU", _K, _blocks,
         column=Column("occupancy", "blocks", "that fit on an SM or CU", 7), record="blocks_per_sm",
         brief="blocks",
+    ),
+    Fact(
+        "occupancy.warps", _C.OCCUPANCY, "warps that fit", "per SM or CU", _K,
+        lambda of: None if of.kernel.occupancy is None else of.kernel.occupancy.warps,
+        is_row=False, record="warps_per_sm",
     ),
     Fact("occupancy.threads", _C.OCCUPANCY, "threads that fit", "per SM or CU", _K, _threads),
     Fact("occupancy.limit", _C.OCCUPANCY, "limited by", "", _K, _limits),
