@@ -76,6 +76,8 @@ class Counts:
     why: dict[int, int] = field(default_factory=dict)
     """Step → names of what its sectors or wavefronts depend on and was not given."""
     spent: int = 0
+    rejoined: list[int] = field(init=False)
+    """Parts of warps beyond one that a convergence barrier joined right before the instruction."""
     divergent: list[int] = field(init=False)
     """Warps whose lanes parted at the branch."""
     active: list[int] = field(init=False)
@@ -90,7 +92,7 @@ class Counts:
     def __post_init__(self) -> None:
         for name in (
             "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes",
-            "divergent", "active",
+            "rejoined", "divergent", "active",
         ):  # fmt: skip
             setattr(self, name, [0] * self.size)
 

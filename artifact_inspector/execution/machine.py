@@ -326,7 +326,10 @@ class Machine:
             if not ready.any():
                 continue
             self.waiting = [held for held in self.waiting if held[1] not in here]
-            self.groups.append(Group(pc, ready, self))
+            joined = Group(pc, ready, self)
+            self.groups.append(joined)
+            parts = sum(self.count_warps(group.mask & ready) for group in here)
+            self.counts.rejoined[pc] += parts - joined.warps
             left = arrived & ~ready
             if left.any():
                 self.waiting.append((barrier, Group(pc, left, self)))

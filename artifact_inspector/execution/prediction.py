@@ -363,7 +363,9 @@ class _Sums:
 
     def counters(self) -> tuple[Counters, Mapping[str, str]]:
         counts = self.run.counts
-        found: dict[str, Any] = {"instructions": self._told("instructions", sum(counts.executed))}
+        # the hardware's counter, not ncu's source page, counts a WARPSYNC behind a BSYNC for each part joined
+        executed = sum(counts.executed) + self._sum(counts.rejoined, ("warp_sync",))
+        found: dict[str, Any] = {"instructions": self._told("instructions", executed)}
         for name, kinds in _INSTRUCTIONS.items():
             found[name] = self._told(name, self._sum(counts.executed, kinds))
         for name, (what, kinds) in _SECTORS.items():

@@ -47,7 +47,7 @@ _KINDS: Mapping[str, str] = {
     "LDS": "shared_load", "STS": "shared_store", "STSM": "matrix_store", "LDSM": "matrix_load",
     "ATOMS": "shared_atomic", "REDS": "shared_atomic", "LDL": "local_load", "STL": "local_store",
     "UTMALDG": "tensor_load", "UTMASTG": "tensor_store", "UTMAREDG": "tensor_store", "UBLKCP": "tensor_load",
-    "BAR": "barrier",
+    "BAR": "barrier", "WARPSYNC": "warp_sync",
 }  # fmt: skip
 _FLOP: Mapping[str, tuple[str, int]] = {
     "FADD": ("fp32", 1), "FMUL": ("fp32", 1), "FFMA": ("fp32", 2), "FADD2": ("fp32", 2), "FMUL2": ("fp32", 2),
@@ -82,15 +82,15 @@ def read_program(
         constants: banks that the binary brings.
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
-    function = next((f for f in module.functions if f.name == kernel), module.functions[0])
+    section = _section(module, kernel)
     arch = arch_of(module)
-    targets = _targets(function)
+    instructions = [instruction for function in section for instruction in function.instructions]
+    targets = _targets(section)
     steps = tuple(
-        _step(at, instruction, module, targets.get(at))
-        for at, instruction in enumerate(function.instructions)
+        _step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)
     )
     return Program(
-        function.name,
+        section[0].name,
         steps,
         {step.address: step.index for step in steps},
         constants=dict(constants or {}),
@@ -101,24 +101,40 @@ def read_program(
     )
 
 
-def _targets(function: Function) -> dict[int, int]:
-    """Branch → where it goes."""
-    labels = {block.label: block.start for block in function.blocks if block.label}
-    found = {}
-    for block in function.blocks:
-        at = block.stop - 1
-        statement = parse_statement(function.instructions[at].text)
-        goes = [operand for operand in statement.operands if operand.kind is OperandKind.LABEL]
-        if statement.base in _BRANCHES and goes and goes[-1].name in labels:
-            found[at] = labels[goes[-1].name]
-        elif statement.base in ("BRA", "JMP") and block.successors:
-            found[at] = function.blocks[block.successors[0]].start
-    for at, instruction in enumerate(function.instructions):
+def _section(module: Module, kernel: str) -> tuple[Function, ...]:
+    """A kernel and the functions behind it in its section of the file, which it calls."""
+    functions = module.functions
+    at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
+    stop = at + 1
+    while stop < len(functions) and functions[stop].name.startswith("$"):
+        stop += 1
+    return functions[at:stop]
+
+
+def _targets(section: Sequence[Function]) -> dict[int, int]:
+    """Branch or call → where it goes."""
+    found: dict[int, int] = {}
+    starts: dict[str, int] = {}
+    start = 0
+    for function in section:
+        starts[function.name] = start
+        labels = {block.label: start + block.start for block in function.blocks if block.label}
+        for block in function.blocks:
+            at = block.stop - 1
+            statement = parse_statement(function.instructions[at].text)
+            goes = [operand for operand in statement.operands if operand.kind is OperandKind.LABEL]
+            if statement.base in _BRANCHES and goes and goes[-1].name in labels:
+                found[start + at] = labels[goes[-1].name]
+            elif statement.base in ("BRA", "JMP") and block.successors:
+                found[start + at] = start + function.blocks[block.successors[0]].start
+        start += len(function.instructions)
+    instructions = (instruction for function in section for instruction in function.instructions)
+    for at, instruction in enumerate(instructions):
         if at not in found and instruction.opcode.startswith("CALL"):
             operands = parse_statement(instruction.text).operands
-            name = operands[-1].name if operands else ""
-            if name in labels:
-                found[at] = labels[name]
+            name = operands[-1].name.strip("`()") if operands else ""
+            if name in starts:
+                found[at] = starts[name]
     return found
 
 

@@ -76,16 +76,23 @@ def _branch_by_register(statement: Statement) -> Run:
         if isinstance(value, Unknown):
             raise Undecided(machine.step, machine.names.of(value.why))
         base = machine.step.address + WORD + offset if relative else 0
-        before = machine.group
         targets = spread(value, machine.shape)
-        for target in np.unique(targets[spread(before.mask, machine.shape)]):
-            place = machine.program.places.get((int(target) + base) & FULL)
-            if place is None:
-                raise Undecided(machine.step, (f"address {int(target) + base:#x}, which holds no code",))
-            if machine.branch(value == int(target) if isinstance(value, np.ndarray) else True, place):
-                if machine.group is not before or isinstance(value, int):
-                    return True
-                return True
+        wanted = np.unique(targets[spread(machine.on, machine.shape)]).tolist()
+        if not wanted:
+            return False
+        target = wanted[0]
+        place = machine.program.places.get((target + base) & FULL)
+        if place is None:
+            raise Undecided(machine.step, (f"address {target + base:#x}, which holds no code",))
+        if len(wanted) == 1:
+            return machine.branch(True, place)
+        step, groups = machine.step.index, len(machine.groups)
+        machine.group.pc = step  # lanes that go elsewhere run it anew, and are counted then
+        machine.branch(value == target, place)
+        if len(machine.groups) > groups:
+            others = machine.groups[-2]
+            machine.counts.executed[step] -= others.warps
+            machine.counts.lanes[step] -= others.lanes
         return True
 
     return run

@@ -95,6 +95,8 @@ _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN)(?
 _CONSTANT = re.compile(r"([-~!]?)(-?)(\|?)(cx?)\[([^\]]*)\]\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"(?:(\w+))?(?:\[([^\]]*)\])?\[([^\]]*)\]((?:\.\w+)*)$")
 _PART = re.compile(r"([+-]?)\s*(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
+_BESIDE = re.compile(r"(?<=\w)\s+(?=`\(|-?0x)")
+"""Between a register and the place that it is counted from: `R18 `(kernel)`, `R4 -0x30`."""
 _TARGET = re.compile(r"`\(([^)]*)\)$")
 
 
@@ -113,7 +115,8 @@ def parse_statement(text: str) -> Statement:
     opcode = found[3]
     base, *modifiers = opcode.split(".")
     rest = found[4].partition("(*")[0].strip()
-    operands = tuple(_operand(part.strip()) for part in _split(rest)) if rest else ()
+    parts = (piece for part in _split(rest) for piece in _BESIDE.split(part.strip())) if rest else ()
+    operands = tuple(_operand(part) for part in parts)
     return Statement(found[2], bool(found[1]), opcode, base, tuple(modifiers), operands)
 
 

@@ -26,7 +26,7 @@ def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] 
     lines, at = [HEAD], 0
     for line in code.strip().splitlines():
         text = line.strip()
-        if text.endswith(":"):
+        if text.endswith(":") or text.startswith(".type"):
             lines.append(text + "\n")
         else:
             lines.append(f"        /*{at:04x}*/                   {text} ;\n")
@@ -301,3 +301,52 @@ def test_a_match_tells_the_lanes_that_hold_the_same() -> None:
     machine, _, _ = run("S2R R0, SR_LANEID\nMATCH.ALL P1, R2, R0\nMATCH.ALL P2, R3, RZ")
     assert value(machine, "R2") == [[0] * 32]
     assert value(machine, "R3") == [[0xFFFFFFFF] * 32]
+
+
+CALLED = """
+    S2R R0, SR_TID.X
+    ISETP.GE.AND P0, PT, R0, 0x20, PT
+    MOV R1, 0x1
+    @P0 BRA `(.L_other)
+    MOV R6, 0x70
+    CALL.REL.NOINC `($k$helper)
+    BRA `(.L_end)
+    BRA `(.L_end)
+.L_other:
+    MOV R6, 0x60
+    CALL.REL.NOINC `($k$helper)
+.L_end:
+    IADD3 R1, R1, 0x100, RZ
+    EXIT
+    .type $k$helper,@function
+$k$helper:
+    IADD3 R1, R1, 0x10, RZ
+    RET.REL.NODEC R6 `(k)
+"""
+
+
+def test_a_function_is_called_and_returns_to_who_called_it() -> None:
+    machine, counts, ended = run(CALLED, threads=64)
+    assert not ended
+    assert value(machine, "R1") == [[0x111] * 64]
+    assert counts.executed[12:14] == [2, 2]  # a call of each warp, though they returned to different places
+    assert counts.executed[6:8] == [1, 1]
+
+
+PARTS = """
+    S2R R0, SR_TID.X
+    ISETP.GE.AND P0, PT, R0, 0x10, PT
+    BSSY B0, `(.L_end)
+    @P0 BRA `(.L_end)
+    MOV R1, 0x1
+.L_end:
+    BSYNC B0
+    WARPSYNC.ALL
+"""
+
+
+def test_parts_of_a_warp_are_told_that_a_barrier_joins() -> None:
+    """What the hardware's counter has twice and ncu's source page once, in 16 launches on an H200."""
+    _, counts, _ = run(PARTS, threads=64)
+    assert counts.executed[5:7] == [3, 2]  # the first warp comes in two parts, the second whole
+    assert counts.rejoined[6] == 1
