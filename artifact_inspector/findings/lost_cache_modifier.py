@@ -4,7 +4,8 @@ The instructions that the access became say nothing of it.
 
 **When it is said.** An access of the tensor-level IR has `cacheModifier` or `evictionPolicy` other than the
 default, its instructions at the last stage were found, and none bears it. Loads whose instructions say the
-same of caches are told together, and so are stores.
+same of caches are told together, and so are stores. Nothing is said of a load that a pipelined loop copies to
+shared memory: Triton gives its asynchronous copies no policy.
 
 **What it is likely to cost.** The cache treats the data as any other: a stream that should pass through may
 evict what is reused. On AMD, Triton passes cache modifiers on, eviction policies it does not.
@@ -23,7 +24,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     first, last = next(iter(kernel.stages), None), kernel.last
     groups: dict[tuple[bool, tuple[str, ...]], list[Policy]] = {}
     for policy in kernel.policies:
-        if policy.lost:
+        if policy.lost and not policy.is_copied:
             groups.setdefault((policy.is_store, policy.words), []).append(policy)
     if last is None:
         return

@@ -5,7 +5,8 @@ be 1, a mask that may part neighbours, addresses taken modulo a number: each of 
 
 **When it is said.** A load statement is narrower than 16 bytes at the last stage, and something other than
 the size of its tile or its layout limits it to that width. Bytes, width and the argument in question are
-named. Loads that the same thing keeps as narrow are told together.
+named. Loads that the same thing keeps as narrow are told together. Nothing is said where a mask compares
+indices with each other (a triangle) or with a number: no promise about an argument would widen such a load.
 
 **What it is likely to cost.** More instructions for the same bytes; below 4 bytes also no asynchronous
 copy, hence no pipelining on NVIDIA.
@@ -38,7 +39,7 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
     groups: dict[tuple[int, int, tuple[tuple[str, str], ...]], list[AccessWidth]] = {}
     for access in widths:
         causes = dict.fromkeys((c.reason.value, c.name) for c in access.causes if c.reason not in OF_THE_TILE)
-        if access.width is not None and access.width < WIDEST and causes:
+        if access.width is not None and access.width < WIDEST and causes and not _is_by_nature(access):
             key = (access.width, sum(access.widths.values()), tuple(causes))
             groups.setdefault(key, []).append(access)
     for (width, count, reasons), group in groups.items():
@@ -59,6 +60,11 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
             tuple(dict.fromkeys([*own, *evidence])),
             tuple(dict.fromkeys(access.source for access in group if access.source is not None)),
         )
+
+
+def _is_by_nature(access: AccessWidth) -> bool:
+    """True where a mask parts neighbours by their own indices alone, as a triangle does: no promise helps."""
+    return any(cause.reason is Reason.MASK and not cause.name for cause in access.causes)
 
 
 RULE = Rule(

@@ -7,6 +7,7 @@ taken modulo a number.
 **When it is said.** A store statement is narrower than 16 bytes at the last stage, and something other
 than the size of its tile or its layout limits it to that width. Width, number of instructions and the
 argument in question are named. Stores that the same thing keeps as narrow are told together.
+Nothing is said where a mask compares indices with each other (a triangle) or with a number.
 
 **What it is likely to cost.** More instructions, and more requests to the memory, for the same bytes.
 """

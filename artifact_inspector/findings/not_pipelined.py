@@ -6,7 +6,8 @@ All of it, or a part of it, though the compile asked for stages.
 and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop that a compiler made
 from another one (the remainder of an unrolled loop): the other one is told. A loop that was compiled with
 `num_stages` 1 is left alone, and so is one whose warps are specialised, one around such a loop, and what
-is left of one that was flattened into the loop inside it.
+is left of one that was flattened into the loop inside it. Loops that the same thing keeps from it are told
+together.
 
 **What it is likely to cost.** Inside a warp every iteration waits for the memory's latency; only other
 warps can fill the time.
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 from artifact_inspector.model import Verdict
@@ -28,25 +31,35 @@ UNPIPELINED = frozenset({verdict for verdict in Verdict if verdict.is_of_order})
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
+    if last is None:
+        return
     around = _around_specialised(kernel)
+    groups: dict[tuple[bool, str, bool], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
-        region = None if last is None else last.region(name)
-        if last is None or region is None or region.verdict not in UNPIPELINED:
+        region = last.region(name)
+        if region is None or region.verdict not in UNPIPELINED:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
         if pipeline.why_not is None or name.partition("/")[0] in around:
             continue
         partly = region.verdict is Verdict.PARTLY_PIPELINED
+        key = (partly, pipeline.why_not, bool(dots_of(kernel, name)[1]))
+        groups.setdefault(key, []).append((region, pipeline))
+    for (partly, why, has_dots), loops in groups.items():
         how = "not all of its loads are pipelined" if partly else "not pipelined"
-        asked = f" (num_stages {pipeline.num_stages} asked for)"
-        stages = {evidence.stage for evidence in pipeline.evidence}
+        names = ", ".join(region.id for region, _ in loops)
+        evidence = [found for _, pipeline in loops for found in pipeline.evidence]
+        stages = {found.stage for found in evidence}
         stage = stages.pop() if len(stages) == 1 else last.stage
-        lines = tuple(e.line for e in pipeline.evidence if e.stage is stage) or region.lines[:1]
-        sources = tuple(dict.fromkeys(s for found in region.rounds for s in found.sources))
-        has_dots = bool(dots_of(kernel, name)[1])
+        lines = [found.line for found in evidence if found.stage is stage]
+        sources = dict.fromkeys(s for region, _ in loops for found in region.rounds for s in found.sources)
         yield Remark(
-            f"{name}: {how}{asked}: {pipeline.why_not}", stage, lines, sources, is_minor=not has_dots
+            f"{names}: {how} (num_stages {loops[0][1].num_stages} asked for): {why}",
+            stage,
+            tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in loops),
+            tuple(sources),
+            is_minor=not has_dots,
         )
 
 

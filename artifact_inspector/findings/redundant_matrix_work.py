@@ -3,7 +3,7 @@
 The tile is smaller than an instruction and is filled up, or several warps compute the same part.
 
 **When it is said.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots, and the
-layout explains by how much.
+layout explains by how much. A loop and the code behind it that do the same are told together.
 
 **What it is likely to cost.** The factor that is named, in matrix work; where memory is the limit it costs
 nothing.
@@ -19,10 +19,18 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
+    groups: dict[str, list[str]] = {}
     for name, identity in kernel.identities.items():
         if identity.reason is Reason.REDUNDANT:
-            stage, lines, sources = dots_of(kernel, name)
-            yield Remark(f"{name}: {identity.words}", stage, lines, sources)
+            groups.setdefault(identity.words, []).append(name)
+    for words, names in groups.items():
+        found = [dots_of(kernel, name) for name in names]
+        yield Remark(
+            f"{', '.join(names)}: {words}",
+            found[0][0],
+            tuple(dict.fromkeys(line for _, lines, _ in found for line in lines)),
+            tuple(dict.fromkeys(source for *_, sources in found for source in sources)),
+        )
 
 
 RULE = Rule("AI014", "redundant-matrix-work", Severity.NOTE, Consequence.MATRIX, _look, __doc__)

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
+from artifact_inspector.analysis.access.load_widths import Cause, Reason
 from artifact_inspector.analysis.resources.taken import Figure
 from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.records import with_fields
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
+from artifact_inspector.findings.narrow_loads import find_narrow
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import SourceLine, Stage
 
@@ -275,3 +278,32 @@ def test_a_clean_kernel_has_no_warning() -> None:
     assert not [
         f for f in find_findings(saved("3.6.0/sm_80/fused_linear").facts) if f.severity is Severity.WARNING
     ]
+
+
+def test_loops_that_one_thing_keeps_from_being_pipelined_are_told_together() -> None:
+    (found,) = of_rule(saved("3.6.0/sm_80/two_loops"), "AI003")
+    assert found.remark.message.startswith("loop@14, loop@21: not pipelined (num_stages ")
+    assert len(found.remark.lines) == 2
+
+
+def test_a_loop_and_the_code_behind_it_that_do_too_much_alike_are_told_together() -> None:
+    # four warps of 32 rows on 64: the dots of ttgir 142 and 178 in the loop, of 200 and 236 behind it
+    (found,) = of_rule(saved("3.6.0/gfx942/flash_attention"), "AI014")
+    assert found.remark.message.startswith("straight, loop@47: 4×1 warps of 32×32")
+    assert set(found.remark.lines) == {142, 178, 200, 236}
+
+
+@pytest.mark.parametrize(("bound", "told"), [("n", 1), ("", 0)])
+def test_a_triangle_that_parts_neighbours_is_no_news(bound: str, told: int) -> None:
+    kernel = saved("3.6.0/sm_80/masked_add").facts
+    cause = Cause(Reason.MASK, 4, bound, 16)
+    access = kernel.widths[0]._replace(width=4, causes=(cause,))
+    assert len(list(find_narrow(kernel, [access], "load"))) == told
+
+
+@pytest.mark.parametrize(("is_copied", "told"), [(False, 1), (True, 0)])
+def test_a_policy_that_a_copy_cannot_have_is_not_missed(is_copied: bool, told: int) -> None:
+    kernel = saved("3.6.0/gfx942/cache_policy").facts
+    policies = tuple(policy._replace(is_copied=is_copied) for policy in kernel.policies)
+    found = find_findings(with_fields(kernel, policies=policies))
+    assert sum(finding.code == "AI011" for finding in found) == told

@@ -28,6 +28,8 @@ class Policy(NamedTuple):
     """What its instructions at the last stage say of caches."""
     lost: tuple[str, ...]
     """What was asked for and stands in none of them; where they were not found, in none of the file."""
+    is_copied: bool = False
+    """It became asynchronous copies, which Triton gives no policy."""
 
 
 def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ...]:
@@ -53,6 +55,7 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ..
                 tuple(other.line for other in there),
                 words,
                 tuple(word for word in asked if not last.language.keeps_cache_word(word, said)),
+                bool(there) and all(other.kind is EventKind.ASYNC_COPY for other in there),
             )
         )
     return tuple(found)
