@@ -17,9 +17,11 @@ from types import ModuleType
 import pytest
 
 from artifact_inspector.compiling import capture_program
+from artifact_inspector.compiling.ask import running
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
 from artifact_inspector.compiling.ask.capturing import capture
 from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
+from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.running import _problem
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.capture.recorder import Recorder
@@ -371,6 +373,25 @@ def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_pa
     assert re.fullmatch(r"needs \d{6} of shared memory, and the GPU has 101376", kernel.shortage)
     assert kernel.directory.is_dir()
     assert [launch.times for launch in kernel.launches] == [1]
+
+
+@needs_triton
+def test_another_triton_brings_what_it_links_with_and_runs_the_program(program, tmp_path, monkeypatch):
+    lent = {"TRITON_HIP_LLD_PATH": "/some/ld.lld", "PYTHONPATH": "/its/own"}
+    monkeypatch.delenv("TRITON_HIP_LLD_PATH", raising=False)
+    asked = []
+
+    def find(version, python=None, *, notice):
+        asked.append(version)
+        return Interpreter([sys.executable], lent, version)
+
+    monkeypatch.setattr(running, "find_interpreter", find)
+    tell = "\nimport os\nwrapper(1000)\nprint(os.environ['TRITON_HIP_LLD_PATH'], os.environ['PYTHONPATH'])\n"
+    _, second = capture_program(program(SCALE, tell), ["sm_75", "sm_80"], tmp_path / "out", triton="3.2")
+    assert asked == ["3.2.0"]
+    assert second.output.startswith("/some/ld.lld ")
+    assert "/its/own" not in second.output
+    assert [kernel.name for kernel in second.kernels] == ["scale"]
 
 
 @needs_torch

@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,7 @@ from artifact_inspector.compiling import (
 )
 from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.forking import Work, run
+from artifact_inspector.compiling.worker.loading import _config
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import open_cache, open_file
 
@@ -219,6 +221,14 @@ def test_a_kernel_of_any_file_is_compiled_by_its_signature_with_the_first_config
     assert result.types == ("x_ptr=*fp32:16", "n=i32")
     (artifact,) = open_cache(tmp_path / "c").entries
     assert (artifact.num_warps, artifact.target.arch) == (1, "sm_80")
+
+
+@needs_triton
+def test_a_configuration_is_told_by_what_it_asks_for(monkeypatch):
+    # as triton.Config of 3.2 and 3.3 holds it
+    partitioned = {"num_buffers_warp_spec": 0, "num_consumer_groups": 2, "reg_dec_producer": 0}
+    chosen = SimpleNamespace(kwargs={"BLOCK": 128}, num_warps=4, num_stages=0, num_ctas=1, **partitioned)
+    assert str(_config(chosen)) == "BLOCK=128 num_warps=4 num_stages=0 num_consumer_groups=2"
 
 
 @needs_triton

@@ -58,7 +58,7 @@ _LATEST = {
 _NEWER = ("3.8.0", "3.9.0")
 """Releases that are the only one of their version."""
 _NUMBERS = re.compile(r"\d+\.\d+(\.\d+)?")
-_LINKER = """#!{python}
+_LINKER = """#!{python} -E
 # AMD's kernels of Triton before 3.5 are linked by a program; newer Tritons hold the same linker.
 import sys
 from triton._C.libtriton import amd

@@ -106,8 +106,11 @@ def capture_program(
         "launches": launches,
         "lent": _lent(interpreter),
     }
+    # the linker that an older Triton needs for AMD; where modules are looked for is the program's own affair
+    lent = {} if interpreter is None else interpreter.environment
+    given = {name: value for name, value in lent.items() if name.startswith("TRITON_")}
     waiting = [
-        _Running(target, [program, *command[1:]], directory, settings, live=place == 0)
+        _Running(target, [program, *command[1:]], directory, settings, given, live=place == 0)
         for place, target in enumerate(wanted)
     ]
     runs: list[_Running] = list(waiting)
@@ -143,10 +146,12 @@ class _Running:
         command: Sequence[str],
         directory: Path,
         settings: Mapping[str, Any],
+        given: Mapping[str, str],
         *,
         live: bool,
     ) -> None:
         self.target, self._command, self._live = target, command, live
+        self._given = given
         self._scratch = Path(tempfile.mkdtemp(prefix="inspect-kernel-"))
         self._directory = directory
         self._events = self._scratch / "events"
@@ -170,6 +175,7 @@ class _Running:
         """
         environment = {
             **{name: value for name, value in os.environ.items() if name not in _UNWANTED},
+            **self._given,
             _SETTING: json.dumps(self._settings),
             "TRITON_CACHE_DIR": str(self._directory),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_STARTUP), os.environ.get("PYTHONPATH")])),

@@ -26,18 +26,10 @@ from artifact_inspector.errors import CompileError, UsageError
 
 __all__ = ["Config", "Kernel", "load_kernel", "read_constant", "split_place"]
 
+# Of 3.2 and 3.3, where warps are partitioned; each is 0 without a word.
+_PARTITIONS = ("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer")
 # What triton.Config holds beside the constants, in any version.
-_CONFIG_OPTIONS = (
-    "num_warps",
-    "num_stages",
-    "num_ctas",
-    "maxnreg",
-    "num_buffers_warp_spec",
-    "num_consumer_groups",
-    "reg_dec_producer",
-    "reg_inc_consumer",
-    "ir_override",
-)
+_CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", *_PARTITIONS, "ir_override")
 T = TypeVar("T")
 _WRAPPED = ("fn", "jit_function", "_jit_function", "__wrapped__")
 
@@ -284,6 +276,7 @@ def _config(config: Any) -> Config:
     options = {name: getattr(config, name, None) for name in _CONFIG_OPTIONS}
     if options["num_ctas"] == 1:
         options["num_ctas"] = None  # what it is without a word
+    options |= {name: None for name in _PARTITIONS if options[name] == 0}
     return Config(dict(config.kwargs), {name: value for name, value in options.items() if value is not None})
 
 
