@@ -389,7 +389,7 @@ def test_another_triton_brings_what_it_links_with_and_runs_the_program(program, 
     tell = "\nimport os\nwrapper(1000)\nprint(os.environ['TRITON_HIP_LLD_PATH'], os.environ['PYTHONPATH'])\n"
     _, second = capture_program(program(SCALE, tell), ["sm_75", "sm_80"], tmp_path / "out", triton="3.2")
     assert asked == ["3.2.0"]
-    assert second.output.startswith("/some/ld.lld ")
+    assert "/some/ld.lld " in second.output
     assert "/its/own" not in second.output
     assert [kernel.name for kernel in second.kernels] == ["scale"]
 
