@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Cache
     from artifact_inspector.files.sources import Quote
+    from artifact_inspector.files.tuning import Timed
 
 __all__ = [
     "assembled",
@@ -30,6 +31,7 @@ __all__ = [
     "quotes_of",
     "refuse_unknown",
     "refuse_unreadable",
+    "timings_of",
 ]
 
 
@@ -119,6 +121,20 @@ def inspect_kernels(
             progress=lambda artifact: advance(artifact.display_name),
         )
         yield from recall_kernels(chosen, view, how)
+
+
+def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:
+    """What Triton's own autotuner timed of a kernel of this cache."""
+    from artifact_inspector.files.tuning import read_tunings, timed
+
+    tunings = read_tunings(cache)
+
+    def told(kernel: KernelFacts) -> tuple[Timed, ...]:
+        if not tunings:
+            return ()
+        return timed(tunings, cache, kernel.artifact, () if kernel.program is None else kernel.program.tiles)
+
+    return told
 
 
 def quotes_of(kernel: KernelFacts) -> Quote:

@@ -39,6 +39,7 @@ from artifact_inspector.cli._reading import (
     quotes_of,
     refuse_unknown,
     refuse_unreadable,
+    timings_of,
 )
 from artifact_inspector.errors import CacheError, UsageError
 
@@ -207,11 +208,17 @@ def report(
 
         of_region = region is not None
         made = compile_elsewhere(kernels[0], others) if others and not of_region else ()
-        story = KernelReport(cache, kernels[0], others, made, one_region=of_region, quotes=quotes_of)
+        told = timings_of(cache)(kernels[0])
+        story = KernelReport(
+            cache, kernels[0], others, made, one_region=of_region, quotes=quotes_of, timings=told
+        )
         show(story, sys.stdout)
     else:
         narrowed, is_sorted = name is not None, rows.sort is not None
-        show(CacheReport(cache, kernels, narrowed, others, rows.limit, is_sorted), sys.stdout)
+        show(
+            CacheReport(cache, kernels, narrowed, others, rows.limit, is_sorted, timings_of(cache)),
+            sys.stdout,
+        )
     if kernels or cache.problems:
         refuse_unreadable(kernels)
 
@@ -238,7 +245,10 @@ def _write_document(
         return compile_elsewhere(kernel, others) if compiles else ()
 
     encoding = sys.stdout.encoding
-    write_cache(cache, map(told, kernels), others, encoding, lambda text: write(text, sys.stdout), made)
+    timings = timings_of(cache)
+    write_cache(
+        cache, map(told, kernels), others, encoding, lambda text: write(text, sys.stdout), made, timings
+    )
     return known
 
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.files.artifact import Artifact, Cache
 from artifact_inspector.files.reading import read_content
+from artifact_inspector.model.tile import Tile
 
-__all__ = ["Timing", "Tuning", "read_tunings"]
+__all__ = ["Timed", "Timing", "Tuning", "read_tunings", "timed"]
 
 SUFFIX = ".autotune.json"
 MOST_BYTES = 16 << 20
@@ -30,14 +31,15 @@ class Timing:
     milliseconds: float | None
     """The median; None for a configuration that could not be launched."""
 
-    def is_of(self, artifact: Artifact, extents: frozenset[int]) -> bool:
+    def is_of(self, artifact: Artifact, tiles: Iterable[Tile]) -> bool:
         """Whether an entry may be of this configuration: by warps, stages, and its constants.
 
         Args:
-            extents: of the entry's tiles, which tell of constants that no record has.
+            tiles: of the entry, whose extents tell of constants that no record has.
         """
         if (self.num_warps, self.num_stages) != (artifact.num_warps, artifact.num_stages):
             return False
+        extents = {extent for tile in tiles for extent in tile.extents}
         for name, value in self.constants.items():
             if name in artifact.constants:
                 if artifact.constants[name] != value:
@@ -58,11 +60,54 @@ class Tuning:
     timings: tuple[Timing, ...]
 
 
-def read_tunings(cache: Cache, kernel: str) -> tuple[Tuning, ...]:
-    """What a cache has of a kernel; a file that cannot be read, or is of another shape, tells nothing."""
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What Triton's own timings say of one entry, for one key."""
+
+    key: tuple[str, ...]
+    """Values of the arguments that it was tuned by, and the types of its tensors."""
+    milliseconds: tuple[float | None, ...]
+    """Of each configuration that the entry may be, the fastest first; None for one that was not launched."""
+    fastest: float | None
+    """Milliseconds of the fastest configuration for this key."""
+    configurations: int
+    """That were timed for this key."""
+
+    @property
+    def is_fastest(self) -> bool:
+        """True where no configuration took less."""
+        return self.fastest is not None and set(self.milliseconds) == {self.fastest}
+
+
+def timed(
+    tunings: Sequence[Tuning], cache: Cache, artifact: Artifact, tiles: Iterable[Tile]
+) -> tuple[Timed, ...]:
+    """What was timed of an entry.
+
+    Nothing where the kernel has entries for several GPUs: no file says on which of them it was timed.
+
+    Args:
+        tunings: of the cache.
+        tiles: of the entry, as of `Timing.is_of`.
+    """
+    own = [tuning for tuning in tunings if tuning.kernel == artifact.display_name]
+    if not own or len({each.target for each in cache.entries if each.name == artifact.name}) > 1:
+        return ()
+    found, shapes = [], tuple(tiles)
+    for tuning in own:
+        fitting = [timing.milliseconds for timing in tuning.timings if timing.is_of(artifact, shapes)]
+        if fitting:
+            best = tuning.timings[0].milliseconds
+            found.append(Timed(tuning.key, tuple(fitting), best, len(tuning.timings)))
+    return tuple(found)
+
+
+def read_tunings(cache: Cache, kernel: str | None = None) -> tuple[Tuning, ...]:
+    """What a cache has, of one kernel or of all; a file that cannot be read so tells nothing."""
     found = []
     for other in cache.others:
-        if other.path.rpartition("/")[2] == f"{kernel}{SUFFIX}":
+        name = other.path.rpartition("/")[2].removesuffix(SUFFIX)
+        if other.path.endswith(SUFFIX) and kernel in (None, name):
             try:
                 document = json.loads(read_content(cache.root / other.path, MOST_BYTES))
                 timings = [_timing(*row) for row in document["configs_timings"]]
@@ -70,8 +115,8 @@ def read_tunings(cache: Cache, kernel: str) -> tuple[Tuning, ...]:
             except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
                 continue
             timings.sort(key=lambda timing: (timing.milliseconds is None, timing.milliseconds or 0))
-            found.append(Tuning(kernel, key, tuple(timings)))
-    return tuple(sorted(found, key=lambda tuning: tuning.key))
+            found.append(Tuning(name, key, tuple(timings)))
+    return tuple(sorted(found, key=lambda tuning: (tuning.kernel, tuning.key)))
 
 
 def _timing(config: Mapping[str, Any], times: Any) -> Timing:

@@ -15,6 +15,7 @@ from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.files.sources import Quote
+from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import EventKind, Stage, Verdict
@@ -26,6 +27,7 @@ from artifact_inspector.report.partitions import partitions_block
 from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.shared_memory import bill_block
 from artifact_inspector.report.text import faults
+from artifact_inspector.report.tuning import describe_timings
 from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.report.words import (
     TERMS,
@@ -90,6 +92,8 @@ class KernelReport:
     """False to leave out what its words mean."""
     quotes: Callable[[KernelFacts], Quote] = nothing_to_quote
     """Reads the lines of its source."""
+    timings: Sequence[Timed] = ()
+    """What Triton's autotuner timed of it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
@@ -97,7 +101,8 @@ class KernelReport:
             yield ""
             yield _limit(self.kernel)
             yield ""
-            yield _remark_grid(describe_resources(self.kernel, self.others, self.elsewhere))
+            resources = describe_resources(self.kernel, self.others, self.elsewhere)
+            yield _remark_grid([*resources, *describe_timings(self.timings)])
             yield from _apart(
                 findings_block(self.kernel, self.quotes(self.kernel)), remarks_block(self.kernel.remarks)
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache, Problem
+from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.console import is_for_a_screen
@@ -32,6 +33,7 @@ from artifact_inspector.report.rows import (
     shorten,
     table_of,
 )
+from artifact_inspector.report.tuning import timing_cell
 from artifact_inspector.report.words import (
     TERMS,
     describe_notes,
@@ -63,6 +65,8 @@ class CacheReport:
     """Rows to show at most, 0 for all; None for all in a pipe, and what two screens hold on a terminal."""
     is_sorted: bool = False
     """True where the order was asked for: the first of it are shown, and no groups."""
+    timings: Callable[[KernelFacts], Sequence[Timed]] = lambda kernel: ()
+    """What Triton's autotuner timed of one."""
 
     @staticmethod
     def view(kernel: KernelFacts) -> None:
@@ -113,6 +117,8 @@ class CacheReport:
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
             for target in self.others
         ]
+        if any(times := [timing_cell(self.timings(kernel)) for kernel in kernels]):
+            further.append(("ms", times))
         if not is_for_a_screen(console):
             columns, _ = columns_of(rows, further, compact=False)
             return Group(title, "", Uncut(columns)), _headings(columns)
@@ -198,6 +204,8 @@ def _key(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Renderable
             "regs, bl" if "bl" in headings else "regs, blocks",
             "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor",
         )
+    if "ms" in headings:
+        grid.add_row("ms", "what Triton's autotuner timed, of all keys; `inspect-kernel matrix` tells each")
     if any(find_findings(kernel) for kernel in kernels):
         grid.add_row("AI…", "findings (001 is AI001), as `inspect-kernel findings` lists them")
     return Padding(grid, (1, 0, 0, 0), style="dim")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.comparison.matrix import Form
-from artifact_inspector.files.tuning import Tuning
+from artifact_inspector.files.tuning import Timed, Tuning
 from artifact_inspector.report.words import plural
 
-__all__ = ["tunings_block"]
+if TYPE_CHECKING:  # a list is shown without what compares
+    from artifact_inspector.comparison.matrix import Form
+
+__all__ = ["describe_timings", "timing_cell", "tunings_block"]
 
 MOST_ROWS = 12
+MOST_KEYS = 6
 
 
 def tunings_block(tunings: Sequence[Tuning], forms: Sequence[Form]) -> RenderableType:
@@ -32,7 +36,7 @@ def tunings_block(tunings: Sequence[Tuning], forms: Sequence[Form]) -> Renderabl
         for timing in tuning.timings[:MOST_ROWS]:
             said = [f"{name}={value}" for name, value in timing.constants.items()]
             said += [f"w{timing.num_warps} s{timing.num_stages}"]
-            own = [form for form in forms if timing.is_of(form.kernel.artifact, _extents(form))]
+            own = [form for form in forms if timing.is_of(form.kernel.artifact, form.summary.tiles or ())]
             took = timing.milliseconds
             table.add_row(
                 "no launch" if took is None else f"{took:.4g}",
@@ -46,5 +50,24 @@ def tunings_block(tunings: Sequence[Tuning], forms: Sequence[Form]) -> Renderabl
     return Group(*parts)
 
 
-def _extents(form: Form) -> frozenset[int]:
-    return frozenset(extent for tile in form.summary.tiles or () for extent in tile.extents)
+def timing_cell(found: Sequence[Timed]) -> str:
+    """Milliseconds of an entry, for all keys."""
+    times = [one for each in found for one in each.milliseconds if one is not None]
+    if not times:
+        return "no launch" if found else ""
+    return f"{min(times):.4g}" if min(times) == max(times) else f"{min(times):.4g}–{max(times):.4g}"
+
+
+def describe_timings(found: Sequence[Timed]) -> Iterator[tuple[str, str]]:
+    """What Triton's autotuner took for one entry, a line for each key, the fastest first of many."""
+    for each in found[:MOST_KEYS]:
+        times = [f"{one:.4g}" for one in each.milliseconds if one is not None]
+        said = f"{' or '.join(times)} ms" if times else "no launch"
+        if each.is_fastest:
+            said += ", the fastest"
+        elif each.fastest is not None:
+            said += f", the fastest took {each.fastest:.4g} ms"
+        among = f"of {each.configurations} {plural('configuration', each.configurations)}"
+        yield "timed", f"{said}, {among} for {', '.join(each.key)}, by Triton's autotuner"
+    if len(found) > MOST_KEYS:
+        yield "", f"and {len(found) - MOST_KEYS} more keys"

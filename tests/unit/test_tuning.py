@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.files.tuning import read_tunings
+from artifact_inspector.files.tuning import read_tunings, timed
+from artifact_inspector.model.tile import Tile
+from artifact_inspector.report.tuning import describe_timings, timing_cell
 
 
 def config(block: int, warps: int) -> dict[str, object]:
@@ -54,6 +57,40 @@ def test_a_form_stands_beside_the_configuration_that_it_is(
     assert rows[1].split()[:2] == ["0.2", "2.00"]
     assert rows[1].endswith("none here")  # a tile of 64 is in no form
     assert rows[2].startswith("no launch")
+
+
+def test_list_story_and_document_tell_what_was_timed(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    heading, row = CliRunner().invoke(app, [str(tuned)]).stdout.splitlines()[2:4]
+    assert (heading.split()[-1], row.split()[-1]) == ("ms", "0.1")
+    story = CliRunner().invoke(app, [str(tuned), "matmul"]).stdout
+    assert "timed      0.1 ms, the fastest, of 3 configurations for 512, 512, torch.float16" in story
+    (kernel,) = json.loads(CliRunner().invoke(app, [str(tuned), "--json"]).stdout)["kernels"]
+    assert kernel["timings"] == [
+        {"key": ["512", "512", "torch.float16"], "milliseconds": [0.1], "fastest": 0.1, "configurations": 3}
+    ]
+
+
+def test_what_may_be_two_configurations_has_both_times(tuned: Path) -> None:
+    cache = open_cache(tuned)
+    (artifact,) = cache.entries
+    # without tiles nothing tells a BLOCK_N of 32 from one of 64
+    (found,) = timed(
+        read_tunings(cache), cache, replace(artifact, constants={"BLOCK_M": 128}), [Tile("load 32×64×128")]
+    )
+    assert (found.milliseconds, found.is_fastest) == ((0.1, 0.2), False)
+    assert timing_cell([found]) == "0.1–0.2"
+    assert [said for _, said in describe_timings([found])] == [
+        "0.1 or 0.2 ms, the fastest took 0.1 ms, of 3 configurations for 512, 512, torch.float16, by Triton's autotuner"
+    ]
+
+
+def test_of_two_gpus_nobody_knows_on_which_it_was_timed(tuned: Path) -> None:
+    shutil.copytree(FIXTURES / "3.6.0" / "sm_86" / "matmul_grouped", tuned / "other")
+    cache = open_cache(tuned)
+    assert len(cache.entries) == 2
+    for artifact in cache.entries:
+        assert timed(read_tunings(cache), cache, artifact, [Tile("dot 128×32×32")]) == ()
 
 
 def test_a_file_of_another_shape_tells_nothing(tuned: Path) -> None:

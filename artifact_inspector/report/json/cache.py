@@ -13,6 +13,7 @@ from artifact_inspector.analysis.shared.bill import Allocation, Bill
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
+from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
@@ -94,6 +95,8 @@ class KernelDocument:
     """The stage where the principal region's order first changed."""
     changes: Mapping[str, Stage]
     """Region → the first stage where its order differs from the stage before."""
+    timings: tuple[Timed, ...]
+    """What Triton's own autotuner timed of it, by key."""
     problems: tuple[Problem, ...]
 
 
@@ -134,13 +137,17 @@ def cache_document(
 
 
 def kernel_document(
-    kernel: KernelFacts, others: Sequence[Target] = (), elsewhere: Sequence[Elsewhere] = ()
+    kernel: KernelFacts,
+    others: Sequence[Target] = (),
+    elsewhere: Sequence[Elsewhere] = (),
+    timings: Sequence[Timed] = (),
 ) -> KernelDocument:
     """What is known of one kernel.
 
     Args:
         others: further targets to give the occupancy for.
         elsewhere: the kernel compiled for these.
+        timings: what Triton's autotuner timed of it.
     """
     principal = kernel.principal_region
     return KernelDocument(
@@ -159,6 +166,7 @@ def kernel_document(
         phrase=None if principal is None else principal.phrase,
         changed_at=kernel.changed_at,
         changes=kernel.changed,
+        timings=tuple(timings),
         problems=each_once(kernel.problems),
     )
 

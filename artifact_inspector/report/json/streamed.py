@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache, Problem
+from artifact_inspector.files.tuning import Timed
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.json._encoding import as_text
 from artifact_inspector.report.json.cache import cache_document, kernel_document
@@ -32,6 +33,7 @@ def write_cache(
     encoding: str | None,
     write: Callable[[str], None],
     elsewhere: Callable[[KernelFacts], Sequence[Elsewhere]] = nowhere,
+    timings: Callable[[KernelFacts], Sequence[Timed]] = lambda kernel: (),
 ) -> None:
     """Write what `cache_document` says as text, each kernel as soon as it is there.
 
@@ -39,11 +41,12 @@ def write_cache(
         others: further targets to give the occupancy for.
         encoding: of the stream that it is written to.
         elsewhere: compiles a kernel for these.
+        timings: what Triton's autotuner timed of a kernel.
     """
     problems: list[Problem] = []
     is_empty = True
     for kernel in kernels:
-        document = kernel_document(kernel, others, elsewhere(kernel))
+        document = kernel_document(kernel, others, elsewhere(kernel), timings(kernel))
         text = as_text(document, encoding).rstrip("\n").replace("\n", f"\n{_INDENT}")
         problems += kernel.problems
         write((_around(cache, (), encoding)[0] + '"kernels": [' if is_empty else ",") + f"\n{_INDENT}{text}")
