@@ -51,6 +51,8 @@ class Seen(NamedTuple):
     """Dictionaries with keys that are named as the attribute that is their value: line, keys."""
     spelt: tuple[int, ...]
     """Lines that look into the text of an instruction."""
+    unnamed: tuple[int, ...]
+    """Lines of calls with more than eight arguments that only their place tells apart."""
 
 
 @cache
@@ -59,7 +61,7 @@ def seen(module: Path) -> Seen:
     text = module.read_text(encoding="utf-8")
     tree = ast.parse(text)
     imports: set[str] = set()
-    functions, classes, copied = [], [], []
+    functions, classes, copied, unnamed = [], [], [], []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
@@ -71,6 +73,8 @@ def seen(module: Path) -> Seen:
         elif isinstance(node, ast.ClassDef):
             fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}  # type: ignore[union-attr]
             classes.append((node.name, frozenset(fields)))
+        elif isinstance(node, ast.Call) and len(node.args) > 8:
+            unnamed.append(node.lineno)
         elif isinstance(node, ast.Dict):
             keys = {
                 key.value
@@ -81,7 +85,15 @@ def seen(module: Path) -> Seen:
             }
             copied.append((node.lineno, frozenset(keys)))
     spelt = spells(tree) if module.is_relative_to(PACKAGE / "analysis") else []
-    return Seen(text, frozenset(imports), tuple(functions), tuple(classes), tuple(copied), tuple(spelt))
+    return Seen(
+        text,
+        frozenset(imports),
+        tuple(functions),
+        tuple(classes),
+        tuple(copied),
+        tuple(spelt),
+        tuple(unnamed),
+    )
 
 
 def imported(module: Path) -> frozenset[str]:
@@ -266,6 +278,11 @@ def test_a_module_fits_in_a_head_and_a_function_on_a_page() -> None:
     assert {name for name, lines in lengths.items() if lines > 450} == set()
     functions = [(module, name) for module in MODULES for name, lines in seen(module).functions if lines > 80]
     assert functions == []
+
+
+def test_who_gives_many_values_names_them() -> None:
+    unnamed = [f"{module.relative_to(PACKAGE)}:{line}" for module in MODULES for line in seen(module).unnamed]
+    assert unnamed == []
 
 
 def test_each_analysis_and_comparison_has_tests_of_its_own() -> None:

@@ -15,6 +15,7 @@ from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from artifact_inspector.compiling import KernelRequest
     from artifact_inspector.passes.observation import What
     from artifact_inspector.passes.subject import Subject
     from artifact_inspector.passes.trace import Level, Step
@@ -76,7 +77,8 @@ def passes(
         from artifact_inspector.report.json.passes import PassesDocument
         from artifact_inspector.report.passes import describe_passes, text_difference
 
-        subject = _subject(kernel, name, target, triton, signature, const, num_warps, num_stages, option)
+        (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
+        subject = _subject(request, name, target, triton)
         wanted = _wanted(what)
         shown: list[str] = []
 
@@ -131,7 +133,8 @@ def bisect(
         from artifact_inspector.report.json.passes import BisectionDocument
         from artifact_inspector.report.passes import describe_bisection
 
-        subject = _subject(kernel, name, target, "3.9.0", signature, const, num_warps, num_stages, option)
+        (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
+        subject = _subject(request, name, target, "3.9.0")
         releases = [word.strip() for word in between.split(",") if word.strip()]
         found = search(
             subject,
@@ -146,22 +149,13 @@ def bisect(
             write_lines("\n".join(describe_bisection(found)) + "\n", sys.stdout)
 
 
-def _subject(
-    kernel: str,
-    name: str | None,
-    target: str | None,
-    triton: str | None,
-    signature: str | None,
-    const: list[str] | None,
-    num_warps: int | None,
-    num_stages: int | None,
-    option: list[str] | None,
-) -> Subject:
+def _subject(request: KernelRequest, name: str | None, target: str | None, triton: str | None) -> Subject:
+    """What is compiled: an entry of the cache that the request names for its kernel, else the request."""
     from artifact_inspector.facts.selection import choose, parse_targets, parse_which
     from artifact_inspector.files.cache import open_cache
     from artifact_inspector.passes.subject import of_entry, of_request
 
-    words = [] if target is None else [target]
+    kernel, words = request.place, [] if target is None else [target]
     if Path(kernel).is_dir():
         chosen = choose(open_cache(Path(kernel)), name, parse_which(words))
         if len(chosen) != 1:
@@ -177,7 +171,6 @@ def _subject(
     targets = parse_targets(words)
     if len(targets) != 1:
         raise UsageError("Passes are of one compile for one GPU.", "Name it: -t sm_80, -t gfx942 …")
-    (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
     return of_request(request, targets[0], triton)
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMORY"]
 
-HELD = "what LDS holds"
-
 
 def _offset(statement: Statement) -> int:
     return statement.number("offset")

@@ -122,17 +122,17 @@ def find_order(
     whole = _union(order, footprints)
     tiles = _tiles(launch, footprints, order)
     return CtaOrder(
-        ctas_per_wave,
-        basis,
-        tuple(waves[:MOST_WAVES]),
-        len(waves),
-        sum(wave.distinct_bytes_read for wave in waves),
-        sum(wave.bytes_asked for wave in waves),
-        sum(whole.values()),
-        None if l2_bytes is None else sum(whole.values()) <= l2_bytes,
-        tuple(_others(order, tiles, footprints, tile_bytes, ctas_per_wave)),
-        tuple(tiles),
-        tuple(
+        ctas_per_wave=ctas_per_wave,
+        basis=basis,
+        waves=tuple(waves[:MOST_WAVES]),
+        waves_in_all=len(waves),
+        distinct_bytes_read=sum(wave.distinct_bytes_read for wave in waves),
+        bytes_asked=sum(wave.bytes_asked for wave in waves),
+        footprint_bytes=sum(whole.values()),
+        fits_l2=None if l2_bytes is None else sum(whole.values()) <= l2_bytes,
+        others=tuple(_others(order, tiles, footprints, tile_bytes, ctas_per_wave)),
+        tiles=tuple(tiles),
+        ctas=tuple(
             CtaReads(
                 cta, at // ctas_per_wave, tiles[at] if tiles else None, _boxes(launch, footprints.read[cta])
             )

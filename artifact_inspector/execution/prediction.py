@@ -215,28 +215,28 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
     for step in program.steps:
         opcodes[step.opcode.partition(".")[0]] += run.counts.executed[step.index]
     return Prediction(
-        loaded.artifact.display_name,
-        loaded.artifact.hash,
-        program.target,
-        run.launch.grid,
-        loaded.threads,
-        counters,
-        unknown,
-        run.sampled,
-        lines,
-        _by_source(lines),
-        {name: count for name, count in sorted(opcodes.items(), key=lambda row: -row[1]) if count},
-        tuple(
+        kernel=loaded.artifact.display_name,
+        hash=loaded.artifact.hash,
+        target=program.target,
+        grid=run.launch.grid,
+        threads=loaded.threads,
+        counters=counters,
+        unknown=unknown,
+        sampled=run.sampled,
+        by_line=lines,
+        by_source=_by_source(lines),
+        opcodes={name: count for name, count in sorted(opcodes.items(), key=lambda row: -row[1]) if count},
+        not_understood=tuple(
             step.opcode
             for step in {step.opcode: step for step in program.steps}.values()
             if not step.is_understood
         ),
-        tuple(_outside(run, found) for found in run.counts.outside),
-        run.counts.more_outside,
-        run.launch.notes,
-        loaded.beginning is None,
-        _order(run, wave, l2_bytes),
-        _shared_accesses(run, complete),
+        outside=tuple(_outside(run, found) for found in run.counts.outside),
+        outside_count=run.counts.more_outside,
+        notes=run.launch.notes,
+        held_against_hardware=loaded.beginning is None,
+        cta_order=_order(run, wave, l2_bytes),
+        shared_accesses=_shared_accesses(run, complete),
     )
 
 
@@ -266,16 +266,16 @@ def _line(run: Run, step: Step, complete: bool) -> Line:
 
     amd = run.loaded.beginning is not None
     return Line(
-        "amdgcn" if amd else "sass",
-        step.line,
-        _source(step),
-        step.opcode,
-        figure(counts.executed, False),
-        None if amd else figure(counts.sectors, True),
-        None if amd else figure(counts.sectors_ideal, True),
-        None if amd else figure(counts.wavefronts, True),
-        None if amd else figure(counts.wavefronts_ideal, True),
-        figure(counts.sectors, True) if amd else None,
+        stage="amdgcn" if amd else "sass",
+        line=step.line,
+        source=_source(step),
+        opcode=step.opcode,
+        executed=figure(counts.executed, False),
+        sectors=None if amd else figure(counts.sectors, True),
+        sectors_ideal=None if amd else figure(counts.sectors_ideal, True),
+        wavefronts=None if amd else figure(counts.wavefronts, True),
+        wavefronts_ideal=None if amd else figure(counts.wavefronts_ideal, True),
+        cache_lines=figure(counts.sectors, True) if amd else None,
     )
 
 

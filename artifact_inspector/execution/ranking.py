@@ -134,7 +134,19 @@ def judge_launch(
     cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
     taken = find_resources(artifact.target, artifact.metadata, binary=cubin)
     blocks = blocks_of(target, taken)
-    nothing = Ranked(index, artifact.hash, label, None, None, {}, blocks != 0, blocks, None, (), launch.notes)
+    nothing = Ranked(
+        launch=index,
+        hash=artifact.hash,
+        label=label,
+        score=None,
+        binding=None,
+        terms={},
+        fits=blocks != 0,
+        blocks=blocks,
+        waves=None,
+        unknown=(),
+        notes=launch.notes,
+    )
     if blocks == 0:
         return nothing
     sample = sample_launch(loaded, launch, limit=limit)
@@ -148,13 +160,15 @@ def judge_launch(
     if sample.ended or blocks is None or loaded.cubin is None:
         lacks = "control codes, which a cubin has" if loaded.cubin is None else _CTAS
         why = unknown or (lacks,)
-        return Ranked(index, artifact.hash, label, None, None, {}, True, blocks, None, why, notes)
+        return replace(nothing, unknown=why, notes=notes)
     controls = read_controls(read_code(loaded.cubin, loaded.program.name))
     frame = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     costs = find_costs(sample, chip, blocks, frame, int(taken.shared.value or 0))
     score, terms, waves = _score(sample, costs, controls, chip, blocks)
     binding = max(terms, key=lambda name: terms[name])
-    return Ranked(index, artifact.hash, label, score, binding, terms, True, blocks, waves, unknown, notes)
+    return replace(
+        nothing, score=score, binding=binding, terms=terms, waves=waves, unknown=unknown, notes=notes
+    )
 
 
 def blocks_of(target: Target, taken: Resources) -> int | None:

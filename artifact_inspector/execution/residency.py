@@ -350,9 +350,18 @@ def find_residency(
         barrier=chip.timing.barrier,
     )
     return Residency(
-        name, chip.name, held, warps, cycles, lanes, busy, hidden, len(followed), len(sample.way),
-        _notes(sample.way, costs.steps, costs.others),
-    )  # fmt: skip
+        kernel=name,
+        gpu=chip.name,
+        ctas=held,
+        warps=warps,
+        cycles=cycles,
+        lanes=lanes,
+        busy=busy,
+        hidden=hidden,
+        followed=len(followed),
+        instructions=len(sample.way),
+        notes=_notes(sample.way, costs.steps, costs.others),
+    )
 
 
 def _notes(way: Sequence[int], steps: Mapping[int, Cost], others: Mapping[str, float]) -> tuple[str, ...]:

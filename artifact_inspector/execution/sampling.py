@@ -197,5 +197,13 @@ def sample_launch(loaded: Loaded, launch: Launch, most: int = 4, limit: int = 20
     machine.followed, machine.way = int(ctas[len(ctas) // 2]), way
     ended = run_all(machine)
     return Sample(
-        loaded, started.launch, ctas, counts, traffic, tuple(way), started.memory, tuple(ended), started.names
+        loaded=loaded,
+        launch=started.launch,
+        ctas=ctas,
+        counts=counts,
+        traffic=traffic,
+        way=tuple(way),
+        memory=started.memory,
+        ended=tuple(ended),
+        names=started.names,
     )

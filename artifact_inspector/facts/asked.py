@@ -90,7 +90,6 @@ _MISSING: Mapping[str, Callable[[], object]] = {
     "in_flight": lambda: InFlight(None, None, None, None, (), (), ("it could not be found",)),
     "matrix": tuple,
     "operand_reads": tuple,
-    "packed_dots": int,
     "accesses": lambda: count_accesses(()),
     "checks": dict,
     "conversions": tuple,

@@ -51,8 +51,6 @@ class RegionWork(Record):
     matrix: tuple[MatrixWork, ...]
     operand_reads: tuple[OperandReads, ...]
     """Of the last stage: how what matrix instructions multiply comes out of shared memory, on NVIDIA."""
-    packed_dots: int
-    """Instructions that add up several products per lane (`v_dot2`, `dp4a`): no matrix operations."""
     accesses: Accesses
     checks: Mapping[Check, int]
     """What staying inside the tensors costs: compares that decide accesses, integer divisions."""

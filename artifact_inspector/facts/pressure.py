@@ -108,23 +108,23 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
     allocated = facts.resources.registers.value
     occupancy = facts.occupancy
     return KernelPressure(
-        artifact.display_name,
-        artifact.hash,
-        None if artifact.target is None else str(artifact.target),
-        stage,
-        alive[at],
-        function.instructions[at].line,
-        _source(function.instructions[at]),
-        allocated,
-        {bank.value: max(counts) for bank, counts in found.alive.items()},
-        _held(function, found),
-        _by_source(function, alive),
-        tuple(
+        kernel=artifact.display_name,
+        hash=artifact.hash,
+        target=None if artifact.target is None else str(artifact.target),
+        stage=stage,
+        peak=alive[at],
+        peak_line=function.instructions[at].line,
+        peak_source=_source(function.instructions[at]),
+        allocated=allocated,
+        by_bank={bank.value: max(counts) for bank, counts in found.alive.items()},
+        held=_held(function, found),
+        by_source=_by_source(function, alive),
+        by_instruction=tuple(
             (instruction.line, count) for instruction, count in zip(function.instructions, alive, strict=True)
         ),
-        None if occupancy is None else occupancy.blocks,
-        () if occupancy is None else occupancy.limited_by,
-        None if allocated is None else _shed(facts, allocated),
+        blocks=None if occupancy is None else occupancy.blocks,
+        limited_by=() if occupancy is None else occupancy.limited_by,
+        shed=None if allocated is None else _shed(facts, allocated),
     )
 
 

@@ -67,17 +67,17 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
     found = [one.flight for one in lane.loadings if not one.flight.behind and one.flight.end is not None]
     lags = [one.turns for one in found if lane.events[one.step].step.region == name]
     return Timetable(
-        kernel.artifact.display_name,
-        name,
-        stage,
-        pipeline.kind,
-        distance,
-        min(max(lags) * unrolled, distance) if lags else None,
-        pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None,
-        _order(lane, name),
-        pipeline.trips,
-        pipeline.epilogue_line,
-        tuple(notes),
+        kernel=kernel.artifact.display_name,
+        region=name,
+        stage=stage,
+        kind=pipeline.kind,
+        distance=distance,
+        lag=min(max(lags) * unrolled, distance) if lags else None,
+        buffers=pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None,
+        order=_order(lane, name),
+        trips=pipeline.trips,
+        epilogue_line=pipeline.epilogue_line,
+        notes=tuple(notes),
     )
 
 

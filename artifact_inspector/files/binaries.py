@@ -200,18 +200,18 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
     static = sections.get(f".nv.shared.{kernel}")
     system = _SYSTEM_SHARED if capability >= 90 else 0
     return Cubin(
-        kernel,
-        target,
-        shared.get(_REGCOUNT),
-        shared.get(_FRAME_SIZE),
-        0 if static is None else max(0, static["sh_size"] - system),
-        math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
+        kernel=kernel,
+        target=target,
+        registers=shared.get(_REGCOUNT),
+        frame_bytes=shared.get(_FRAME_SIZE),
+        static_shared=0 if static is None else max(0, static["sh_size"] - system),
+        threads=math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
         # The attribute came with the ELF ABI 8; before, the section's flags hold the number.
-        barriers & 0xFF if isinstance(barriers, int) else text["sh_flags"] >> 20 & 0x7F,
-        tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
+        barriers=barriers & 0xFF if isinstance(barriers, int) else text["sh_flags"] >> 20 & 0x7F,
+        calls=tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
         if isinstance(externs, bytes)
         else (),
-        _stack(_content(text, data)) if capability >= 70 else None,
+        stack=_stack(_content(text, data)) if capability >= 70 else None,
     )
 
 

@@ -391,16 +391,16 @@ class _Reader:
         )
         self._functions.append(
             Function(
-                self._name,
-                self._line,
-                location,
-                self._arguments,
-                tuple(self._instructions),
-                blocks,
-                tuple(sorted(self._flows, key=lambda flow: flow.at)),
-                tuple(self._partitions),
-                self._divisibility,
-                self._signature,
+                name=self._name,
+                line=self._line,
+                location=location,
+                arguments=self._arguments,
+                instructions=tuple(self._instructions),
+                blocks=blocks,
+                flows=tuple(sorted(self._flows, key=lambda flow: flow.at)),
+                partitions=tuple(self._partitions),
+                divisibility=self._divisibility,
+                signature=self._signature,
             )
         )
 

@@ -36,7 +36,8 @@ def test_a_tile_has_no_width_per_thread() -> None:
         Stage.TTIR,
         f"module {{\n  tt.func public @k(%p: {pointers}) {{\n    %x = tt.load %p : {pointers}\n    tt.return\n  }}\n}}\n",
     ).accesses
-    assert found.is_tile
+    assert found.transfer is not None
+    assert found.transfer.of_block
     assert found.width is None
     assert count_accesses([found]).tiles == {4096: 1}
     assert count_accesses([found]).load_widths == {}

@@ -294,11 +294,11 @@ def test_an_address_has_64_bits_in_a_register() -> None:
 def test_wide_accesses_are_those_that_the_gpu_has_for_the_element(
     capability: int | None, bits: int, counts: tuple[int, int]
 ) -> None:
-    stores, loads = Rules((3, 6), False, 32, False, capability).accesses(bits)
+    stores, loads = Rules((3, 6), 32, False, capability).accesses(bits)
     assert (len(stores), len(loads)) == counts
 
 
 def test_a_version_that_is_not_known_is_neither_before_nor_after() -> None:
-    rules = Rules((3, 4), False, 32, False, 80)
+    rules = Rules((3, 4), 32, False, 80)
     assert (rules.since((3, 4)), rules.since((3, 5)), rules.since((3, 3))) == (True, False, True)
-    assert Rules(None, False, 32, False, 80).since((3, 4)) is None
+    assert Rules(None, 32, False, 80).since((3, 4)) is None

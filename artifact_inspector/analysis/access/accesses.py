@@ -56,11 +56,6 @@ class MemoryAccess:
         """Bytes per thread; None for a tile, and where the text does not say."""
         return None if self.transfer is None or self.transfer.of_block else self.transfer.bytes
 
-    @property
-    def is_tile(self) -> bool:
-        """True for what moves a tile for the whole block."""
-        return self.transfer is not None and self.transfer.of_block
-
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
@@ -110,15 +105,15 @@ def find_accesses(code: Code, module: Module, language: Language) -> tuple[Memor
         has_own = Masking.OWN in masking and instruction.guard not in guards.always
         found.append(
             MemoryAccess(
-                index,
-                flow.block_of[index],
-                instruction.line,
-                instruction.kind,
-                language.transfer(instruction, module),
-                decided_at is not None or has_own,
-                decided_at,
-                Masking.FOLDED in masking,
-                None if index in function.followers else code.chain(index),
+                index=index,
+                block=flow.block_of[index],
+                line=instruction.line,
+                kind=instruction.kind,
+                transfer=language.transfer(instruction, module),
+                predicated=decided_at is not None or has_own,
+                decided_at=decided_at,
+                folded=Masking.FOLDED in masking,
+                chain=None if index in function.followers else code.chain(index),
             )
         )
     return tuple(found)

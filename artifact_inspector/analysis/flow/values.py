@@ -52,15 +52,6 @@ class Values:
         return uses
 
     @cached_property
-    def handed_to(self) -> dict[int, list[tuple[int, Handed]]]:
-        """Value → where it is handed over (the instruction), and how."""
-        found: dict[int, list[tuple[int, Handed]]] = {}
-        for index, flows in enumerate(self.flows):
-            for handed in flows:
-                found.setdefault(handed.source, []).append((index, handed))
-        return found
-
-    @cached_property
     def handed_from(self) -> dict[int, list[int]]:
         """Value → the values that control flow hands over to it."""
         found: dict[int, list[int]] = {}

@@ -145,15 +145,15 @@ def _side(
         said = "how many warps issue them is not known"
     ctas = max((dot.tiling.ctas for dot in dots if dot.tiling is not None), default=1)
     return Side(
-        name,
-        _parts(dots, 1),
-        _parts(works, ctas),
-        said,
-        unrolled_by,
-        is_left_over,
-        around,
-        frozenset(source for work in (*dots, *works) for source in work.sources),
-        ctas,
+        name=name,
+        dots=_parts(dots, 1),
+        works=_parts(works, ctas),
+        unread=said,
+        unrolled_by=unrolled_by,
+        is_left_over=is_left_over,
+        around=around,
+        sources=frozenset(source for work in (*dots, *works) for source in work.sources),
+        ctas=ctas,
     )
 
 

@@ -86,16 +86,16 @@ def find_matrix_work(
     instead_of = _exclusions(code, found)
     works = [
         MatrixWork(
-            kind.op,
-            kind.matrix,
-            len(places),
-            len(places) if region.remains is not None else _along_path(code, places),
-            _issuers(kind.matrix, warps),
-            (min(instructions[i].line for i in places), max(instructions[i].line for i in places)),
-            _sources(instructions[i] for i in places),
-            kind.tiling,
-            kind.precision,
-            instead_of.get(kind, ()),
+            op=kind.op,
+            matrix=kind.matrix,
+            count=len(places),
+            along_path=len(places) if region.remains is not None else _along_path(code, places),
+            issuers=_issuers(kind.matrix, warps),
+            lines=(min(instructions[i].line for i in places), max(instructions[i].line for i in places)),
+            sources=_sources(instructions[i] for i in places),
+            tiling=kind.tiling,
+            precision=kind.precision,
+            instead_of=instead_of.get(kind, ()),
         )
         for kind, places in found.items()
     ]

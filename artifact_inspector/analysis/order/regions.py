@@ -97,20 +97,32 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     looped = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
     regions = [
         Region(
-            STRAIGHT,
-            RegionKind.STRAIGHT,
-            None,
-            None,
-            0,
-            frozenset(straight),
-            everything - looped,
-            everything,
-            by_id.get(STRAIGHT),
+            id=STRAIGHT,
+            kind=RegionKind.STRAIGHT,
+            loop=None,
+            parent=None,
+            depth=0,
+            blocks=frozenset(straight),
+            scope=everything - looped,
+            whole=everything,
+            reference=by_id.get(STRAIGHT),
         )
     ]
     for name, inside in partitions:
         blocks = frozenset(own[None]) & inside
-        regions.append(Region(name, RegionKind.PARTITION, None, STRAIGHT, 0, blocks, blocks, inside, None))
+        regions.append(
+            Region(
+                id=name,
+                kind=RegionKind.PARTITION,
+                loop=None,
+                parent=STRAIGHT,
+                depth=0,
+                blocks=blocks,
+                scope=blocks,
+                whole=inside,
+                reference=None,
+            )
+        )
     names = _name_loops(code, by_id, matched, parts)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
@@ -120,15 +132,15 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         parent = home if natural.parent is None else names[natural.parent]
         regions.append(
             Region(
-                names[loop],
-                RegionKind.LOOP,
-                loop,
-                parent,
-                natural.depth,
-                frozenset(own[loop]),
-                natural.blocks,
-                natural.blocks,
-                region,
+                id=names[loop],
+                kind=RegionKind.LOOP,
+                loop=loop,
+                parent=parent,
+                depth=natural.depth,
+                blocks=frozenset(own[loop]),
+                scope=natural.blocks,
+                whole=natural.blocks,
+                reference=region,
                 computes_elsewhere=parts.get(loop) in (_Part.LOADS, _Part.COMPUTES),
             )
         )
@@ -197,7 +209,16 @@ def _remains(code: Code, region: ReferenceRegion) -> Region:
     left.sort(key=code.flow.position.__getitem__)
     none = frozenset[int]()
     return Region(
-        region.id, RegionKind.STRAIGHT, None, region.parent, 0, none, none, none, region, tuple(left)
+        id=region.id,
+        kind=RegionKind.STRAIGHT,
+        loop=None,
+        parent=region.parent,
+        depth=0,
+        blocks=none,
+        scope=none,
+        whole=none,
+        reference=region,
+        remains=tuple(left),
     )
 
 

@@ -212,19 +212,19 @@ class _Events:
             return tuple(instructions[index].line for index in indices)
 
         return LoopBuffers(
-            form,
-            buffers,
-            lines(copies),
-            lines(loads),
-            lines(stores),
-            lines(reads),
-            lines(matrix),
-            dict(self.commits),
-            tuple(wait for _, wait in self.waits),
-            lines(phases),
-            lines(front),
-            drains.behind(region.loop),
-            widths,
+            form=form,
+            buffers=buffers,
+            copies=lines(copies),
+            loads=lines(loads),
+            stores=lines(stores),
+            reads=lines(reads),
+            matrix=lines(matrix),
+            commits=dict(self.commits),
+            waits=tuple(wait for _, wait in self.waits),
+            phases=lines(phases),
+            front=lines(front),
+            drain=drains.behind(region.loop),
+            widths=widths,
         )
 
 

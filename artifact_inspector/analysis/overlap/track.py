@@ -161,16 +161,16 @@ def _flights(walk: Walk, steps: tuple[Step, ...]) -> Iterator[Flight]:
         sizes = [moved[load] for load in loads]
         known = [size for size in sizes if size is not None]
         yield Flight(
-            step,
-            len(loads),
-            _plain(sum(known, Fraction())) if len(known) == len(sizes) else None,
-            min(position[load] for load in loads),
-            None if at is None else position[at],
-            at,
-            turns,
-            behind,
-            at in waits,
-            at in moved,
+            step=step,
+            loads=len(loads),
+            bytes=_plain(sum(known, Fraction())) if len(known) == len(sizes) else None,
+            start=min(position[load] for load in loads),
+            end=None if at is None else position[at],
+            at=at,
+            turns=turns,
+            behind=behind,
+            by_wait=at in waits,
+            bounded=at in moved,
         )
 
 

@@ -279,7 +279,17 @@ class _Reader:
             return []
         line = instruction.line
         entry = Allocation(
-            size, 1, line, source_of(instruction.location), purpose, None, "", True, line, line, None
+            bytes=size,
+            buffers=1,
+            line=line,
+            source=source_of(instruction.location),
+            role=purpose,
+            dot=None,
+            name="",
+            is_scratch=True,
+            first=line,
+            last=line,
+            offset=None,
         )
         at = self.memory.at(index)
         return [_Found(entry, self._request(index, size, alignment, at, at + 1), index)]

@@ -48,7 +48,6 @@ class Rules:
 
     release: Release | None
     """Triton's version; None for one of 3.3 and later that nothing tells apart."""
-    is_amd: bool
     threads_per_warp: int
     has_clusters: bool
     """Several CTAs share the work of a block: which part of a tensor is whose is not modelled."""
@@ -73,7 +72,6 @@ def find_rules(module: Module, language: Language, triton: TritonVersion | None)
     launch = language.launch(module)
     return Rules(
         (None if triton is None else triton.release) or launch.release,
-        launch.target.startswith("hip"),
         launch.lanes or 32,
         (launch.ctas or 1) != 1,
         launch.capability,

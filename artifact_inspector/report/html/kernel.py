@@ -93,25 +93,25 @@ def view_kernel(
     first, limit = find_first(found, counted), find_limit(kernel, counted)
     artifact = kernel.artifact
     return KernelView(
-        artifact.display_name,
-        tuple(identify(kernel)),
-        artifact.hash,
-        artifact.directory,
-        limit.lead or "What limits it",
-        show_limit(limit, first, sources),
-        tuple(show_finding(finding, sources) for finding in found if finding is not first),
-        tuple(_steps(kernel)),
-        kernel.principal or "",
-        ()
+        name=artifact.display_name,
+        identity=tuple(identify(kernel)),
+        hash=artifact.hash,
+        directory=artifact.directory,
+        lead=limit.lead or "What limits it",
+        limit=show_limit(limit, first, sources),
+        findings=tuple(show_finding(finding, sources) for finding in found if finding is not first),
+        steps=tuple(_steps(kernel)),
+        region=kernel.principal or "",
+        changes=()
         if kernel.principal is None
         else tuple(" ".join(x) for x in describe_changes(kernel, kernel.principal)),
-        tuple(describe_resources(kernel, ())),
-        _facts(kernel),
-        tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
-        draw_resources(kernel),
-        tuple(draw_kernel(kernel)),
-        None if launch is None else view_launch(launch, sources, peaks),
-        code,
+        resources=tuple(describe_resources(kernel, ())),
+        facts=_facts(kernel),
+        problems=tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
+        occupancy=draw_resources(kernel),
+        drawings=tuple(draw_kernel(kernel)),
+        launch=None if launch is None else view_launch(launch, sources, peaks),
+        code=code,
     )
 
 

@@ -105,22 +105,24 @@ def view_pair(
     told = [region for region in pair.regions if region.is_principal or region.parting is not None]
     names = (pair.left.artifact.display_name, pair.right.artifact.display_name)
     return PairView(
-        names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}",
-        (
+        title=names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}",
+        sides=(
             PairSide(labels[0], names[0], tuple(identify(pair.left)), pair.left.artifact.hash),
             PairSide(labels[1], names[1], tuple(identify(pair.right)), pair.right.artifact.hash),
         ),
-        tuple((one.what, value_text(one.left), value_text(one.right)) for one in pair.differences),
-        tuple(filter(None, (describe_parting(pair, region) for region in pair.regions))),
-        tuple(describe_turn(turn, labels, region.name) for region in told for turn in region.turns),
-        tuple(passes),
-        tuple(map(_region, told)),
-        tuple(map(_cells, apart)),
-        tuple(_cells(fact) for fact in facts if fact.state is State.NOT_COMPARED),
-        tuple(_cells(fact) for fact in facts if fact.state is State.SAME),
-        pair.notes,
-        tuple(draw_pair(pair)),
-        linked_code(
+        differences=tuple(
+            (one.what, value_text(one.left), value_text(one.right)) for one in pair.differences
+        ),
+        partings=tuple(filter(None, (describe_parting(pair, region) for region in pair.regions))),
+        turns=tuple(describe_turn(turn, labels, region.name) for region in told for turn in region.turns),
+        passes=tuple(passes),
+        regions=tuple(map(_region, told)),
+        apart=tuple(map(_cells, apart)),
+        open=tuple(_cells(fact) for fact in facts if fact.state is State.NOT_COMPARED),
+        same=tuple(_cells(fact) for fact in facts if fact.state is State.SAME),
+        notes=pair.notes,
+        drawings=tuple(draw_pair(pair)),
+        code=linked_code(
             {labels[0]: pair.left, labels[1]: pair.right},
             sources,
             disassemble,
