@@ -23,7 +23,7 @@ def an_issue(*controls: Control) -> object:
     function = a_function(*controls)
     code = Code(function, sass.FORMAT)
     blocks = frozenset({0})
-    return find_issue(code, Region("straight", "straight", None, None, 0, blocks, blocks, blocks, None))
+    return find_issue(code, Region("straight", "straight", blocks, blocks, blocks))
 
 
 def test_cycles_are_the_sum_of_the_stall_counts_and_masks_name_their_scoreboards() -> None:

@@ -31,16 +31,16 @@ class Region:
 
     id: str
     kind: RegionKind
-    loop: int | None
-    parent: str | None
-    depth: int
     blocks: frozenset[int]
     """Blocks that stand directly in it."""
     scope: frozenset[int]
     """The same with loops inside that only the compiler made: where its own loads may stand."""
     whole: frozenset[int]
     """The same with all loops inside: where its computes may stand."""
-    reference: ReferenceRegion | None
+    loop: int | None = None
+    parent: str | None = None
+    depth: int = 0
+    reference: ReferenceRegion | None = None
     """The region of the program that it is, as far as the places tell."""
     remains: tuple[int, ...] | None = None
     """Of a loop of the program that is no loop here: the instructions that are left of it."""
@@ -99,9 +99,6 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         Region(
             id=STRAIGHT,
             kind=RegionKind.STRAIGHT,
-            loop=None,
-            parent=None,
-            depth=0,
             blocks=frozenset(straight),
             scope=everything - looped,
             whole=everything,
@@ -110,19 +107,7 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     ]
     for name, inside in partitions:
         blocks = frozenset(own[None]) & inside
-        regions.append(
-            Region(
-                id=name,
-                kind=RegionKind.PARTITION,
-                loop=None,
-                parent=STRAIGHT,
-                depth=0,
-                blocks=blocks,
-                scope=blocks,
-                whole=inside,
-                reference=None,
-            )
-        )
+        regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT))
     names = _name_loops(code, by_id, matched, parts)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
@@ -208,17 +193,9 @@ def _remains(code: Code, region: ReferenceRegion) -> Region:
     left = [index for chain in chains if chain is not None for index in placed.get(chain, ())]
     left.sort(key=code.flow.position.__getitem__)
     none = frozenset[int]()
+    kind = RegionKind.STRAIGHT
     return Region(
-        id=region.id,
-        kind=RegionKind.STRAIGHT,
-        loop=None,
-        parent=region.parent,
-        depth=0,
-        blocks=none,
-        scope=none,
-        whole=none,
-        reference=region,
-        remains=tuple(left),
+        region.id, kind, none, none, none, parent=region.parent, reference=region, remains=tuple(left)
     )
 
 

@@ -235,17 +235,19 @@ class _Reader:
         roles = {self.language.shared(self.code.function.instructions[user]).role for user in users}
         indexed = SharedRole.BUFFER in roles
         size = None if self.rules.has_clusters else _allocated(memory)
+        role, dot = self._purpose(memory, users, roles)
         entry = Allocation(
-            size,
-            memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
-            instruction.line,
-            source_of(instruction.location),
-            *self._purpose(memory, users, roles),
-            self.language.source_name(instruction),
-            False,
-            self.code.function.instructions[first].line,
-            self.code.function.instructions[last].line,
-            None,
+            bytes=size,
+            buffers=memory.shape[0] if indexed and len(memory.shape) > 1 else 1,
+            line=instruction.line,
+            source=source_of(instruction.location),
+            role=role,
+            dot=dot,
+            name=self.language.source_name(instruction),
+            is_scratch=False,
+            first=self.code.function.instructions[first].line,
+            last=self.code.function.instructions[last].line,
+            offset=None,
         )
         request = self._request(
             index,
@@ -302,18 +304,18 @@ class _Reader:
             return []
         # The compiler fills the last group of four warps up with an idle partition.
         size = None if None in sizes else max(-(-count // 4) * 4 for count in sizes if count is not None)
-        lines = function.instructions[0].line, function.instructions[-1].line
         entry = Allocation(
-            size,
-            1,
-            function.line,
-            source_of(function.location),
-            "states of the partitions' warps",
-            None,
-            "",
-            True,
-            *lines,
-            None,
+            bytes=size,
+            buffers=1,
+            line=function.line,
+            source=source_of(function.location),
+            role="states of the partitions' warps",
+            dot=None,
+            name="",
+            is_scratch=True,
+            first=function.instructions[0].line,
+            last=function.instructions[-1].line,
+            offset=None,
         )
         return [_Found(entry, Request(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
 
