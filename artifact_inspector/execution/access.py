@@ -79,7 +79,14 @@ def _by_warp(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray
 
 
 def access_global(
-    machine: Machine, address: Value, size: int, *, reads: bool, writes: bool, mask: Mask | None = None
+    machine: Machine,
+    address: Value,
+    size: int,
+    *,
+    reads: bool,
+    writes: bool,
+    mask: Mask | None = None,
+    served: int | None = None,
 ) -> Lanes | None:
     """Count an access to global memory and note what it touches.
 
@@ -90,6 +97,7 @@ def access_global(
         reads: it reads.
         writes: it writes.
         mask: the lanes that take part, those that are on where None.
+        served: lanes whose request is one, a warp's where None.
     """
     lanes = lanes_of(machine, address, mask)
     if lanes is None:
@@ -97,7 +105,9 @@ def access_global(
     counts, index = machine.counts, machine.step.index
     addresses, on = _by_warp(machine, lanes)
     piece = machine.program.line
-    found = count_sectors(addresses, on, piece) * max(size // piece, 1)
+    row = served or machine.program.warp
+    requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
+    found = count_sectors(requests, asked, piece) * max(size // piece, 1)
     if on is None:
         full = -(-machine.program.warp * size // piece) * len(addresses)
         active = lanes.addresses.size

@@ -11,6 +11,7 @@ from artifact_inspector.execution.access import (
     access_copied,
     access_global,
     access_shared,
+    lanes_of,
     load_global,
     load_shared,
     store_shared,
@@ -27,6 +28,7 @@ from artifact_inspector.execution.sass_operands import (
     source,
     wide,
 )
+from artifact_inspector.execution.wavefronts import served_together
 from artifact_inspector.formats._sass_statement import Operand, OperandKind, Statement, bytes_moved
 
 if TYPE_CHECKING:
@@ -156,9 +158,12 @@ def _copy_to_shared(statement: Statement) -> Run:
     origin = _address(second, is_global=True, extended=statement.has("E"))
     chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
     given = [predicate(o) for o in chosen]
-    # Nsight Compute takes a copy past the L1 whose predicate is P0 for one that writes zeros only.
     past_l1 = statement.has("BYPASS")
-    by_first = past_l1 and any(o.name == "P0" and not o.invert for o in chosen)
+    served = served_together(size) if past_l1 else None
+    # Nsight Compute counts wavefronts of a copy past the L1 as if P0 did not hold.
+    as_zeros, as_read = (
+        past_l1 and any(o.name == "P0" and o.invert is inverted for o in chosen) for inverted in (False, True)
+    )
 
     def run(machine: Machine) -> None:
         mask: Mask = machine.on
@@ -168,11 +173,13 @@ def _copy_to_shared(statement: Statement) -> Run:
                 machine.counts.mark(machine.step.index, holds.why)
             data = data_of(holds)
             mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
-        lanes = access_global(machine, origin(machine), size, reads=True, writes=False, mask=mask)
-        if by_first:
+        address = origin(machine)
+        lanes = access_global(machine, address, size, reads=True, writes=False, mask=mask, served=served)
+        if as_zeros:
             into = access_shared(machine, target(machine), size)
         else:
-            into = access_copied(machine, target(machine), size, lanes, past_l1=past_l1)
+            taken = lanes_of(machine, address) if as_read else lanes
+            into = access_copied(machine, target(machine), size, taken, past_l1=past_l1)
         words = max(size // 4, 1)
         values = [machine.unknown("what shared memory holds")] * words
         if lanes is not None and lanes.mask is None:

@@ -164,7 +164,7 @@ def count_copied(
     """Wavefronts of asynchronous copies through the L1, and how many there would be without conflicts.
 
     Lanes are served by their words in shared memory, and wait for one another where their words in global
-    memory are in the same bank; neither is shared.
+    memory are in the same bank; neither is shared. Those that are in one bank of both wait once.
 
     Args:
         addresses: in shared memory, shape (warps, lanes).
@@ -172,12 +172,25 @@ def count_copied(
         mask: lanes that take part.
         origins: in global memory; lanes whose is negative write zeros.
     """
+    found = _copied(addresses, size, mask, origins)
+    return _with_ideal(found, mask, size)
+
+
+def _copied(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Wavefronts of each warp's copy through the L1."""
     together = served_together(size)
-    into = np.where(mask, addresses >> 2, -1)
-    out = np.where(mask & (origins >= 0), origins >> 2, -1)
-    found, waits = (_busiest(_all_words(words.reshape(-1, together), size)) for words in (into, out))
-    found = found + np.maximum(waits - 1, 0)
-    return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), mask, size)
+    into = _all_words(np.where(mask, addresses >> 2, -1).reshape(-1, together), size)
+    out = _all_words(np.where(mask & (origins >= 0), origins >> 2, -1).reshape(-1, together), size)
+    rows, _ = np.nonzero(out >= 0)
+    pairs = np.bincount(
+        (rows * BANKS + out[out >= 0] % BANKS) * BANKS + into[out >= 0] % BANKS,
+        minlength=len(out) * BANKS * BANKS,
+    ).reshape(len(out), BANKS, BANKS)  # lanes by the bank that they read and the bank that they write
+    waits = (pairs.sum(axis=2) - pairs.max(axis=2)).max(axis=1)
+    found: NDArray[np.int64] = (_busiest(into) + waits).reshape(len(addresses), -1).sum(axis=1)
+    return found
 
 
 def count_copied_past(
@@ -185,14 +198,14 @@ def count_copied_past(
 ) -> tuple[int, int]:
     """The same of copies past the L1: what comes of different lines of 128 bytes is written one by one.
 
-    Where any lane of a warp writes zeros, a write by all of its lanes comes on top.
+    Where any lane of a warp writes zeros, a copy by all of its lanes through the L1 comes on top.
     """
     together = served_together(size)
     reads = mask & (origins >= 0)
     filling = (mask & ~reads).any(axis=1)
     found = ideal = 0
     if filling.any():
-        found, ideal = count_wavefronts(addresses[filling], size, mask[filling])
+        found, ideal = count_copied(addresses[filling], size, mask[filling], origins[filling])
     ideal += int((-(-reads.sum(axis=1) * size // (4 * BANKS))).sum())
     left = reads.reshape(-1, together)
     words, lines = (addresses >> 2).reshape(-1, together), (origins >> 7).reshape(-1, together)
