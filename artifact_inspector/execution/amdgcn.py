@@ -22,7 +22,7 @@ from artifact_inspector.execution.amdgcn_memory import MEMORY
 from artifact_inspector.execution.amdgcn_operands import Build, Run, on_lanes
 from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, is_spoiled
 from artifact_inspector.execution.launch import Launch, Tensor, encode
-from artifact_inspector.execution.program import Program, Step
+from artifact_inspector.execution.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.formats import amdgcn as language
 from artifact_inspector.formats._amdgcn_kernel import Beginning
 from artifact_inspector.formats._amdgcn_operations import Action, meaning_of, work_of
@@ -69,8 +69,8 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
     steps: list[Step] = []
-    index: dict[int, int] = {}
     instructions = function.instructions
+    index = {len(instructions): 0}
     for at, instruction in enumerate(instructions):
         second = (
             at and instruction.line == instructions[at - 1].line and instruction.opcode.startswith("v_dual_")
@@ -80,6 +80,7 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
             steps[-1] = _dual(steps[-1], _step(len(steps) - 1, instruction, module, beginning.wave, None))
         else:
             steps.append(_step(len(steps), instruction, module, beginning.wave, None))
+    index[len(instructions)] = len(steps)
     for at, target in _targets(function).items():
         steps[index[at]] = _step(index[at], instructions[at], module, beginning.wave, index[target])
     start = index[_first(function)] if beginning.starts_behind else 0
@@ -101,6 +102,8 @@ def _targets(function: Function) -> dict[int, int]:
     labels = {block.label: block.start for block in function.blocks if block.label}
     found = {}
     for block in function.blocks:
+        if block.start == block.stop:
+            continue
         at = block.stop - 1
         statement = parse_statement(function.instructions[at].text)
         meaning = meaning_of(statement.base)
@@ -153,15 +156,15 @@ def _run(statement: Statement, instruction: Instruction, target: int | None) -> 
     results = instruction.operands.results
     if meaning is not None and instruction.kind in _SCRATCH:
         meaning = meaning._replace(action=_SCRATCH[instruction.kind])
-    if meaning is not None and meaning.action in _GO:
-        return branch_to(meaning, target), True
     if meaning is not None and meaning.action is Action.DATA:
         return _forget(results, f"the result of {statement.opcode}", statement), True
-    if meaning is not None and meaning.action in SEMANTICS:
-        try:
+    try:
+        if meaning is not None and meaning.action in _GO:
+            return branch_to(meaning, target), True
+        if meaning is not None and meaning.action in SEMANTICS:
             return SEMANTICS[meaning.action](statement, meaning), True
-        except (IndexError, ValueError, StopIteration, KeyError):
-            pass
+    except ODD_OPERANDS:
+        pass
     return _forget(results, f"opcode {statement.opcode}, which has no semantics here", statement), False
 
 

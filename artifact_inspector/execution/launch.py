@@ -145,7 +145,7 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
     """
     try:
         found = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
         raise UsageError(
             f"The grid's {text!r} is no expression that can be computed.",
             "Write numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",

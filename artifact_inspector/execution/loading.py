@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +20,15 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.formats._amdgcn_kernel import Beginning, read_beginning
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
+from artifact_inspector.model.text import integer
 
 __all__ = ["Loaded", "Parameter", "load_kernel"]
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
 _LAUNCHES = ("reqntid", "maxntid")
+_DAMAGED = "Compile the kernel again: its files are cut off or damaged."
+MOST_THREADS = 1024
+"""Of a CTA, on every GPU (CUDA C Programming Guide, compute capabilities; AMD: `max_flat_workgroup_size`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     program = read_program(module, name, constants=interface.constants, parameters=places)
     threads = _threads(artifact, problems)
-    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, cubin)
+    return _whole(Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, cubin))
 
 
 def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: list[Problem]) -> Loaded:
@@ -118,7 +123,23 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     extra = len(program.parameters) - len(parameters)
     added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
     threads = beginning.wave * (artifact.num_warps or 1) if artifact.num_warps else beginning.threads
-    return Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, beginning=beginning)
+    return _whole(
+        Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, beginning=beginning)
+    )
+
+
+def _whole(loaded: Loaded) -> Loaded:
+    """A kernel that has code, and threads as a GPU takes them."""
+    name, warp = loaded.artifact.display_name, loaded.program.warp
+    if not loaded.program.steps:
+        raise CacheError(f"{name} cannot be run on paper: it holds no instruction.", _DAMAGED)
+    if not 0 < loaded.threads <= MOST_THREADS or loaded.threads % warp:
+        raise CacheError(
+            f"{name} cannot be run on paper: a CTA has {loaded.threads:.4g} threads, and a GPU takes whole "
+            f"warps of {warp}, up to {MOST_THREADS}.",
+            _DAMAGED,
+        )
+    return loaded
 
 
 def _cubin(artifact: Artifact, problems: list[Problem]) -> bytes | None:
@@ -214,10 +235,7 @@ def _threads(artifact: Artifact, problems: list[Problem]) -> int:
         for name in _LAUNCHES:
             said = module.attributes.get(name)
             if said is not None:
-                count = 1
-                for extent in said.split(","):
-                    count *= int(extent)
-                return count
+                return math.prod(integer(extent.strip()) or 0 for extent in said.split(","))
     if artifact.num_warps is None:
         raise CacheError(
             f"{artifact.display_name} cannot be run on paper: nothing says how many threads a CTA has.",

@@ -354,6 +354,8 @@ class Machine:
         steps, counts = self.program.steps, self.counts
         way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
         while True:
+            if group.pc >= len(steps):
+                raise Undecided(self.step, ("the code ends before its kernel does",))
             step = self.step = steps[group.pc]
             counts.spend(step)
             if way is not None:
@@ -369,9 +371,6 @@ class Machine:
                     return
                 continue
             if step.run(self) or group.pc >= stop:
-                return
-            if group.pc >= len(steps):
-                self.groups.remove(group)
                 return
 
     def _guard(self, step: Step) -> bool:

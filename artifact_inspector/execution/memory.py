@@ -28,6 +28,8 @@ SECTOR = 32
 """Bytes that a request asks the L1 and L2 for at least."""
 MOST_TRACKED = 1 << 32
 """Bytes of a tensor whose elements are followed one by one."""
+MOST_SHARED = 1 << 20
+"""Bytes of shared memory that are kept: no GPU has so many, and what is stored beyond is not known again."""
 MOST_OUTSIDE = 20
 """Accesses out of bounds that are told one by one."""
 
@@ -255,6 +257,7 @@ class Scratch:
         """
         if value is None and self.data is None:
             return
+        mask = mask & (addresses >= 0) & (addresses <= MOST_SHARED - size)
         rows = np.broadcast_to(np.arange(addresses.shape[0])[:, None], addresses.shape)[mask]
         at = addresses[mask]
         if not at.size:

@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Program", "Step", "Undecided"]
+__all__ = ["ODD_OPERANDS", "Program", "Step", "Undecided"]
+
+
+ODD_OPERANDS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
+"""What running an instruction of a damaged file may raise, whose operands no assembler would take."""
 
 
 class Undecided(Exception):  # noqa: N818 - it is no error: the program's way is not known from here on

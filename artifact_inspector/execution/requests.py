@@ -10,10 +10,13 @@ from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import BITS, Launch, Tensor, evaluate_extent
+from artifact_inspector.model.text import integer
 
 __all__ = ["Request", "parse_argument", "parse_document", "parse_document_of", "parse_grid", "resolve"]
 
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
+_SPACE = 1 << 48
+"""Bytes that an address reaches (CUDA C Programming Guide; AMDGPU: 48-bit virtual addresses)."""
 _FORM = "A tensor is NAME=fp16[2048,2048], with strides NAME=fp16[2048,2048](2048,1); a number NAME=2048."
 _WORDS: Mapping[str, Any] = {"None": None, "null": None, "True": True, "true": True, "False": False,
                              "false": False}  # fmt: skip
@@ -62,7 +65,14 @@ def parse_argument(text: str) -> tuple[str, Any]:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    found = [integer(part.strip()) for part in text.split(",") if part.strip()]
+    return tuple(_known(number, text) for number in found)
+
+
+def _known(number: int | None, text: str) -> int:
+    if number is None:
+        raise UsageError(f"{text[:40]!r} holds a number that is none, or too large.", _FORM)
+    return number
 
 
 def _tensor(
@@ -82,6 +92,8 @@ def _tensor(
         raise UsageError(f"{name} has a negative extent.", _FORM)
     given = None if values is None else tuple(_flat(values))
     found = Tensor(tuple(shape), kind, tuple(stride), pointer, given)
+    if not 0 <= (pointer or 0) <= _SPACE - min(found.bytes, _SPACE + 1):
+        raise UsageError(f"{name} lies outside the {_SPACE:.2g} bytes that a GPU can address.", _FORM)
     if given is not None:
         elements = found.bytes * 8 // found.bits
         if len(given) != elements:
@@ -112,7 +124,7 @@ def parse_grid(text: str) -> tuple[str | int, ...]:
             parts.append(text[start:at])
             start = at + 1
     parts.append(text[start:])
-    return tuple(int(part) if part.strip().isdigit() else part.strip() for part in parts)
+    return tuple(part.strip() if (number := integer(part.strip())) is None else number for part in parts)
 
 
 def _closes_last(text: str) -> bool:
@@ -139,6 +151,8 @@ def parse_document(text: str, name: str) -> tuple[Request, ...]:
         document = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{name} is no JSON: {error}.", _DOCUMENT) from None
+    except RecursionError:
+        raise UsageError(f"{name} is nested too deeply.", _DOCUMENT) from None
     return parse_document_of(document, name)
 
 
@@ -183,9 +197,14 @@ def _argument(name: str, value: Any) -> Any:
         pointer = value.get("ptr", value.get("pointer"))
         try:
             return _tensor(
-                name, [int(e) for e in shape], dtype, [int(s) for s in stride], pointer, value.get("values")
+                name,
+                [int(e) for e in shape],
+                dtype,
+                [int(s) for s in stride],
+                None if pointer is None else int(pointer),
+                value.get("values"),
             )
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise UsageError(f"{name} has extents or strides that are no numbers.", _DOCUMENT) from None
     if isinstance(value, str):
         return parse_argument(f"{name}={value}")[1] if _TENSOR.match(value.removeprefix("torch.")) else None
@@ -202,6 +221,8 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
     """
     names = {**request.arguments, **constants}
     extents = [evaluate_extent(part, names) if isinstance(part, str) else int(part) for part in request.grid]
+    if not all(abs(extent) < 1 << 63 for extent in extents):
+        raise UsageError("The grid has an extent that is too large.")
     if len(extents) > 3:
         raise UsageError(f"The grid has {len(extents)} extents.", "There are three at most.")
     taken = {name.partition(".")[0] for name in parameters}

@@ -17,8 +17,9 @@ from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.loading import Loaded, Parameter
 from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
-from artifact_inspector.execution.program import Step, Undecided
+from artifact_inspector.execution.program import ODD_OPERANDS, Step, Undecided
 from artifact_inspector.execution.tensor_maps import Descriptor, parse_block
+from artifact_inspector.model.limits import CTAS
 
 __all__ = ["Ended", "Run", "Started", "arguments_of", "begin", "run_all", "run_launch"]
 
@@ -195,6 +196,11 @@ def run_launch(
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
     """
+    if launch.ctas > CTAS.most:
+        raise UsageError(
+            f"The launch has {launch.ctas} CTAs, and more than {CTAS.most} are not run on paper.",
+            f"Give a smaller grid, or set {CTAS.switch}.",
+        )
     counts = Counts(len(loaded.program.steps), limit)
     started = begin(loaded, launch, counts)
     memory = started.memory
@@ -229,4 +235,6 @@ def run_all(machine: Machine) -> list[Ended]:
             reason = f"it ran {stop.limit} steps and did not end"
             ended.append(Ended(stop.step, current.rows, (reason,)))
             break
+        except ODD_OPERANDS:
+            ended.append(Ended(current.step, current.rows, ("it has operands that it does not take",)))
     return ended

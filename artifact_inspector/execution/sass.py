@@ -16,7 +16,7 @@ import numpy as np
 
 from artifact_inspector.execution.lanes import FULL, Names, Unknown, Value, as_wide, spread
 from artifact_inspector.execution.launch import Launch, Tensor, encode
-from artifact_inspector.execution.program import Program, Step
+from artifact_inspector.execution.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.execution.sass_control import CONTROL, NOTHING, branch_to
 from artifact_inspector.execution.sass_float import FLOAT
 from artifact_inspector.execution.sass_integer import INTEGER
@@ -120,6 +120,8 @@ def _targets(section: Sequence[Function]) -> dict[int, int]:
         starts[function.name] = start
         labels = {block.label: start + block.start for block in function.blocks if block.label}
         for block in function.blocks:
+            if block.start == block.stop:
+                continue
             at = block.stop - 1
             statement = parse_statement(function.instructions[at].text)
             goes = [operand for operand in statement.operands if operand.kind is OperandKind.LABEL]
@@ -182,7 +184,7 @@ def _run(statement: Statement, instruction: Instruction, target: int | None) -> 
         try:
             run = build(statement)
             return (_then_forget(run, instruction.operands.results, base) if "GMMA" in base else run), True
-        except (IndexError, ValueError, StopIteration, KeyError):
+        except ODD_OPERANDS:
             pass
     results = instruction.operands.results
     if "MMA" in base or base in _DATA or base.removeprefix("U") in _DATA:

@@ -268,7 +268,8 @@ def _half_pair(statement: Statement) -> Run:
     if statement.has("BF16_V2") or statement.has("BF16"):
         words = [_bits(np.float32(o.real or o.value)) >> 16 for o in numbers]
     else:
-        words = [int(np.float16(o.real or o.value).view(np.uint16)) for o in numbers]
+        with np.errstate(over="ignore"):  # what is too large becomes infinite
+            words = [int(np.float16(o.real or o.value).view(np.uint16)) for o in numbers]
     value = words[0] << 16 | words[1]
 
     def run(machine: Machine) -> None:

@@ -20,7 +20,7 @@ _INDEX = re.compile(r"getelementptr (?:inbounds |nuw |nusw )*(i\d+|\[8 x i8\]),.
 _ELEMENT_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "[8 x i8]": 8}
 _INITIALISES = re.compile(r"mbarrier\.init\S* \[\s*([^\]\s]+)\s*\]")
 _ALLOCATES = re.compile(r"\w+\.(?:local_alloc|alloc_mbarrier|alloc_tensor)$")
-_VIEWS = re.compile(r"\w+\.(?:memdesc_|extract_slice)")
+_VIEWS = re.compile(r"\b\w+\.(?:memdesc_|extract_slice)")
 _SAME = re.compile(r"(?:mov|cvta?)\.|(?:bitcast|addrspacecast|ptrtoint|inttoptr|freeze|[sz]ext|trunc|phi)$")
 _SUM = re.compile(r"(?:add|or|mad)\.|(?:add|or|getelementptr)$")
 

@@ -33,7 +33,7 @@ TRAITS = Traits(
 
 _NUMBER = re.compile(r"0x[\da-fA-F]+|\d+")
 _VMCNT = re.compile(r"\bvmcnt\((\d+|0x[\da-f]+)\)")
-_WIDTH = re.compile(r"_(?:dword(?:x(\d))?|[us]?(byte|short)|(pk_\w+_)?(?:[biu]|b?f)(\d{1,4}))(?=_|$)")
+_WIDTH = re.compile(r"_(?:dword(?:x(\d))?|[us]?(byte|short)|(pk_\w{1,40}_)?(?:[biu]|b?f)(\d{1,4}))(?=_|$)")
 _FORMATTED = re.compile(r"_format_(d16_)?([xyzw]+)$")
 _CACHE = re.compile(r"(?<=[\s,])(glc|slc|dlc|scc|sc[01]|nt|th:\w+|scope:\w+)\b")
 _RETURNS = re.compile(r"\b(?:glc|sc0)\b|ATOMIC_RETURN")
@@ -154,7 +154,8 @@ def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0
     blocks: int | None = int(found[8] or 1)
     if family == "mfma" and not found[7]:
         bits = int(re.findall(r"\d+", result)[0])
-        blocks = None if registers is None else registers * 32 * 64 // (m * n * bits)
+        cells = m * n * bits
+        blocks = registers * 32 * 64 // cells if registers is not None and cells else None
     if not blocks:
         return None
     return MatrixOp(f"v_{unit}{scale}", family, m, n, k, blocks, f"{a}×{b}→{result}", "wavefront")

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from artifact_inspector.model.text import integer
+
 __all__ = ["Argument", "Beginning", "read_beginning"]
 
 
@@ -59,8 +61,10 @@ _USER = (
     ("private_segment_size", 1),
 )
 """In the order in which they take registers, with how many."""
-_DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(\d+)", re.M)
+_DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(\d{1,18})\b", re.M)
 _FIELD = re.compile(r"\.(offset|size|value_kind):\s*(\S+)")
+_WAVE = re.compile(r"\.wavefront_size:\s*(32|64)\b")
+_THREADS = re.compile(r"\.max_flat_workgroup_size:\s*(\d{1,9})\b")
 
 
 def read_beginning(text: str, kernel: str) -> Beginning:
@@ -84,8 +88,7 @@ def read_beginning(text: str, kernel: str) -> Beginning:
         if told.get(f"system_sgpr_workgroup_id_{name}", 1 if name == "x" else 0):
             workgroup[axis] = f"s{at}"
             at += 1
-    wave = re.search(r"\.wavefront_size:\s*(\d+)", text)
-    threads = re.search(r"\.max_flat_workgroup_size:\s*(\d+)", text)
+    wave, threads = _WAVE.search(text), _THREADS.search(text)
     return Beginning(
         _arguments(text, kernel),
         int(wave[1]) if wave is not None else 32 if told.get("wavefront_size32") else 64,
@@ -117,6 +120,7 @@ def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
     for part in chosen:
         for item in re.split(r"\n\s*- ", part.partition(".group_segment_fixed_size")[0]):
             given = dict(_FIELD.findall(item))
-            if {"offset", "size"} <= set(given):
-                found.append(Argument(int(given["offset"]), int(given["size"]), given.get("value_kind", "")))
+            offset, size = (integer(given.get(name, "")) for name in ("offset", "size"))
+            if offset is not None and size is not None:
+                found.append(Argument(offset, size, given.get("value_kind", "")))
     return tuple(found)

@@ -12,6 +12,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from artifact_inspector.model.text import integer
+
 __all__ = ["Bank", "Operand", "Select", "Statement", "parse_statement"]
 
 
@@ -69,14 +71,11 @@ class Statement(NamedTuple):
 
     def number(self, name: str) -> int:
         """The number behind a modifier, 0 where it is left out."""
-        try:
-            return int(self.modifiers.get(name, "0") or "0", 0)
-        except ValueError:
-            return 0
+        return integer(self.modifiers.get(name, "")) or 0
 
     def list(self, name: str) -> tuple[int, ...]:
         """The numbers behind a modifier: `quad_perm:[1,0,3,2]`."""
-        return tuple(int(part, 0) for part in self.modifiers[name].strip("[]").split(","))
+        return tuple(integer(part.strip()) or 0 for part in self.modifiers[name].strip("[]").split(","))
 
     def select(self, name: str) -> Select | None:
         """The part of a register that a modifier of SDWA names; None for all of it."""
@@ -89,7 +88,7 @@ _SELECTS: Mapping[str, Select] = {
 }
 _ENCODING = re.compile(r"(?:_e32|_e64_dpp|_e64|_dpp8|_dpp|_sdwa)$")
 _REGISTER = re.compile(r"(v|s|a|ttmp)(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])\Z")
-_RENAMED = re.compile(r"[^\s,]+ /\*([^*]*)\*/")
+_RENAMED = re.compile(r"(?<![^\s,])[^\s,]+ /\*([^*]*)\*/")
 _MODIFIER = re.compile(r"\s([a-z][\w]*)(?::(\[[^\]]*\]|[^\s,]+))?(?=\s|$)")
 _FIRST_MODIFIER = re.compile(
     r"(?:^|\s)(?:off(?:set|en)|idxen|addr64|lds|glc|slc|dlc|scc|sc[01]|nt|th|scope|clamp|mul|div|gds|tfe|lwe|swz|quad_perm"
@@ -104,7 +103,6 @@ _WIDE: Mapping[str, tuple[str, ...]] = {
     "xnack_mask": ("xnack_mask_lo", "xnack_mask_hi"),
 }
 _ONE = frozenset(("m0", "scc", *(name for pair in _WIDE.values() for name in pair)))
-_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)\Z")
 _FLOAT = re.compile(r"-?\d+\.\d*(?:[eE][-+]?\d+)?\Z")
 MOST_REGISTERS = 1024
 
@@ -141,8 +139,9 @@ def _split(text: str) -> list[str]:
 
 def _operand(text: str) -> Operand:
     minus = absolute = False
-    if _NUMBER.match(text):
-        return Operand(Bank.NUMBER, value=int(text, 0))
+    number = integer(text)
+    if number is not None:
+        return Operand(Bank.NUMBER, value=number)
     if _FLOAT.match(text):
         return Operand(Bank.FLOAT, value=struct.unpack("<I", struct.pack("<f", float(text)))[0])
     if text.startswith("-"):

@@ -14,12 +14,12 @@ __all__ = ["parse_encoding"]
 
 _KIND = re.compile(r"#[a-z_]+\.(\w+)<")
 _PARENT = re.compile(r"parent = (?=#[^{]*\{)")
-_LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
-_NUMBER = re.compile(r"(\w+) = (\d+|true|false)")
+_LIST = re.compile(r"\b(\w+) = \[([\d, ]*)\]")
+_NUMBER = re.compile(r"\b(\w+) = (\d+|true|false)")
 _LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
 _VECTOR = re.compile(r"\[([\d, ]*)\]")
 _PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
-_STEP = re.compile(r"(\d+):\+(\d+)")
+_STEP = re.compile(r"(?<!\d)(\d+):\+(\d+)")
 _DAMAGED = re.compile(r"\d{10}|\d +\d")
 """No extent has so many digits, and commas part them."""
 _DEEPEST = 16

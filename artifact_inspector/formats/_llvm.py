@@ -53,7 +53,7 @@ _HINTS = ("", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
 _SCOPES = ("CU", "SE", "DEV", "SYS")
 _SIZED_BY_OPERAND = re.compile(r"load(?:\.async)?(?:\.to)?\.lds(?:\.p\d+)?$")
 _IMMEDIATE = re.compile(r"\(i\d+ (-?\d+)\)")
-_RETURNED = re.compile(r"\bcall (?:\w+ )*(<[^>]*>|\w+) @")
+_RETURNED = re.compile(r"\bcall (?:\w+ ){0,12}(<[^>]*>|\w+) @")
 _WAIT_NAMES = {
     "llvm.nvvm.cp.async.wait.group": ("cp.async.wait_group", Queue.GROUP),
     "llvm.nvvm.cp.async.wait.all": ("cp.async.wait_all", Queue.GROUP),

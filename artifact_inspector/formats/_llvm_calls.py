@@ -43,9 +43,9 @@ _ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, Ev
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ASM_PREFIX = re.compile(r"(?:[\s{}]|(?:[\w$%.]|\$\{:uid\})+:(?!:))*")
 _ASM_STATEMENT = re.compile(r"(?:@\s*(!?\s*[^\s!]+)\s+)?(\S+)(.*)", re.DOTALL)
-_ASM_AMD = re.compile(r"^\s*(?:[vs]|ds|buffer|global|flat|scratch|tensor|cluster)_\w", re.MULTILINE)
+_ASM_AMD = re.compile(r"^[ \t]*(?:[vs]|ds|buffer|global|flat|scratch|tensor|cluster)_\w", re.MULTILINE)
 _ASM_FLOAT = re.compile(
-    r"(?:add|sub|mul|fma|mac|mad|div|neg|abs|min|max|med3|copysign|setp?)\w*[._](?:.*[._])?b?f\d"
+    r"(?:add|sub|mul|fma|mac|mad|div|neg|abs|min|max|med3|copysign|setp?)\w{0,40}[._](?:.{0,80}[._])?b?f\d"
 )
 _ASM_SPACE = re.compile(r"\.(global|shared|local|param|const)\b")
 _MANGLED_SPACE = re.compile(r"\.(?:v\d+)?p(\d+)")

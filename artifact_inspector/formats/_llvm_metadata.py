@@ -18,7 +18,7 @@ __all__ = ["Locations", "unescape", "unquoted"]
 _METADATA = re.compile(
     r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)"
 )
-_FIELD = re.compile(r'(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
+_FIELD = re.compile(r'\b(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
 _NONTEMPORAL = ", !nontemporal"
 _ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})")
 

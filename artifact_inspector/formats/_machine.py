@@ -17,7 +17,7 @@ from artifact_inspector.model import EventKind
 __all__ = ["machine_order"]
 
 _INSTRUCTION = re.compile(
-    r"^(?:\d+B)?\s+(?:[^=;\"]+ = )?"
+    r"^(?:\d+B)?[ \t]+(?:[^=;\"]+ = )?"
     r"(?:(?:nofpexcept|nnan|ninf|nsz|contract|nuw|nsw|reassoc|afn|arcp|frame-setup|exact)\s)*"
     r"(?P<opcode>[A-Z][A-Z0-9]*_\w+)\b(?P<rest>[^\n]*)",
     re.M,

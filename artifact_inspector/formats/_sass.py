@@ -120,7 +120,7 @@ def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
 # ── Waits ────────────────────────────────────────────────────────────────────────────────────────
 
 _DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d{1,3})\b")
-_ADDRESS = re.compile(r"\[([^\]]+)\]")
+_ADDRESS = re.compile(r"\[([^][]+)\]")
 
 
 def wait_of(instruction: Instruction, module: Module) -> Wait | None:

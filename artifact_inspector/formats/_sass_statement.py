@@ -91,10 +91,12 @@ _STATEMENT = re.compile(r"(?:@(!?)(U?P\w+)\s+)?([A-Z][\w.:]*)\s*(.*)", re.S)
 _REGISTER = re.compile(r"(-?)(~?)(-?)(\|?)(U?R(?:\d{1,3}|Z)|B\d{1,2}|SB\d)((?:\.\w+)*)(\|?)((?:\.\w+)*)$")
 _PREDICATE = re.compile(r"([!~]?)(U?P(?:\d|T))((?:\.\w+)*)$")
 _INTEGER = re.compile(r"(-?)(0x[0-9a-f]+|\d+)$")
-_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN)(?:\.\w+)?$", re.I)
+_FLOAT = re.compile(
+    r"([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN))(?:\.[a-z]\w*)?$", re.I | re.A
+)
 _CONSTANT = re.compile(r"([-~!]?)(-?)(\|?)(cx?)\[([^\]]*)\]\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"(?:(\w+))?(?:\[([^\]]*)\])?\[([^\]]*)\]((?:\.\w+)*)$")
-_PART = re.compile(r"([+-]?)\s*(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
+_PART = re.compile(r"([+-]?)\s{0,8}(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
 _BESIDE = re.compile(r"(?<=\w)\s+(?=`\(|-?0x)")
 """Between a register and the place that it is counted from: `R18 `(kernel)`, `R4 -0x30`."""
 _TARGET = re.compile(r"`\(([^)]*)\)$")
@@ -158,8 +160,9 @@ def _operand(text: str) -> Operand:
         if number is None:
             return Operand(OperandKind.TEXT, text)
         return Operand(OperandKind.NUMBER, value=-number if found[1] else number)
-    if _FLOAT.match(text) is not None:
-        return Operand(OperandKind.FLOAT, text, real=_real(text))
+    found = _FLOAT.match(text)
+    if found is not None:
+        return Operand(OperandKind.FLOAT, text, real=_real(found[1]))
     found = _CONSTANT.match(text)
     if found is not None:
         return _constant(found)
@@ -180,10 +183,7 @@ def _operand(text: str) -> Operand:
 
 
 def _real(text: str) -> float:
-    word = text.partition(".")[0].upper() if "N" in text.upper() else text
-    if "NAN" in word:
-        return float("nan")
-    return float(word.replace("INF", "inf"))
+    return float("nan" if "NAN" in text.upper() else text)
 
 
 def _constant(found: re.Match[str]) -> Operand:

@@ -43,7 +43,7 @@ _ALIGNMENT = re.compile(r"\balignment = (\d{1,9})\b")
 _CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
 _TYPES = re.compile(r" : \((.*)\) -> \(")
 _CAPTURED = re.compile(r"(?:b?f|i)(\d{1,4})$")
-_EXTENT = re.compile(r"\d+x")
+_EXTENT = re.compile(r"(?<!\d)\d+x")
 _WARPS = re.compile(r"\bpartition\d+ num_warps\((\d{1,4})\)")
 _MOST_DIGITS = 9
 

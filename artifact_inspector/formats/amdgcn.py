@@ -49,7 +49,7 @@ _FILE = re.compile(r'\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")
 _FUNCTION = re.compile(r'\.type[ \t]+"?([\w$.@]+?|(?<=")[^"\n]*)"?,[ \t]*@function')
 _LOC = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b(?:\s+(\d{1,9})\b)?")
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*\Z")
-_RENAMED = re.compile(r"[^\s,]+ /\*([^*]*)\*/")
+_RENAMED = re.compile(r"(?<![^\s,])[^\s,]+ /\*([^*]*)\*/")
 _REGISTER = re.compile(
     r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d{1,4})\b|\[(\d{1,4}):(\d{1,4})\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
 )

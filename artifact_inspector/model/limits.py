@@ -9,7 +9,21 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-__all__ = ["DIGITS", "EDGES", "FRAMES", "LAYOUT", "LIMITS", "MIB", "NESTING", "PROBLEMS", "RESULTS", "Limit"]
+__all__ = [
+    "CTAS",
+    "DIGITS",
+    "EDGES",
+    "FRAMES",
+    "LAYOUT",
+    "LIMITS",
+    "MIB",
+    "NESTING",
+    "PROBLEMS",
+    "RESULTS",
+    "TOOL_MIB",
+    "TOOL_SECONDS",
+    "Limit",
+]
 
 _PREFIX = "ARTIFACT_INSPECTOR_MOST_"
 
@@ -47,4 +61,9 @@ EDGES = Limit("edges", 1_000_000, "ways between the blocks of a function")
 LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take from each other")
 """What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")
-LIMITS = (MIB, DIGITS, FRAMES, NESTING, RESULTS, EDGES, LAYOUT, PROBLEMS)
+CTAS = Limit("ctas", 1 << 24, "CTAs of a launch that is run on paper")
+TOOL_SECONDS = Limit("tool_seconds", 60, "seconds of a disassembler or an assembler at one file")
+"""The largest cubins known here take a disassembler under ten."""
+TOOL_MIB = Limit("tool_mib", 8192, "MiB of address space of such a tool")
+"""nvdisasm takes 1.5 GiB for the largest cubin that is read."""
+LIMITS = (MIB, DIGITS, FRAMES, NESTING, RESULTS, EDGES, LAYOUT, PROBLEMS, CTAS, TOOL_SECONDS, TOOL_MIB)

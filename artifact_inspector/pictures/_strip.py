@@ -141,7 +141,8 @@ class Drawing:
         self.start, self.stop = self.rows[0].start, self.rows[-1].stop
 
     def _rows(self, columns: Sequence[float]) -> Iterator[Row]:
-        widths = list(columns) if len(self.strip.cuts) == len(columns) else [sum(columns)]
+        last = len(self.strip.cuts) - 1  # the last part has what is left, where others are cut more often
+        widths = [*columns[:last], sum(columns[last:])]
         x = float(GUTTER)
         for (start, stop), width in zip(self.strip.cuts, widths, strict=True):
             yield lay_out(inside(self.lane, start, stop), x, width, start, stop)

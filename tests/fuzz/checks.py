@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import ParseError
+from artifact_inspector.facts.asked import View
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.cache import cache_document
 
-__all__ = ["SECONDS", "EscapeError", "check_kernel", "check_text", "describe", "within"]
+__all__ = ["SECONDS", "EscapeError", "check_kernel", "check_text", "check_verdicts", "describe", "within"]
 
 SECONDS = 8
 """Of processor time that one mutant may take."""
@@ -93,15 +94,25 @@ def _check_module(module: Module) -> None:
 
 
 def check_kernel(directory: Path) -> list[KernelFacts]:
-    """Inspect a cache, and make its document."""
+    """Inspect a cache for all that there is to know, and make its document."""
+    cache, kernels = _inspected(directory, None)
+    json.dumps(encode(cache_document(cache, kernels)), allow_nan=False)
+    return kernels
+
+
+def check_verdicts(directory: Path) -> list[KernelFacts]:
+    """Inspect a cache for the verdicts alone."""
+    return _inspected(directory, describe)[1]
+
+
+def _inspected(directory: Path, view: View | None) -> tuple[Cache, list[KernelFacts]]:
     cache = open_cache(directory)
-    kernels = [inspect_artifact(artifact) for artifact in cache.entries]
+    kernels = [inspect_artifact(artifact, None, view) for artifact in cache.entries]
     for kernel in kernels:
         for problem in kernel.problems:
             if "inspector itself failed" in problem.problem:
                 raise EscapeError(f"a hidden fault in {problem.path}: {problem.problem}")
-    json.dumps(encode(cache_document(cache, kernels)), allow_nan=False)
-    return kernels
+    return cache, kernels
 
 
 def describe(kernel: KernelFacts) -> Mapping[str, Any]:

@@ -13,9 +13,9 @@ from artifact_inspector.model import Stage
 __all__ = ["kernels", "texts"]
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-_HEAD, _BODY, _TAIL = 1_200, 2_000, 800
-"""Characters of the parts that a longer file is shortened to: a file of some thousand is read in a millisecond."""
-_EACH = 3
+_HEAD, _BODY, _TAIL = 1_200, 600, 300
+"""Characters of the parts that a longer file is shortened to: one of 2,000 is read in a third of a millisecond."""
+_EACH = 6
 """Shortened files that a long one gives, each with another part of its body."""
 _LARGEST = 100_000
 """Bytes of all texts of a kernel that is damaged whole."""
@@ -46,7 +46,7 @@ def texts() -> dict[Stage, tuple[str, ...]]:
 
 
 def _shortened(text: str) -> list[str]:
-    """The text, or three that keep its beginning, some part of its body and its end, in whole lines."""
+    """The text, or some that keep its beginning, some part of its body and its end, in whole lines."""
     if len(text) <= _HEAD + _BODY + _TAIL:
         return [text]
     head, tail = text.rfind("\n", 0, _HEAD) + 1, text.rfind("\n", 0, len(text) - _TAIL) + 1

@@ -126,3 +126,35 @@ def test_a_kernel_without_a_record_cannot_be_compiled_otherwise() -> None:
     result = run("rank", "--try", "num_warps=4,8")
     assert result.exit_code == 2
     assert "how softmax" in said(result)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        (f'{{"grid": [{"9" * 4000}]}}', "an extent that is too large"),
+        ('{"grid": "cdiv(1)"}', "no expression that can be computed"),
+        ('{"grid": "²"}', "no expression that can be computed"),
+        (f'{{"grid": "{"9*" * 2000}9"}}', "no expression that can be computed"),
+        ('{"grid": [1], "args": {"x": {"shape": [99999999999, 99999999], "dtype": "fp16"}}}', "outside"),
+        ('{"grid": [1], "args": {"x": {"shape": [4], "dtype": "fp16", "ptr": -1}}}', "outside"),
+        ('{"grid": [1], "args": {"x": {"shape": [4], "dtype": "fp16", "ptr": "a"}}}', "that are no numbers"),
+        ('{"grid": [1], "args": {"x": {"shape": [1e999], "dtype": "fp16"}}}', "that are no numbers"),
+        ('{"grid": [1], "args": {"x": "fp16[' + "9" * 5000 + ']"}}', "that is none, or too large"),
+    ],
+)
+def test_a_document_of_malice_is_refused_in_words(
+    command: str, document: str, words: str, tmp_path: Path
+) -> None:
+    launch = tmp_path / "launch.json"
+    launch.write_text(document, encoding="utf-8")
+    result = CliRunner().invoke(cli.app, [command, str(SOFTMAX), "softmax", "--launch", str(launch)])
+    assert result.exit_code == 2, result.exception
+    assert words in said(result)
+
+
+def test_a_launch_of_too_many_ctas_is_not_run() -> None:
+    result = run("predict", grid="2147483647")
+    assert result.exit_code == 2
+    assert "set ARTIFACT_INSPECTOR_MOST_CTAS" in said(result)

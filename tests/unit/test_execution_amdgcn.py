@@ -10,9 +10,7 @@ from artifact_inspector.execution.counters import Counts
 from artifact_inspector.execution.lanes import Names, Unknown
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.machine import Machine
-from artifact_inspector.execution.memory import (
-    Memory,
-)
+from artifact_inspector.execution.memory import Memory, Scratch
 from artifact_inspector.execution.running import run_all
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats._amdgcn_kernel import read_beginning
@@ -216,3 +214,33 @@ def test_a_wave_of_gfx12_finds_its_number_and_its_workgroup_in_trap_registers() 
     assert machine.read("s4").tolist() == [[0] * 32 + [1] * 32]
     assert machine.read("s5").tolist() == [[0], [1]]
     assert value(machine, "s6") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("s_branch .LBB0_1\ns_nop 0\n.LBB0_1:\n.Lfunc_end0:", "the code ends before its kernel does"),
+        ("s_mov_b32 s20, 1\n.Lfunc_end0:", "the code ends before its kernel does"),
+        ("v_mov_b32_dpp v1, v2 quad_perm:[1,0,3]\ns_endpgm", "it has operands that it does not take"),
+    ],
+)
+def test_damaged_code_ends_in_words(code: str, reason: str) -> None:
+    _, _, ended = run(code)
+    assert [one.reasons for one in ended] == [(reason,)]
+
+
+@pytest.mark.parametrize("code", ["v_cmp_eq_u32_e32 vcc\ns_endpgm", "s_cselect_b32 s1\ns_endpgm"])
+def test_an_instruction_whose_operands_were_lost_means_nothing(code: str) -> None:
+    machine, _, ended = run(code)
+    assert not machine.program.steps[0].is_understood or ended
+
+
+@pytest.mark.parametrize("address", [1 << 31, -8])
+def test_shared_memory_that_no_gpu_has_is_not_kept(address: int) -> None:
+    scratch = Scratch()
+    some = np.full((1, 64), 8, np.int64)
+    scratch.store(some, 4, some, some > 0)
+    scratch.store(some * 0 + address, 4, some, some > 0)
+    assert scratch.data is not None
+    assert scratch.data.nbytes < 1000
+    assert scratch.load(some * 0 + address, 4, some > 0) is None

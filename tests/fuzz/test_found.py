@@ -1,0 +1,31 @@
+"""What campaigns found, made as small as it goes: each once brought about what no file may."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifact_inspector.formats._sass_statement import OperandKind, parse_statement
+from artifact_inspector.model import Stage
+from tests.fuzz.checks import check_text, within
+
+
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [
+        (
+            Stage.LLIR,
+            'target triple = "amdgcn-amd-amdhsa"\ndefine amdgpu_kernel void @k(<4 x float> %a) {\n'
+            "  %b = call <4 x float> @llvm.amdgcn.mfma.f32.16x0x16f16(<4 x half> %a, <4 x half> %a)\n  ret void\n}\n",
+        ),
+        (Stage.SASS, "\tcode for sm_80\n\t\tFunction : k\n        /*0000*/  FADD R1, R2, 3.6.0 ;\n"),
+    ],
+    ids=["a matrix product of no extent", "a number with two points"],
+)
+def test_what_was_found_is_read_or_refused(stage: Stage, text: str) -> None:
+    with within(2):
+        assert check_text(text, stage)
+
+
+def test_a_number_with_two_points_is_a_text() -> None:
+    assert parse_statement("FADD R1, R2, 3.6.0").operands[-1].kind is OperandKind.TEXT
+    assert parse_statement("FADD R1, R2, 1.5.H0").operands[-1].real == 1.5
