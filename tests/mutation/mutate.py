@@ -5,9 +5,9 @@
 A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
 arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`. Each runs in a child of a
 process that has pytest loaded, first against the unit tests that name its module, its own first; what survives
-them against the facts of the kernels in two directories of fixtures, and what survives those too against the
-tests of the corpus on the same directories and the golden reports. A run that is stopped goes on where it was:
-what `--out` lists is not run again. `--most 25` stops after so many.
+them against an independent judge of its room, if there is one, then against the facts of every saved kernel, and
+what survives those too against the tests of the corpus on two directories of fixtures and the golden reports. A
+run that is stopped goes on where it was: what `--out` lists is not run again. `--most 25` stops after so many.
 """
 
 from __future__ import annotations
@@ -33,10 +33,14 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "comparison")
-DIRECTORIES = "3.6.0/sm_80/ or 3.6.0/gfx942/"
+JUDGES = {
+    "analysis/shared": ("tests/oracle/test_shared_memory.py",),
+    "analysis/resources": ("tests/oracle/test_occupancy.py", "tests/oracle/test_resources.py"),
+}
+"""Room → the tests that hold its answers against somebody else's."""
 LATER = {
-    "facts": ("tests/golden/test_facts.py", "-k", DIRECTORIES),
-    "corpus": ("tests/corpus", "tests/golden", "-k", f"{DIRECTORIES} or golden"),
+    "facts": ("tests/golden/test_facts.py",),
+    "corpus": ("tests/corpus", "tests/golden", "-k", "3.6.0/sm_80/ or 3.6.0/gfx942/ or golden"),
 }
 """What is run of those that survive the unit tests."""
 SECONDS = 240
@@ -219,7 +223,8 @@ def run(mutant: Mutant, tests: Sequence[str]) -> str:
 
 def end_of(mutant: Mutant, until: str) -> str:
     """Which tests notice a fault, `survived` or `slow`."""
-    for name, tests in {"units": tests_of(mutant.file), **LATER}.items():
+    judge = JUDGES.get("/".join(Path(mutant.file).parts[1:3]), ())
+    for name, tests in {"units": tests_of(mutant.file), "judge": judge, **LATER}.items():
         end = run(mutant, tests) if tests else "survived"
         if end != "survived" or name == until:
             return name if end == "killed" else end

@@ -90,3 +90,27 @@ def test_at_tensor_level_an_allocation_is_an_array_of_as_many_barriers_as_it_has
     (found,) = find_arrays(code, module, language, {index: wait.barrier}).values()
     assert found is not None
     assert found.slots == slots
+
+
+def turns(*offsets: int) -> list[str]:
+    """An address that is the first at first, and the second from then on; each has its barrier."""
+    first, second = offsets[:2]
+    inits = [
+        line
+        for n, offset in enumerate(offsets)
+        for line in (f"add.s32 %r3{n}, %r1, {offset}", f"mbarrier.init.shared::cta.b64 [%r3{n}], 1")
+    ]
+    return [
+        "mov.b32 %r1, global_smem",
+        *inits,
+        f"add.s32 %r2, %r1, {first}",
+        "$L__BB0_1:",
+        wait("%r2"),
+        f"add.s32 %r2, %r1, {second}",
+        "@%p2 bra $L__BB0_1",
+    ]
+
+
+def test_an_address_that_a_loop_exchanges_is_that_of_the_array_that_holds_both() -> None:
+    assert arrays(*turns(72, 64)) == [BarrierArray(64, 2)]
+    assert arrays(*turns(64, 64, 72)) == [BarrierArray(64, 1)]

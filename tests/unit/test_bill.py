@@ -158,6 +158,8 @@ def test_what_the_default_region_reads_lives_until_all_partitions_end() -> None:
     # The region is part of one operation, and that operation uses a: b finds no place in it. The states of
     # the partitions' four warps take 4 bytes more.
     assert found.peak == 2 * 8192 + 4
+    (states,) = (entry for entry in found.entries if entry.is_scratch)
+    assert (states.bytes, states.buffers, states.role) == (4, 1, "states of the partitions' warps")
 
 
 def test_a_barrier_is_called_one() -> None:

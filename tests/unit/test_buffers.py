@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from handwritten import tensor_code
 
 from artifact_inspector.analysis.order.reference import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.overlap.buffers import LoopBuffers, _width, find_loop_buffers
+from artifact_inspector.formats import format_of
 from artifact_inspector.formats.mlir import FORMAT
 from artifact_inspector.model import Module, Queue, Stage
+from artifact_inspector.model.text import SourceText
 
 MEMORY = "#shared, #smem, mutable"
 TILE, TILES = f"!ttg.memdesc<8x8xf16, {MEMORY}>", f"!ttg.memdesc<3x8x8xf16, {MEMORY}>"
@@ -141,3 +144,19 @@ def test_a_function_without_loops_has_nothing_to_tell() -> None:
     module = Module(Stage.TTGIR, "k.ttgir", (code.function,), {})
     regions = find_regions(code, (), exact=False)
     assert find_loop_buffers(code, regions, module, FORMAT, exact=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("load", "widths"),
+    [
+        ("ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1]", [128]),
+        ("ld.global.b16 %rs1, [%rd1]", [16]),
+        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 64, [%r2]", []),
+    ],
+)
+def test_of_machine_code_the_width_of_a_load_is_what_a_thread_moves(load: str, widths: list[int]) -> None:
+    language = format_of(Stage.PTX)
+    text = f".version 8.7\n.target sm_90\n.visible .entry k()\n{{\n\t{load};\n\tret;\n}}\n"
+    module = language.parse(SourceText("k", text), Stage.PTX)
+    moved = [_width(instruction, module, language) for instruction in module.functions[0].instructions[:1]]
+    assert [width for width in moved if width] == widths

@@ -11,7 +11,7 @@ import pytest
 from saved import FIXTURES, Saved, saved, saved_kernels
 
 from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
-from artifact_inspector.comparison.pair import Pair, State, compare_kernels
+from artifact_inspector.comparison.pair import FactPair, Pair, State, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
@@ -188,3 +188,8 @@ def test_kernels_with_no_file_of_one_kind_are_not_called_the_same(tmp_path: Path
     (one,), (other,) = open_cache(tmp_path / "a").entries, open_cache(tmp_path / "b").entries
     corpus = compare_corpora([one], [other], inspect_artifact, together=True)
     assert not corpus.is_same
+
+
+def test_the_title_of_a_fact_is_its_label_without_the_indent() -> None:
+    fact = FactPair("shared.a", "shared", "  operand a of the dot", "B per CTA", "", 1, 2, State.DIFFERENT)
+    assert fact.title == "operand a of the dot"

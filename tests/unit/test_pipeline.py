@@ -606,3 +606,11 @@ def test_a_matrix_operation_peeled_in_front_of_the_loop_takes_one_off_though_its
     found = explained(only(ttir, ttgir))
     assert (found.distance, found.iterations_in_flight, found.prologue) == (2, 1, 3)
     assert not any("one apart" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("tiles", "is_told"), [(4, False), (5, True)])
+def test_buffers_that_just_fit_a_block_are_not_told_of(tiles: int, is_told: bool) -> None:
+    # 2 allocations × 4 tiles × 64×64 f16 of 8192 bytes: the 65536 that a block of sm_75 has
+    wider = PIPELINED.replace("<2x64x64xf16", f"<{tiles}x64x64xf16")
+    found = explained(only(MATMUL, wider), target="sm_75")
+    assert any("a block of" in note for note in found.notes) is is_told

@@ -157,3 +157,4 @@ def test_partitions_are_regions_and_the_loops_in_them_are_theirs() -> None:
     assert found["partition0"].kind is RegionKind.PARTITION
     assert [len(find_in_region(code, found[name], LOADS)) for name in found] == [0, 1, 1, 1]
     assert [found[name].parent for name in found] == [None, "straight", "straight", "partition0"]
+    assert [found[name].depth for name in found] == [0, 0, 0, 1]

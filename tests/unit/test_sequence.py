@@ -56,3 +56,10 @@ def test_the_round_behind_two_arms_is_compared_with_both_of_them() -> None:
     late = judged("L1 L3 F1 L2 F2 F3", (1, 2))
     assert late is not None
     assert late.verdict is Verdict.CLUSTERED
+
+
+def test_a_round_that_no_path_has_in_front_is_none_that_another_runs_ahead_of() -> None:
+    # rounds 1 and 2 are arms of an if: one of them runs, and round 3 is loaded a round ahead of either
+    found = judged("L1 L2 L3 F1 F2 L4 F3 F4", (1, 2))
+    assert found is not None
+    assert (found.verdict, found.distance) == (Verdict.STAGGERED, 1)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handwritten import made
+
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling, find_matrix_work, warps_of
+from artifact_inspector.analysis.matrix.work import (
+    MatrixWork,
+    Tiling,
+    _along_path,
+    find_matrix_work,
+    warps_of,
+)
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import Issuer, MatrixOp, Module, Stage
+from artifact_inspector.model import EventKind, Issuer, MatrixOp, Module, Stage
 from artifact_inspector.model.text import SourceText
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, {%r1,%r2,%r3,%r4};"
@@ -150,3 +158,15 @@ def test_a_layout_with_extents_of_nothing_is_passed_over() -> None:
     )
     asked = works_of(text, Stage.TTGIR, None)[0]
     assert asked.tiling == Tiling("nvidia_mma", (), (), 2, True)
+
+
+def test_the_longest_path_is_that_through_the_larger_of_two_arms() -> None:
+    code = made("M", "M", "M M", "M", to={0: (1, 2), 1: (3,), 2: (3,)})
+    assert _along_path(code, code.find(frozenset({EventKind.MATRIX}))) == 4
+    assert _along_path(code, [1, 2]) == 1
+    assert _along_path(code, [2, 3]) == 2
+
+
+def test_what_a_loop_repeats_stands_on_the_path_once() -> None:
+    code = made("M", "M", "M", to={1: (1, 2)})
+    assert _along_path(code, [0, 1, 2]) == 3
