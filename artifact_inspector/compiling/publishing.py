@@ -10,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["entry_metadata", "publish", "staging_directory"]
+__all__ = ["entry_metadata", "publish", "staging_directory", "sweep"]
 
 _PREFIX = ".compiling-"
 
@@ -26,11 +26,16 @@ def entry_metadata(directory: Path) -> Path | None:
 
 def staging_directory(out: Path) -> Path:
     """A new directory inside the cache, on the same disk; what dead processes left there goes."""
+    sweep(out)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=out))
+
+
+def sweep(out: Path) -> None:
+    """Remove from a cache what compiles of processes that have ended left beside the entries."""
     for left in out.glob(f"{_PREFIX}*"):
         match = re.match(rf"{re.escape(_PREFIX)}(\d+)-", left.name)
         if match and not _is_alive(int(match[1])):
             shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=out))
 
 
 def publish(staging: Path, entry: str, out: Path) -> Path:

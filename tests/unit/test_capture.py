@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -392,6 +393,18 @@ def test_another_triton_brings_what_it_links_with_and_runs_the_program(program, 
     assert "/some/ld.lld " in second.output
     assert "/its/own" not in second.output
     assert [kernel.name for kernel in second.kernels] == ["scale"]
+
+
+@needs_triton
+def test_a_run_that_is_stopped_leaves_no_half_of_a_compile_and_none_that_goes_on(program, tmp_path):
+    endless = "\nfor stages in range(1, 10**6):\n    scale[(1,)](Pointer(), 1000, 1, BLOCK=128, num_stages=stages)\n"
+    out = tmp_path / "out"
+    (run,) = capture_program(program(SCALE, endless), ["sm_80"], out, seconds=4)
+    left = sorted(path.name for path in out.iterdir())
+    assert run.kernels
+    assert not [name for name in left if name.startswith(".compiling-")]
+    time.sleep(1)  # a compile takes less
+    assert sorted(path.name for path in out.iterdir()) == left
 
 
 @needs_torch

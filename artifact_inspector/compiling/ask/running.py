@@ -28,6 +28,7 @@ from artifact_inspector.compiling.ask.environments import find_interpreter, pars
 from artifact_inspector.compiling.ask.manifest import record
 from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
 from artifact_inspector.compiling.capture.recorder import Event
+from artifact_inspector.compiling.publishing import sweep
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
@@ -255,6 +256,7 @@ class _Running:
     def end(self) -> None:
         """End it if it still runs, and leave nothing behind."""
         self._end_process()
+        sweep(self._directory)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _end_process(self) -> None:
