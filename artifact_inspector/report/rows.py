@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -27,6 +27,7 @@ __all__ = [
     "blocks_text",
     "card",
     "columns_of",
+    "cut_words",
     "digests",
     "lines_of",
     "rows_of",
@@ -205,15 +206,26 @@ def rows_of(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[Row]:
     ]
 
 
-def shorten(name: str) -> str:
+def shorten(name: str, most: int = MOST_NAME) -> str:
     """A name that leaves room for what is said of it.
+
+    Args:
+        most: characters, or two more.
 
     Example:
         >>> shorten("triton_poi_fused_add_native_layer_norm_backward_mul_relu_23")
         'triton_poi_fused_add…_backward_mul_relu_23'
     """
-    half = MOST_NAME // 2
-    return name if len(name) <= MOST_NAME + 2 else f"{name[:half]}…{name[-half - 1 :]}"
+    half = most // 2
+    return name if len(name) <= most + 2 else f"{name[:half]}…{name[-half - 1 :]}"
+
+
+def cut_words(row: Row, name: int, form: int, verdict: int) -> Row:
+    """A row whose longest words are cut to so many characters; the hash beside them still tells it apart."""
+    label = row.form if len(row.form) <= form else f"{row.form[: form - 1].rstrip()}…"
+    phrase = row.verdict.copy()
+    phrase.truncate(verdict, overflow="ellipsis")
+    return replace(row, name=shorten(row.name, name - 2), form=label, verdict=phrase)
 
 
 def _tell_apart(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> bool:

@@ -27,6 +27,7 @@ from artifact_inspector.report.rows import (
     blocks_text,
     card,
     columns_of,
+    cut_words,
     digests,
     lines_of,
     rows_of,
@@ -122,20 +123,23 @@ class CacheReport:
         if not is_for_a_screen(console):
             columns, _ = columns_of(rows, further, compact=False)
             return Group(title, "", Uncut(columns)), _headings(columns)
-        rows = [replace(row, name=shorten(row.name)) for row in rows]
-        for compact in (False, True):
+        whole = [replace(row, name=shorten(row.name)) for row in rows]
+        cut = ([cut_words(row, *most) for row in whole] for most in NARROWER)
+        for compact, rows in ((False, whole), (True, whole), *((True, short) for short in cut)):
             columns, constants = columns_of(rows, further, compact=compact)
             table = table_of(columns, compact=compact)
             if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
                 lead = Text(f" · {constants}" if constants else "").join([title, Text()])
                 return Group(lead, "", table), _headings(columns)
-        return Group(title, *(card(row) for row in rows)), frozenset(["blocks"])
+        return Group(title, *(card(row) for row in whole)), frozenset(["blocks"])
 
 
 def _headings(columns: Sequence[Shown]) -> frozenset[str]:
     return frozenset(column.heading for column in columns)
 
 
+NARROWER = ((24, 22, 20), (18, 20, 14))
+"""Characters of names, labels and verdicts where rows would not fit otherwise."""
 LEAST_ROWS, ROUND_ABOUT = 20, 16
 """Rows that are always shown, and lines that stand round about them."""
 

@@ -53,7 +53,10 @@ def in_flight_text(found: InFlight) -> str:
     if not found.max_loads:
         return "–"
     size = found.max_bytes_per_thread
-    return f"{found.max_loads}" if size is None else f"{found.max_loads}, {size:g} B"
+    if size is None:
+        return f"{found.max_loads}"
+    # a number that all threads share is a small part of each one's bytes
+    return f"{found.max_loads}, {size:.2g} B" if size < 1 else f"{found.max_loads}, {round(size, 1):g} B"
 
 
 def _trips(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:

@@ -103,13 +103,15 @@ def tile_of(program: Program | None) -> str:
 def _apart(forms: Sequence[Compiled]) -> list[str]:
     """The other tiles and the types of arguments in which forms differ."""
     programs = [form.program for form in forms]
-    told = [() if program is None else (*program.tiles[1:], *_numbered(program)) for program in programs]
+    told = [() if program is None else (*program.tiles[1:], *_typed(program)) for program in programs]
     shared = set(told[0]).intersection(*told[1:])
     return [" ".join(part for part in parts if part not in shared) for parts in told]
 
 
-def _numbered(program: Program) -> list[str]:
-    return [f"arg{at}:{kind}" for at, kind in enumerate(program.signature)]
+def _typed(program: Program) -> list[str]:
+    """The arguments with their types, by name where the text has names."""
+    names = program.arguments or [f"arg{at}" for at in range(len(program.signature))]
+    return [f"{name}:{kind}" for name, kind in zip(names, program.signature, strict=True)]
 
 
 def _element(program: Program | None) -> str:

@@ -69,6 +69,11 @@ def test_forms_that_differ_in_a_later_tile_or_a_type_alone_are_told_apart() -> N
         "128×64×32 f16 w4 s3 arg2:i32:16",
         "128×64×32 f16 w4 s3 arg2:i32",
     ]
+    named = [
+        Compiled(an_artifact(hash=h), p._replace(arguments=("a", "b", "n")))
+        for h, p in (("a", A_DOT), ("b", odd))
+    ]
+    assert [label.rpartition(" ")[2] for label in labels(*named)] == ["n:i32:16", "n:i32"]
 
 
 def test_a_label_does_not_depend_on_which_forms_are_shown() -> None:

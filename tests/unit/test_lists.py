@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.records import with_fields
 from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.report.rows import shorten
 from artifact_inspector.report.text import CacheReport
@@ -100,8 +103,6 @@ def test_a_long_name_leaves_the_table_as_it_is_on_a_terminal(
 
 
 def replaced(kernel: KernelFacts, name: str) -> KernelFacts:
-    from artifact_inspector.facts.records import with_fields
-
     return with_fields(kernel, artifact=replace(kernel.artifact, display_name=name))
 
 
@@ -161,6 +162,22 @@ def test_a_limit_holds_in_a_pipe_too() -> None:
     text = run(str(CACHE), "--sort", "name", "--limit", "7")
     assert len(names(text)) == 7
     assert "108 more kernels left out; --limit 0 shows all" in text
+
+
+def test_one_long_label_and_one_long_verdict_leave_every_row_on_a_line(cache: Cache) -> None:
+    kernels = list(inspect_cache(open_cache(CACHE / "sm_80"), view=CacheReport.view))
+    first, *others = (x for x in kernels if x.artifact.name in ("matmul_kernel", "softmax_kernel"))
+    long = [
+        with_fields(first, artifact=replace(first.artifact, hash=letter * 64, constants=constants))
+        for letter, constants in (("a", {"SPLIT_K": 1, "SEQUENCE": 77}), ("b", {"SPLIT_K": 2, "SEQUENCE": 5}))
+    ]
+    few = replace(cache, entries=tuple(kernel.artifact for kernel in (*long, *others)))
+    wide = on_a_terminal(CacheReport(few, [*long, *others], narrowed=False), width=160)
+    lines = on_a_terminal(CacheReport(few, [*long, *others], narrowed=False), width=88)
+    assert sum("SPLIT_K=1 SEQUENCE=77" in line for line in wide) == 1
+    rows = [line for line in lines if re.match("matmul_kernel|softmax_kernel", line)]
+    assert len(rows) == len(long) + len(others)
+    assert all(re.search(r"…|softmax", row) and cell_len(row) <= 88 for row in rows)
 
 
 def test_forms_of_a_kernel_are_told_apart_in_their_rows() -> None:
