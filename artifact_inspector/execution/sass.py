@@ -20,9 +20,11 @@ from artifact_inspector.execution.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.execution.sass_control import CONTROL, NOTHING, branch_to
 from artifact_inspector.execution.sass_float import FLOAT
 from artifact_inspector.execution.sass_integer import INTEGER
+from artifact_inspector.execution.sass_lanes import LANES
 from artifact_inspector.execution.sass_logic import LOGIC
 from artifact_inspector.execution.sass_memory import MEMORY
 from artifact_inspector.execution.sass_operands import Build, Run, following, is_nothing, words
+from artifact_inspector.execution.sass_waits import WAITS
 from artifact_inspector.execution.tensor_maps import WINDOW, Descriptor, copy_box
 from artifact_inspector.formats import sass as language
 from artifact_inspector.formats._sass_statement import OperandKind, Statement, parse_statement
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SEMANTICS", "Environment", "arch_of", "default_parameters", "read_program"]
 
-SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL}
+SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL, **LANES, **WAITS}
 """Opcode without modifiers → what builds its run from a statement."""
 
 WORD = 16

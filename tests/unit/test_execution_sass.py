@@ -350,3 +350,49 @@ def test_parts_of_a_warp_are_told_that_a_barrier_joins() -> None:
     _, counts, _ = run(PARTS, threads=64)
     assert counts.executed[5:7] == [3, 2]  # the first warp comes in two parts, the second whole
     assert counts.rejoined[6] == 1
+
+
+ELSEWHERE = """
+    S2R R0, SR_TID.X
+    ISETP.GE.AND P0, PT, R0, 0x20, PT
+    @P0 BRA `(.L_end)
+    IADD3 R2, R0, 0x1, RZ
+    SHFL.UP PT, R1, R2, 0x1, RZ
+    SHFL.IDX P1, R3, R2, 0x1e, 0x1f
+.L_end:
+"""
+
+
+def test_what_other_warps_did_not_write_hides_nothing_from_a_shuffle() -> None:
+    machine, _, ended = run(ELSEWHERE, threads=64)
+    assert not ended
+    found, last = machine.read("R1"), machine.read("R3")
+    assert isinstance(found, Unknown)
+    assert isinstance(last, Unknown)
+    assert found.data[0, :32].tolist() == [1, *range(1, 32)]
+    assert not found.bad[0, :32].any()
+    assert found.bad[0, 32:].all()
+    assert last.data[0, :32].tolist() == [31] * 32
+
+
+SPECIALISED = """
+    S2R R0, SR_TID.X
+    ISETP.GE.AND P1, PT, R0, 0x20, PT
+    @P1 USETMAXREG.DEALLOC.CTAPOOL 0x18
+.L_ask:
+    USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0xe8
+    PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0
+    @!P0 BRA `(.L_ask)
+.L_wait:
+    SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R5
+    @!P0 BRA `(.L_wait)
+    SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R5
+    @!P0 BRA `(.L_wait)
+"""
+
+
+def test_a_warp_that_others_load_for_waits_anew_at_first() -> None:
+    _, counts, ended = run(SPECIALISED, threads=64)
+    assert not ended
+    assert counts.executed[3:6] == [3, 3, 3]  # the warp that gave registers away is served at once
+    assert counts.executed[6:10] == [6, 6, 2, 2]
