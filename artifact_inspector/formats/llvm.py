@@ -56,7 +56,7 @@ _CALLEE = re.compile(r'[^@"]*(?:@("[^"]*"|[-\w.$]+)\(|"([^"]*)", ")')
 _POINTER = re.compile(
     r"[^,{<(]*(?:<\d+ x [^,>(]*>|addrspace\(\d+\))?[^,{<(]*, ptr(?: addrspace\((\d+)\))? [%@]"
 )
-_CONSTANT_EXPRESSION = re.compile(r"[%@]|\b[a-z]\w* (?:\w+ )*\(")
+_CONSTANT_EXPRESSION = re.compile(r"[%@]|\b[a-z]\w* (?:\w+ ){0,12}\(")
 _ADDRESS_SPACE = re.compile(r"addrspace\((\d+)\)")
 _TARGET_LABEL = re.compile(rf"\blabel ({_NAME})")
 _OPERAND = re.compile(rf'\blabel {_NAME}|({_NAME})|"[^"]*"', re.ASCII)

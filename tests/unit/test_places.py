@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.places import chain_of, source_of
+import pytest
+
+from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of, without_column
 from artifact_inspector.model import Frame
 
 INLINED = (Frame("/a/b/helper.py", 3, 7), Frame("C:\\x\\kernel.py", 40, 1))
@@ -29,3 +31,15 @@ def test_a_frame_of_the_library_is_passed_over() -> None:
     found = source_of((library, *INLINED))
     assert found is not None
     assert found.innermost == "helper.py:3"
+
+
+@pytest.mark.parametrize(
+    ("chain", "expected"),
+    [
+        ((), ()),
+        ((("a.py", 3, 5),), (("a.py", 3, 0),)),
+        ((("a.py", 3, 5), ("k.py", 9, 2)), (("a.py", 3, 0), ("k.py", 9, 2))),
+    ],
+)
+def test_a_place_without_its_column_keeps_its_callers(chain: Chain, expected: Chain) -> None:
+    assert without_column(chain) == expected

@@ -19,9 +19,8 @@ def chain_of(location: Location | None) -> Chain | None:
 
 
 def without_column(chain: Chain) -> Chain:
-    """A place by its line alone, as a pass leaves it that joined two places of one line."""
-    (file, line, _), *callers = chain
-    return ((file, line, 0), *callers)
+    """A place by its line alone, as a pass leaves it that joined two places of one line; none stays none."""
+    return (*((file, line, 0) for file, line, _ in chain[:1]), *chain[1:])
 
 
 def source_of(location: Location | None) -> SourceLine | None:
