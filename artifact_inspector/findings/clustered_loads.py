@@ -67,9 +67,9 @@ def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
 
 
 def _is_written_so(kernel: KernelFacts, name: str) -> bool:
-    """True for a region whose loads stand together in the program as written."""
+    """True for a region whose loads stand together in the program as written, or a copy of one."""
     facts = kernel.stages.get(Stage.TTIR)
-    written = None if facts is None else facts.region(name)
+    written = None if facts is None else facts.region(name.partition("/")[0])
     return written is not None and written.verdict in SAID
 
 

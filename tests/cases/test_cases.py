@@ -165,6 +165,13 @@ def test_findings_that_were_missing_are_said(cases: Cases) -> None:
     assert any(found.startswith("loop@610: 7 waits in one iteration") for found in turns)
 
 
+def test_the_remainder_of_a_loop_that_was_written_so_is_no_news(cases: Cases) -> None:
+    # ttir: `b_g` and `b_do` are loaded, then both are computed on; LLVM unrolls by four and leaves `loop@163/2`
+    (kernel,) = cases.kernels("remainder_of_written_so").values()
+    assert phrases(kernel, "loop@163/2")[2:] == ["clustered"] * 2
+    assert "AI001" not in codes(kernel)
+
+
 def test_a_change_that_the_back_end_made_is_told(cases: Cases) -> None:
     # llir 680, 719 load, 733 multiplies, 831 loads; amdgcn 742, 782, 804 load, 807 is the first `v_mfma`
     changed = cases.kernels("no_finding")["7YESS"].changed
