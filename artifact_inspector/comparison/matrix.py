@@ -9,6 +9,7 @@ from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.comparison.why import Causes, find_causes
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.fact import Absent, Column, Value
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, tile_of, vary_in
 from artifact_inspector.vocabulary.names import step_of
@@ -110,7 +111,8 @@ def _natural(form: Form) -> tuple[str, ...]:
     artifact = form.kernel.artifact
     target = "" if artifact.target is None else f"{len(artifact.target.arch):02}{artifact.target.arch}"
     return (
-        tiles,
+        # 256 stands in front of 1024
+        " ".join(f"{extent:08}" for extent in Tile(tiles).extents) or tiles,
         f"{warps or 0:04}",
         f"{stages or 0:04}",
         "" if artifact.target is None else artifact.target.backend,

@@ -14,7 +14,7 @@ from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.model import Verdict
 from artifact_inspector.report.words import cut_signature
 
-__all__ = ["Pieces", "Signature", "Strip", "phrase_text"]
+__all__ = ["Pieces", "Signature", "Strip", "cut", "phrase_text"]
 
 _SHADES = "█▒"
 
@@ -62,6 +62,16 @@ class Signature:
         yield Text(
             cut_signature(self.signature, options.max_width), self.style, no_wrap=True, overflow="ellipsis"
         )
+
+
+def cut(words: str, most: int | None) -> str:
+    """The words, or as many characters with an ellipsis; None for all.
+
+    Example:
+        >>> cut("64×128×128 bf16 w8 s3 BK=128", 22)
+        '64×128×128 bf16 w8 s3…'
+    """
+    return words if most is None or len(words) <= most else f"{words[: most - 1].rstrip()}…"
 
 
 def phrase_text(region: RegionFacts, phrase: str | None = None) -> Text:

@@ -15,12 +15,16 @@ from rich.text import Text
 from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
 from artifact_inspector.model import Verdict
 from artifact_inspector.report.diff import value_text
-from artifact_inspector.report.layout import Pieces, phrase_text
+from artifact_inspector.report.layout import Pieces, cut, phrase_text
 from artifact_inspector.report.why import causes_block
 from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.vocabulary.names import STEPS
 
 __all__ = ["MatrixReport"]
+
+LEAST_LABEL = 16
+"""Characters of a form's label that are worth a column."""
+UNBOUNDED = 10**4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,23 @@ class MatrixReport:
         count = len(self.matrix.forms)
         yield Text(f"{self.matrix.name} in {count} form{'s' if count != 1 else ''}", "bold")
         yield ""
-        constant, configurations = _configurations(self.matrix)
-        for lead, table in (("", _grid(self.matrix)), (constant, configurations)):
-            if lead:
-                yield Text(lead, "dim")
-            width = Measurement.get(console, options.update(width=10**4), table).minimum
-            fits = width <= options.max_width and _widest(console, options, table) <= options.max_width
-            yield table if fits else _cards(table)
-            yield ""
+        grid = _grid(self.matrix)
+        width = Measurement.get(console, options.update(width=UNBOUNDED), grid).minimum
+        fits = width <= options.max_width and _widest(console, options, grid) <= options.max_width
+        yield grid if fits else _cards(grid)
+        yield ""
+        configurations: RenderableType
+        constant, configurations = _configurations(self.matrix, None)
+        too_much = Measurement.get(console, options.update(width=UNBOUNDED), configurations).maximum
+        too_much -= options.max_width
+        if too_much > 0:
+            longest = max(len(form.label) for form in self.matrix.forms)
+            constant, shorter = _configurations(self.matrix, longest - too_much)
+            configurations = shorter if longest - too_much >= LEAST_LABEL else _cards(configurations)
+        if constant:
+            yield Text(constant, "dim")
+        yield configurations
+        yield ""
         if count > 1:
             yield causes_block(self.matrix.causes)
             yield ""
@@ -70,7 +83,10 @@ def _grid(matrix: Matrix) -> Table:
     table.add_column("target", overflow="fold", min_width=max(names, default=0) + 1)
     for step in steps:
         table.add_column(step, no_wrap=True)
-    for (config, verdicts), forms in sorted(lines.items(), key=lambda line: line[0][0]):
+    labels = [form.label or "?" for form in matrix.forms]  # in the order of their numbers
+    for (config, verdicts), forms in sorted(
+        lines.items(), key=lambda x: (x[0][0][0], labels.index(x[0][0][1]))
+    ):
         cells: list[RenderableType] = [config[at] for at in varying]
         cells.append(", ".join(dict.fromkeys(form.summary.target or "unknown" for form in forms)))
         before = None
@@ -98,8 +114,12 @@ def _configured(form: Form) -> tuple[str, ...]:
     return (form.summary.triton or "?", form.label or "?")
 
 
-def _configurations(matrix: Matrix) -> tuple[str, Table]:
-    """What is the same for all, and a row for each form."""
+def _configurations(matrix: Matrix, most: int | None) -> tuple[str, Table]:
+    """What is the same for all, and a row for each form.
+
+    Args:
+        most: characters that a label may have.
+    """
     figures = [
         column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)
     ]
@@ -117,7 +137,8 @@ def _configurations(matrix: Matrix) -> tuple[str, Table]:
     table.add_column("verdict", no_wrap=True)
     table.add_column("hash", style="dim", no_wrap=True)
     for form, row in zip(matrix.forms, rows, strict=True):
-        cells: list[RenderableType] = [cell for at, cell in enumerate(row) if at not in same]
+        words = [cut(cell, most) if headings[at] == "form" else cell for at, cell in enumerate(row)]
+        cells: list[RenderableType] = [cell for at, cell in enumerate(words) if at not in same]
         cells += [_figure(form, column.name) for column in figures]
         region = form.kernel.principal_region
         cells.append(Text("–") if region is None else phrase_text(region))
@@ -152,4 +173,4 @@ def _meanings(matrix: Matrix) -> Iterator[tuple[str, str]]:
         if any(column.name in form.figures for form in matrix.forms):
             yield column.heading, column.unit
     if any(value is None for form in matrix.forms for value in form.figures.values()):
-        yield "?", "not known, for want of a binary in the cache"
+        yield "?", "not known; registers, spills and blocks for want of a binary in the cache"

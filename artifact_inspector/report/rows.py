@@ -16,7 +16,7 @@ from rich.text import Text
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.report.layout import Pieces, phrase_text
+from artifact_inspector.report.layout import Pieces, cut, phrase_text
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import mma_count
@@ -222,10 +222,9 @@ def shorten(name: str, most: int = MOST_NAME) -> str:
 
 def cut_words(row: Row, name: int, form: int, verdict: int) -> Row:
     """A row whose longest words are cut to so many characters; the hash beside them still tells it apart."""
-    label = row.form if len(row.form) <= form else f"{row.form[: form - 1].rstrip()}…"
     phrase = row.verdict.copy()
     phrase.truncate(verdict, overflow="ellipsis")
-    return replace(row, name=shorten(row.name, name - 2), form=label, verdict=phrase)
+    return replace(row, name=shorten(row.name, name - 2), form=cut(row.form, form), verdict=phrase)
 
 
 def _tell_apart(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> bool:

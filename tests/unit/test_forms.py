@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -13,8 +14,10 @@ from saved import FIXTURES, Saved, saved_kernels
 from typer.testing import CliRunner, Result
 
 from artifact_inspector.cli import app
-from artifact_inspector.comparison.matrix import Form, find_matrix, shown_columns
+from artifact_inspector.comparison.matrix import Form, Matrix, find_matrix, shown_columns
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.records import with_fields
+from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.matrix import MatrixReport
 
 pytestmark = pytest.mark.usefixtures("recalled")
@@ -27,9 +30,13 @@ def forms(kernels: list[Saved], *sort: str) -> tuple[Form, ...]:
 
 
 def text(kernels: list[Saved], width: int = 120) -> str:
+    return printed(find_matrix([kernel.facts for kernel in kernels]), width)
+
+
+def printed(matrix: Matrix, width: int) -> str:
     console = Console(width=width, no_color=True)
     with console.capture() as capture:
-        console.print(MatrixReport(find_matrix([kernel.facts for kernel in kernels])))
+        console.print(MatrixReport(matrix))
     return capture.get()
 
 
@@ -107,6 +114,33 @@ def test_targets_stand_in_the_order_of_their_numbers() -> None:
     assert [form.summary.target for form in forms(MATMUL)] == [
         "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "gfx90a", "gfx942", "gfx950", "gfx1100",
     ]  # fmt: skip
+
+
+def test_tiles_stand_in_the_order_of_their_numbers() -> None:
+    (facts,) = (kernel.facts for kernel in MATMUL if kernel.target == "sm_80")
+    assert facts.program is not None
+    programs = [
+        facts.program._replace(tiles=(Tile(tile),)) for tile in ("load 1024", "load 2048", "load 256")
+    ]
+    found = find_matrix([with_fields(facts, program=program) for program in programs])
+    assert [form.configuration[0].split()[-1] for form in found.forms] == ["256", "1024", "2048"]
+    lines = printed(found, 120).splitlines()
+    assert [line.split()[0] for line in lines if " f16 w4 s4 " in line] == ["256", "1024", "2048"] * 2
+
+
+def test_a_long_label_is_cut_and_no_figure_is() -> None:
+    (facts,) = (kernel.facts for kernel in MATMUL if kernel.target == "sm_80")
+    constants = [{"SPLIT_K": split, "SEQUENCE_LENGTH": 2048 * split} for split in (1, 2)]
+    found = find_matrix(
+        with_fields(facts, artifact=replace(facts.artifact, constants=one, hash=str(one["SPLIT_K"]) * 64))
+        for one in constants
+    )
+    (wide,), (narrow,) = (
+        [line for line in printed(found, width).splitlines() if line.endswith("11111111")]
+        for width in (160, 100)
+    )
+    assert wide.startswith("128×32×32 f16 w4 s4 SPLIT_K=1 SEQUENCE_LENGTH=2048 ")
+    assert narrow.partition("… ")[2].split() == wide.partition("2048 ")[2].split() != []
 
 
 def test_the_order_of_a_cache_is_of_no_account() -> None:
