@@ -65,6 +65,7 @@ COMMANDS = {
     "why": ("causes", ["why", str(ROOT / "fixtures"), "matmul_kernel"]),
     "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
     "index": ("index", ["index"]),
+    "watch": ("watched", ["watch", str(ROOT / "fixtures" / "3.6.0" / "sm_86"), "--all", "--idle", "0"]),
     "try": ("reach", ["try", "gemv_splitk", "-t", "T4", "--with", "num_warps=8"]),
 }
 """Command with `--json` → the document that it prints, and arguments that make it print one."""

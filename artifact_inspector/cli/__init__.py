@@ -26,7 +26,7 @@ __all__ = ["COMMANDS", "app", "main"]
 COMMANDS = frozenset({
     "bandwidth", "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings",
     "graph", "index", "inspect", "lsp", "matrix", "mcp", "passes", "predict", "pressure", "rank", "report",
-    "schema", "skill", "timeline", "try", "why",
+    "schema", "skill", "timeline", "try", "watch", "why",
 })  # fmt: skip
 """By name: a directory of such a name is not what is meant."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.asked import View
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.facts.recall import Recalling
     from artifact_inspector.files.cache import Artifact, Cache
     from artifact_inspector.files.sources import Quote
     from artifact_inspector.files.tuning import Timed
@@ -29,6 +30,7 @@ __all__ = [
     "is_known",
     "open_or_advise",
     "quotes_of",
+    "recalling",
     "refuse_unknown",
     "refuse_unreadable",
     "timings_of",
@@ -102,9 +104,23 @@ def inspect_kernels(
     Args:
         index: look them up where they were found before, and keep those that were not.
     """
-    from artifact_inspector.facts.recall import Recalling, recall_kernels
-    from artifact_inspector.files.index import SWITCH, Index, default_place
+    from artifact_inspector.facts.recall import recall_kernels
     from artifact_inspector.report.progress import progress_bar
+
+    with progress_bar(len(chosen), "reading") as advance:
+        how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
+        yield from recall_kernels(chosen, view, how)
+
+
+def recalling(
+    disassemble: Disassemble | None,
+    progress: Callable[[Artifact], None] | None = None,
+    *,
+    index: bool = True,
+) -> Recalling:
+    """How kernels are recalled; what is amiss with the index is told once."""
+    from artifact_inspector.facts.recall import Recalling
+    from artifact_inspector.files.index import SWITCH, Index, default_place
 
     said: set[str] = set()
 
@@ -114,13 +130,9 @@ def inspect_kernels(
             print(sentence, file=sys.stderr)
 
     index = index and os.environ.get(SWITCH, "").lower() != "off"
-    with progress_bar(len(chosen), "reading") as advance:
-        how = Recalling(
-            disassemble,
-            (lambda: Index(default_place(), notice)) if index else None,
-            progress=lambda artifact: advance(artifact.display_name),
-        )
-        yield from recall_kernels(chosen, view, how)
+    return Recalling(
+        disassemble, (lambda: Index(default_place(), notice)) if index else None, progress=progress
+    )
 
 
 def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:

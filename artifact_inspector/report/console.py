@@ -19,7 +19,7 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.brief import cut, is_brief
 from artifact_inspector.report.printable import obeyed_by_nobody
 
-__all__ = ["is_for_a_screen", "make_console", "show", "to_text", "write", "write_lines"]
+__all__ = ["Printable", "is_for_a_screen", "make_console", "show", "to_text", "write", "write_lines"]
 
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
@@ -52,7 +52,7 @@ def show(report: RenderableType, stream: TextIO) -> None:
     report = report if short is None else short()
     console = make_console(stream)
     with console.capture() as captured:
-        console.print(_Printable(report), crop=False)
+        console.print(Printable(report), crop=False)
     write_lines(_unpadded(captured.get()), stream)
 
 
@@ -65,7 +65,7 @@ def to_text(report: RenderableType, width: int) -> str:
     """A report as plain text, `width` columns wide."""
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False)
     with console.capture() as captured:
-        console.print(_Printable(report), crop=False)
+        console.print(Printable(report), crop=False)
     return obeyed_by_nobody(_unpadded(captured.get()))
 
 
@@ -91,7 +91,7 @@ def write(text: str, stream: TextIO, *, commands: bool = False) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Printable:
+class Printable:
     """A renderable whose text can move no cursor: files hold what their author liked."""
 
     content: RenderableType

@@ -46,6 +46,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "compared as a picture": ("diff", "WHOLE", "CACHE", "--svg", "timeline"),
     "matrix": ("matrix", "CACHE"),
     "causes": ("why", "CACHE"),
+    "watched": ("watch", "CACHE", "--all", "--idle", "0", "--every", "0.01"),
     "run on paper": ("predict", "CACHE", "--grid", "2", "--steps", "5000", "--json"),
 }
 """Name → the command. `WHOLE` is a cache with the kernel as it was, `AWAY` a directory that takes what is

@@ -142,10 +142,15 @@ def encode(value: object) -> Any:
     return _encoder_of(kind)(value)
 
 
-def as_text(document: object, encoding: str | None) -> str:
-    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8."""
+def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -> str:
+    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8.
+
+    Args:
+        indent: None for one line.
+    """
     utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
-    return harmless(json.dumps(encode(document), indent=2, ensure_ascii=not utf8, allow_nan=False) + "\n")
+    text = json.dumps(encode(document), indent=indent, ensure_ascii=not utf8, allow_nan=False)
+    return harmless(text + "\n")
 
 
 def harmless(text: str) -> str:

@@ -54,6 +54,7 @@ DOCUMENTS: Mapping[str, str] = {
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
     "index": "index:IndexDocument",
+    "watched": "watched:WatchedDocument",
     "reach": "reach:ReachDocument",
     "remedies": "remedies:RemediesDocument",
     "reasons": "why:ReasonsDocument",
