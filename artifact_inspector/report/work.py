@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.flow.trips import Trips
 from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.overlap.inflight import InFlight
 from artifact_inspector.analysis.overlap.issue import Issue
@@ -34,8 +35,8 @@ def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterato
     tensor = kernel.stages.get(Stage.TTGIR)
     if tensor is not None and region in tensor.work:
         yield from (("conversion", text) for text in _conversions(tensor.work[region].conversions))
+    yield from _trips(kernel, region)
     if is_loop:
-        yield from _trips(kernel, region)
         yield from (("bounds", text) for text in _checks(work, last.stage))
     slots = [f"{slot.kind} {slot.memory + slot.matrix}" for slot in work.slots]
     if slots:
@@ -66,14 +67,37 @@ def _trips(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
         work = None if facts is None else facts.work.get(region)
         if work is not None:
             if work.trips is not None:
-                start, stop, step = work.trips
-                count = work.trips.passes
-                last = start + (count - 1) * step
-                shown = [str(start + n * step) for n in range(min(count, 3))]
-                shown += ["…", str(last)] if count > 4 else [str(last)] if count == 4 else []
-                over = f": {', '.join(shown)}, in steps of {step} up to {stop}" if count else ""
-                yield "passes", f"{count}{over}"
+                tiles = () if kernel.program is None else kernel.program.tiles
+                yield (
+                    "passes",
+                    _passes(work.trips, {tile.extents[-1] for tile in tiles if tile.is_dot and tile.extents}),
+                )
             return
+
+
+def _passes(trips: Trips, depths: set[int]) -> str:
+    """The numbers that a loop counts through, or the ranges where each pass takes one tile of a dot's depth.
+
+    Args:
+        depths: of the kernel's dots, in elements: what a pass takes where the loop steps by as much.
+    """
+    start, stop, step = trips
+    count = trips.passes
+    if not count:
+        return "0"
+
+    def nth(n: int) -> str:
+        first = start + n * step
+        return f"{first}–{first + step - 1}" if is_tiled else str(first)
+
+    is_tiled = step > 1 and step in depths
+    shown = [nth(n) for n in range(min(count, 3))]
+    shown += ["…", nth(count - 1)] if count > 4 else [nth(3)] if count == 4 else []
+    said = f"{count}: {', '.join(shown)}"
+    if not is_tiled:
+        return f"{said}, in steps of {step} up to {stop}"
+    over = start + count * step - stop
+    return f"{said} of the dot's depth" + (f", the last {over} behind its end" if over else "")
 
 
 def _last_with(kernel: KernelFacts, region: str) -> StageFacts | None:
