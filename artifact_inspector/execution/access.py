@@ -29,6 +29,7 @@ __all__ = [
     "access_copied",
     "access_global",
     "access_shared",
+    "keep_global",
     "lanes_of",
     "load_global",
     "load_shared",
@@ -85,6 +86,7 @@ def access_global(
     *,
     reads: bool,
     writes: bool,
+    updates: bool = False,
     mask: Mask | None = None,
     served: int | None = None,
 ) -> Lanes | None:
@@ -96,6 +98,7 @@ def access_global(
         size: bytes of each lane.
         reads: it reads.
         writes: it writes.
+        updates: it is an atomic.
         mask: the lanes that take part, those that are on where None.
         served: lanes whose request is one, a warp's where None.
     """
@@ -120,7 +123,7 @@ def access_global(
     counts.active[index] += active * lanes.repeat
     if machine.memory.footprints is not None:
         machine.memory.footprints.add(machine.ctas, lanes.addresses, lanes.mask, reads=reads)
-    misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes)
+    misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes, updates=updates)
     if misses.size:
         _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")
     return lanes
@@ -164,6 +167,16 @@ def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
             values[lanes.mask] = data
             found.append(values)
     return found
+
+
+def keep_global(machine: Machine, lanes: Lanes, size: int, value: Value) -> None:
+    """Keep what lanes store in memory that is followed; None is anything."""
+    addresses, mask = _per_cta(machine, lanes)
+    if value is None or np.any(np.broadcast_to(bits_unknown(value), machine.shape)[mask]):
+        machine.memory.keep(addresses[mask], size, None)
+        return
+    held = np.broadcast_to(np.asarray(data_of(value), np.int64), machine.shape)
+    machine.memory.keep(addresses[mask], size, held[mask])
 
 
 # ── Shared memory ────────────────────────────────────────────────────────────────────────────────

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from artifact_inspector.errors import UsageError
 
-__all__ = ["Launch", "Tensor", "encode", "evaluate_extent", "place"]
+__all__ = ["SCRATCH", "Launch", "Tensor", "encode", "evaluate_extent", "place"]
 
 BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
@@ -25,6 +25,8 @@ BITS: Mapping[str, int] = {
 
 FIRST = 0x7000_0000_0000
 """Where the first tensor without an address is put: above 2³², as the driver does."""
+SCRATCH = "memory that Triton adds"
+"""Of a launch, for what its CTAs keep there: tensor maps that they make."""
 APART = 1 << 34
 """Bytes between tensors that have no address, so that a lane that leaves one does not land in another."""
 
@@ -91,11 +93,18 @@ class Launch:
     hash: str | None = None
     """Of the compiled form that is launched, where several are known."""
     notes: tuple[str, ...] = field(default=())
+    cluster: int = 1
+    """CTAs that work together, side by side in x; the grid counts such clusters."""
 
     @property
     def ctas(self) -> int:
-        """CTAs in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
+        """CTAs that run."""
+        return self.extents[0] * self.extents[1] * self.extents[2]
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """CTAs in each direction."""
+        return self.grid[0] * self.cluster, self.grid[1], self.grid[2]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -113,7 +122,7 @@ def place(launch: Launch) -> Launch:
             given = Tensor(given.shape, given.dtype, given.strides, at, given.values)
             at += -(-max(given.bytes, 1) // APART) * APART
         arguments[name] = given
-    return Launch(launch.grid, arguments, launch.hash, launch.notes)
+    return replace(launch, arguments=arguments)
 
 
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────────

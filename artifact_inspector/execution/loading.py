@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution import amdgcn
+from artifact_inspector.execution.launch import SCRATCH
 from artifact_inspector.execution.program import Program
 from artifact_inspector.execution.sass import arch_of, default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
@@ -61,6 +62,16 @@ class Loaded:
     beginning: Beginning | None = None
     """How a kernel for AMD begins; None for NVIDIA."""
 
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return _whole_number(self.artifact, "num_ctas") or 1
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of global memory that Triton gives each CTA."""
+        return _whole_number(self.artifact, "global_scratch_size")
+
 
 def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     """A kernel's machine code, ready to run.
@@ -94,7 +105,7 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     name = artifact.name if artifact.name in names else names[0]
     places = interface.parameters or default_parameters(arch_of(module), [p.type for p in parameters])
     extra = len(places) - len(parameters)
-    added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
+    added = _added(artifact, len(parameters), extra)
     program = read_program(module, name, constants=interface.constants, parameters=places)
     threads = _threads(artifact, problems)
     return _whole(Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, cubin))
@@ -121,7 +132,7 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     parameters = _parameters(written)
     tiles = {} if tensor_level is None or written is None else _tile_bytes(tensor_level, written)
     extra = len(program.parameters) - len(parameters)
-    added = tuple(Parameter(f"what Triton adds as parameter {len(parameters) + n}", "") for n in range(extra))
+    added = _added(artifact, len(parameters), extra)
     threads = beginning.wave * (artifact.num_warps or 1) if artifact.num_warps else beginning.threads
     return _whole(
         Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, beginning=beginning)
@@ -140,6 +151,19 @@ def _whole(loaded: Loaded) -> Loaded:
             _DAMAGED,
         )
     return loaded
+
+
+def _whole_number(artifact: Artifact, key: str) -> int:
+    found = artifact.metadata.get(key)
+    return found if isinstance(found, int) else 0
+
+
+def _added(artifact: Artifact, own: int, extra: int) -> tuple[Parameter, ...]:
+    """What Triton's launcher gives beside the kernel's own: first memory to work in, where it takes any."""
+    names = [f"what Triton adds as parameter {own + n}" for n in range(extra)]
+    if names and _whole_number(artifact, "global_scratch_size"):
+        names[0] = SCRATCH
+    return tuple(Parameter(name, "") for name in names)
 
 
 def _cubin(artifact: Artifact, problems: list[Problem]) -> bytes | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.counters import Bounds
 from artifact_inspector.execution.footprints import Footprints
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, choose, rows_of
-from artifact_inspector.execution.launch import Launch, Tensor
+from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
 
 __all__ = [
     "SECTOR",
@@ -57,7 +57,13 @@ class Region:
         self.read = np.zeros(size, np.uint8)
         """1 for every granule that was read."""
         self.written = np.zeros(size, np.uint8)
+        self.updated: NDArray[np.uint8] | None = None
+        """The same of what atomics work on; None where there are none."""
         self.content: NDArray[np.uint8] | None = None
+        self.keeps = name == SCRATCH
+        """Whether what is stored there is kept, to be read again."""
+        if self.keeps:
+            self.content = np.zeros(tensor.bytes, np.uint8)
         form = _FORMS.get(tensor.dtype)
         if tensor.values is not None and form is not None:
             self.content = np.array(tensor.values).astype(f"<{form}").view(np.uint8).reshape(-1)
@@ -75,6 +81,11 @@ class Region:
                     marks.view(np.uint64)[at // 8 + step // 8] = _WIDE[8][1]
                 else:
                     marks[at + step] = 1
+
+    @property
+    def fetched(self) -> NDArray[np.uint8]:
+        """What comes from device memory: what is read, and what atomics work on."""
+        return self.read if self.updated is None else self.read | self.updated
 
     def count(self, marks: NDArray[np.uint8]) -> tuple[int, int]:
         """Bytes and sectors that are marked."""
@@ -105,12 +116,25 @@ class Memory:
         self.track = True
         """Whether to keep which bytes were touched."""
 
+    @property
+    def tensors(self) -> list[Region]:
+        """The regions of the launch's own arguments."""
+        return [region for region in self.regions if not region.keeps]
+
     def region_of(self, address: int) -> Region | None:
         """The tensor that an address is in."""
         at = int(np.searchsorted(self.starts, address, side="right")) - 1
         return self.regions[at] if at >= 0 and address < self.stops[at] else None
 
-    def touch(self, addresses: NDArray[np.int64], size: int, *, reads: bool, writes: bool) -> NDArray[Any]:
+    def touch(
+        self,
+        addresses: NDArray[np.int64],
+        size: int,
+        *,
+        reads: bool,
+        writes: bool,
+        updates: bool = False,
+    ) -> NDArray[Any]:
         """Note what active lanes touch.
 
         Args:
@@ -118,6 +142,7 @@ class Memory:
             size: bytes of each lane.
             reads: they are read.
             writes: they are written.
+            updates: what is written is computed from what was there.
 
         Returns:
             The places in `addresses` that are out of bounds.
@@ -125,7 +150,7 @@ class Memory:
         low, high = int(addresses.min()), int(addresses.max())
         region = self.region_of(low)
         if region is not None and high + size <= region.stop:
-            self._touch(region, addresses, size, reads, writes)
+            self._touch(region, addresses, size, reads, writes, updates)
             return np.empty(0, np.int64)
         if not self.regions:
             return np.arange(len(addresses))
@@ -134,18 +159,28 @@ class Memory:
         for number, region in enumerate(self.regions):
             mine = addresses[inside & (at == number)]
             if mine.size:
-                self._touch(region, mine, size, reads, writes)
+                self._touch(region, mine, size, reads, writes, updates)
         return np.flatnonzero(~inside)
 
     def _touch(
-        self, region: Region, addresses: NDArray[np.int64], size: int, reads: bool, writes: bool
+        self,
+        region: Region,
+        addresses: NDArray[np.int64],
+        size: int,
+        reads: bool,
+        writes: bool,
+        updates: bool,
     ) -> None:
         if self.track:
             if reads:
                 region.touch(region.read, addresses, size)
             if writes:
                 region.touch(region.written, addresses, size)
-        if writes and region.content is not None:
+            if updates:
+                if region.updated is None:
+                    region.updated = np.zeros_like(region.written)
+                region.touch(region.updated, addresses, size)
+        if writes and region.content is not None and not region.keeps:
             region.content = None  # it is not followed what is stored
 
     def load(self, addresses: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64] | None, str]:
@@ -166,6 +201,24 @@ class Memory:
             found |= region.content[at + byte].astype(np.int64) << (8 * byte)
         return found, region.name
 
+    def keep(self, addresses: NDArray[np.int64], size: int, values: NDArray[np.int64] | None) -> None:
+        """Keep what is stored where that is followed; None where it is not known."""
+        region = self.region_of(int(addresses.flat[0]))
+        if region is None or not region.keeps or region.content is None:
+            return
+        if values is None or int(addresses.max()) + size > region.stop:
+            region.content = None
+            return
+        for byte in range(size):
+            region.content[addresses - region.start + byte] = (values >> (8 * byte)) & 0xFF
+
+    def content_at(self, address: int, size: int) -> bytes | None:
+        """Bytes at an address; None where they are not known."""
+        region = self.region_of(address)
+        if region is None or region.content is None or address + size > region.stop:
+            return None
+        return region.content[address - region.start :][:size].tobytes()
+
     def describe(self, address: int) -> str:
         """The tensor that begins or ends closest to an address, and by how much it is missed."""
         best = min(
@@ -180,14 +233,14 @@ class Memory:
     def unique(self) -> tuple[int, int]:
         """Bytes that were read and that were written, each counted once."""
         return (
-            sum(region.count(region.read)[0] for region in self.regions),
-            sum(region.count(region.written)[0] for region in self.regions),
+            sum(region.count(region.read)[0] for region in self.tensors),
+            sum(region.count(region.written)[0] for region in self.tensors),
         )
 
     def sectors(self) -> tuple[int, int]:
-        """Sectors that were read and that were written, each counted once."""
+        """Sectors that were read or updated and that were written, each counted once."""
         return (
-            sum(region.count(region.read)[1] for region in self.regions),
+            sum(region.count(region.fetched)[1] for region in self.regions),
             sum(region.count(region.written)[1] for region in self.regions),
         )
 

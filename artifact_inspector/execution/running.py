@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from artifact_inspector.execution import amdgcn, sass
 from artifact_inspector.execution.counters import Counts, Spent
 from artifact_inspector.execution.footprints import Footprints
 from artifact_inspector.execution.lanes import Names
-from artifact_inspector.execution.launch import Launch, Tensor, place
+from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor, place
 from artifact_inspector.execution.loading import Loaded, Parameter
 from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
@@ -155,7 +155,7 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts) -> Started:
     if min(launch.grid) < 1:
         extents = "×".join(str(extent) for extent in launch.grid)
         raise UsageError(f"The grid {extents} launches nothing.", "Each of its extents must be 1 or more.")
-    launch = place(launch)
+    launch = place(_with_memory(loaded, launch))
     names = Names()
     arguments = arguments_of(loaded, launch)
     descriptors = {
@@ -172,6 +172,15 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts) -> Started:
     else:
         environment = sass.Environment(program, launch, arguments, threads, names, descriptors)
     return Started(loaded, launch, counts, Memory(launch), names, environment)
+
+
+def _with_memory(loaded: Loaded, launch: Launch) -> Launch:
+    """The launch as Triton makes it: in clusters, and with the memory that it adds."""
+    launch = replace(launch, cluster=loaded.cluster)
+    if not loaded.scratch:
+        return launch
+    added = Tensor((loaded.scratch * launch.ctas,), "uint8")
+    return replace(launch, arguments={**launch.arguments, SCRATCH: added})
 
 
 def run_launch(
@@ -204,7 +213,7 @@ def run_launch(
     counts = Counts(len(loaded.program.steps), limit)
     started = begin(loaded, launch, counts)
     memory = started.memory
-    wanted = np.arange(launch.ctas, dtype=np.int64) if ctas is None else ctas
+    wanted = np.arange(started.launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
     if footprints:

@@ -25,7 +25,7 @@ from artifact_inspector.execution.sass_logic import LOGIC
 from artifact_inspector.execution.sass_memory import MEMORY
 from artifact_inspector.execution.sass_operands import Build, Run, following, is_nothing, words
 from artifact_inspector.execution.sass_waits import WAITS
-from artifact_inspector.execution.tensor_maps import WINDOW, Descriptor, copy_box
+from artifact_inspector.execution.tensor_maps import MAP, WINDOW, Descriptor, copy_box, decode_map
 from artifact_inspector.formats import sass as language
 from artifact_inspector.formats._sass_statement import OperandKind, Statement, parse_statement
 from artifact_inspector.model import Function, Instruction, MatrixOp, Module
@@ -254,6 +254,9 @@ def _work(statement: Statement, matrix: MatrixOp | None) -> tuple[tuple[str, int
 # ── What a launch gives ──────────────────────────────────────────────────────────────────────────
 
 _FORMATS: Mapping[int, str] = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
+_CLUSTERED = (90,)
+_RECIPROCALS = 0x150
+"""Where one over the CTAs of a cluster stands in each direction, as float32."""
 _STACK = 0x00FF_F000
 """Where the stack of local memory begins, by our choice."""
 
@@ -325,8 +328,11 @@ class Environment:
         """Byte → None where it is known, else the name of what was not given."""
         for step, extent in enumerate((threads, 1, 1)):
             self._put(layout.threads + 4 * step, extent, 4)
-        for step, extent in enumerate(launch.grid):
+        for step, extent in enumerate(launch.extents):
             self._put(layout.grid + 4 * step, extent, 4)
+        if program.arch in _CLUSTERED:
+            for step, extent in enumerate((launch.cluster, 1, 1)):
+                self._put(_RECIPROCALS + 4 * step, 1 / extent, 4)
         self._put(layout.stack, _STACK, 4)
         self._put(layout.window, WINDOW, 8)
         for (offset, size), (name, given) in zip(program.parameters, parameters, strict=False):
@@ -361,7 +367,8 @@ class Environment:
 
     def special(self, machine: Machine, name: str) -> Value:
         """What a special register holds."""
-        x, y, _ = self.launch.grid
+        x, y, _ = self.launch.extents
+        cluster = self.launch.cluster
         ctas = machine.ctas.reshape(-1, 1)
         threads = np.arange(machine.threads, dtype=np.int64).reshape(1, -1)
         simple: Mapping[str, Any] = {
@@ -378,9 +385,9 @@ class Environment:
             "SR_EQMASK": lambda: 1 << (threads % 32),
             "SR_GTMASK": lambda: FULL & ~((2 << (threads % 32)) - 1),
             "SR_GEMASK": lambda: FULL & ~((1 << (threads % 32)) - 1),
-            "SR_CgaCtaId": lambda: 0,
-            "SR_CgaSize": lambda: 1,
-            "SR_CLUSTER_CTAID.X": lambda: 0,
+            "SR_CgaCtaId": lambda: ctas % cluster if cluster > 1 else 0,
+            "SR_CgaSize": lambda: cluster,
+            "SR_CLUSTER_CTAID.X": lambda: ctas % cluster if cluster > 1 else 0,
             "SR_SWINHI": lambda: 0,
         }
         found = simple.get(name)
@@ -394,26 +401,31 @@ class Environment:
         places = [operand for operand in statement.operands if operand.kind is OperandKind.ADDRESS]
         dimensions = next((int(m[0]) for m in statement.modifiers if m[:1].isdigit() and m[1:] == "D"), 0)
         reads = statement.base == "UTMALDG"
-        held, why = self._descriptor(machine, places[-1].parts[0][0])
-        if held is None or dimensions != len(held.tensor.shape):
-            machine.counts.mark(machine.step.index, why or self.names.bit("a tensor map of another rank"))
-            return
         first = places[0].parts[0][0]
         skip = 2 if reads else 1  # where in shared memory, and a load's barrier
         coordinates = [machine.read(following(first, skip + axis)) for axis in range(dimensions)]
-        copy_box(machine, held, coordinates, reads=reads)
-
-    def _descriptor(self, machine: Machine, register: str) -> tuple[Descriptor | None, int]:
-        address = as_wide(machine.read(register), machine.read(following(register)))
+        address = as_wide(*(machine.read(following(places[-1].parts[0][0], step)) for step in (0, 1)))
+        on = spread(machine.on, machine.shape)
         if isinstance(address, Unknown):
-            bad = spread(address.bad, machine.shape)[spread(machine.on, machine.shape)]
-            if bad.any():
-                return None, address.why
+            if spread(address.bad, machine.shape)[on].any():
+                machine.counts.mark(machine.step.index, address.why)
+                return
             address = address.data
-        values = np.unique(spread(address, machine.shape)[spread(machine.on, machine.shape)])
-        if len(values) == 1:
-            base = int(values[0]) - WINDOW
-            for offset in (base, base + _Layout(self.program.arch).parameters):
-                if offset in self.descriptors:
-                    return self.descriptors[offset], 0
-        return None, self.names.bit("a tensor map that the kernel makes itself")
+        addresses = spread(address, machine.shape)
+        for place in np.unique(addresses[on]).tolist():
+            held = self._descriptor(machine, place)
+            if held is None or dimensions != len(held.tensor.shape):
+                why = "a tensor map that cannot be read" if held is None else "a tensor map of another rank"
+                machine.counts.mark(machine.step.index, self.names.bit(why))
+                return
+            updates = statement.base == "UTMAREDG"
+            copy_box(machine, held, coordinates, reads=reads, updates=updates, mask=addresses == place)
+
+    def _descriptor(self, machine: Machine, place: int) -> Descriptor | None:
+        """The descriptor at an address: among the parameters, or in memory where the kernel put it."""
+        base = place - WINDOW
+        for offset in (base, base + _Layout(self.program.arch).parameters):
+            if offset in self.descriptors:
+                return self.descriptors[offset]
+        held = machine.memory.content_at(place, MAP)
+        return None if held is None else decode_map(held)

@@ -11,6 +11,7 @@ from artifact_inspector.execution.access import (
     access_copied,
     access_global,
     access_shared,
+    keep_global,
     lanes_of,
     load_global,
     load_shared,
@@ -126,9 +127,13 @@ def _atomic_global(statement: Statement) -> Run:
     at = _address(_addresses(statement)[0], is_global=True, extended=statement.has("E"))
     returns = statement.base.startswith("ATOM")
     names = _written(statement) if returns else []
+    data = _data(statement)
+    stored = source(data) if data is not None and statement.has("EXCH") and size == 4 else None
 
     def run(machine: Machine) -> None:
-        access_global(machine, at(machine), size, reads=False, writes=True)
+        lanes = access_global(machine, at(machine), size, reads=False, writes=True, updates=True)
+        if lanes is not None:
+            keep_global(machine, lanes, size, None if stored is None else stored(machine))
         for name in names:
             machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
 

@@ -16,26 +16,33 @@ ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]
 EVERY = np.ones((1, 32), bool)
 
 
-def origins(reads: str, per_line: int) -> np.ndarray:
-    """What lanes read, so many lanes from each line of 128 bytes; -1 where the pattern has a `z`."""
-    found = LANES // per_line * 128
+def origins(reads: str, row: int, apart: int) -> np.ndarray:
+    """What lanes read, so many of them from each row, rows so many bytes apart; -1 where there is a `z`."""
+    found = LANES // row * apart + LANES % row * 16
     return np.where([letter == "r" for letter in reads], found, -1)[None, :]
 
 
 @pytest.mark.parametrize(
-    ("reads", "per_line", "measured"),
+    ("reads", "row", "apart", "measured"),
     [
-        ("r" * 32, 8, (4, 4)),  # matmul_persistent: each row of 128 bytes is one line
-        ("r" * 32, 4, (8, 4)),  # matmul: rows of 64 bytes
-        ("z" * 32, 8, (4, 4)),  # its last blocks of K: zeros only
-        ("r" * 8 + "z" * 24, 8, (5, 5)),  # grouped_gemm: one row of the tile is left
-        ("rrzz" * 8, 2, (12, 6)),  # matmul_uneven: K ends within the row
+        ("r" * 32, 8, 128, (4, 4)),  # matmul_persistent: each row of 128 bytes is one line
+        ("r" * 32, 4, 4096, (8, 4)),  # matmul: rows of 64 bytes
+        ("z" * 32, 8, 4096, (4, 4)),  # its last blocks of K: zeros only
+        ("r" * 8 + "z" * 24, 8, 4096, (5, 5)),  # grouped_gemm: one row of the tile is left
+        ("rrzz" * 8, 4, 2016, (12, 6)),  # matmul_uneven: K ends within the row
+        (
+            "r" * 16 + "z" * 16,
+            4,
+            512,
+            (10, 6),
+        ),  # a product of bytes: the rows that are read share their banks
+        ("r" * 8 + "z" * 24, 4, 256, (7, 5)),  # chunk_fwd_kernel_h of sequences of unequal length
     ],
 )
 def test_a_copy_past_the_l1_is_written_line_by_line_and_zeros_by_all_lanes(
-    reads: str, per_line: int, measured: tuple[int, int]
+    reads: str, row: int, apart: int, measured: tuple[int, int]
 ) -> None:
-    assert count_copied_past(ROWS, 16, EVERY, origins(reads, per_line)) == measured
+    assert count_copied_past(ROWS, 16, EVERY, origins(reads, row, apart)) == measured
 
 
 @pytest.mark.parametrize(
