@@ -3,7 +3,8 @@
 Through shared memory, that is a store, a barrier and a load.
 
 **When it is said.** TTGIR has a `ttg.convert_layout` in a loop that goes through shared memory, or of which
-that cannot be told.
+that cannot be told. Conversions of less than a sixteenth of what the loop loads are left out: the vector of
+a row's sums beside tiles.
 
 **What it is likely to cost.** Shared-memory traffic of twice the tensor and barriers between the warps, in
 every iteration.
@@ -16,6 +17,9 @@ from collections.abc import Iterator
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import Stage
+
+LITTLE = 16
+"""Times as much that the loop loads: what is converted beside it is the vector of a row's sums."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -30,6 +34,10 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         if not found:
             continue
         size = sum(conversion.bytes for conversion in found)
+        if size * LITTLE < sum(
+            bytes_of * times for bytes_of, times in work.accesses.tiles.items() if bytes_of
+        ):
+            continue
         changes = ", ".join(dict.fromkeys(conversion.change for conversion in found))
         unsure = "" if all(conversion.through_shared for conversion in found) else ", as far as can be told"
         sources = dict.fromkeys(c.source for c in found if c.source is not None)

@@ -5,7 +5,8 @@ The instructions that the access became say nothing of it.
 **When it is said.** An access of the tensor-level IR has `cacheModifier` or `evictionPolicy` other than the
 default, its instructions at the last stage were found, and none bears it. Loads whose instructions say the
 same of caches are told together, and so are stores. Nothing is said of a load that a pipelined loop copies to
-shared memory: Triton gives its asynchronous copies no policy.
+shared memory, as Triton gives its asynchronous copies no policy, nor of `evict_last` on AMD, whose loads and
+stores have no bit for it.
 
 **What it is likely to cost.** The cache treats the data as any other: a stream that should pass through may
 evict what is reused. On AMD, Triton passes cache modifiers on, eviction policies it does not.
@@ -18,16 +19,24 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
+from artifact_inspector.model import Backend
+
+KEEPING = frozenset({"evict_last"})
+"""What asks a cache to keep data; a stream may also be asked for by a modifier (`.cs`), this may not."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     first, last = next(iter(kernel.stages), None), kernel.last
     groups: dict[tuple[bool, tuple[str, ...]], list[Policy]] = {}
+    target = kernel.artifact.target
+    on_amd = target is not None and target.backend is Backend.HIP
     for policy in kernel.policies:
-        if policy.lost and not policy.is_copied:
+        beyond_help = policy.is_copied or (on_amd and set(policy.lost) <= KEEPING)
+        if policy.lost and not beyond_help:
             groups.setdefault((policy.is_store, policy.words), []).append(policy)
     if last is None:
         return
+    why = ": for AMD, Triton passes on cache modifiers, no eviction policies" if on_amd else ""
     for (is_store, words), group in groups.items():
         lost = sorted({", ".join(policy.lost) for policy in group})
         what = "store" if is_store else "load"
@@ -37,7 +46,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         sources = dict.fromkeys(policy.source for policy in group if policy.source is not None)
         yield Remark(
             f"{asks} for {' or '.join(lost)}; what became of {'it' if len(group) == 1 else 'them'} in "
-            f"{last.stage.value} says {', '.join(words) or 'nothing'} of caches",
+            f"{last.stage.value} says {', '.join(words) or 'nothing'} of caches{why}",
             last.stage if found else first,
             tuple(lines),
             tuple(sources),

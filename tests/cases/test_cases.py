@@ -172,6 +172,14 @@ def test_the_remainder_of_a_loop_that_was_written_so_is_no_news(cases: Cases) ->
     assert "AI001" not in codes(kernel)
 
 
+def test_a_row_of_sums_that_is_converted_beside_tiles_is_no_news(cases: Cases) -> None:
+    # ttgir: 64 f32 are converted in `loop@96`, which loads 4356 B
+    (kernel,) = cases.kernels("small_conversion").values()
+    loop = kernel.stages[Stage.TTGIR].work["loop@96"]
+    assert [found.bytes for found in loop.conversions] == [256]
+    assert "AI009" not in codes(kernel)
+
+
 def test_a_change_that_the_back_end_made_is_told(cases: Cases) -> None:
     # llir 680, 719 load, 733 multiplies, 831 loads; amdgcn 742, 782, 804 load, 807 is the first `v_mfma`
     changed = cases.kernels("no_finding")["7YESS"].changed

@@ -46,6 +46,17 @@ def test_a_load_with_that_mask_or_a_part_of_it_reads_no_further() -> None:
     assert unmasked(OFFSETS, address("%p"), ENDS, both, load(", %u"), STORE) == ()
 
 
+def test_a_mask_that_asks_for_the_same_end_by_an_index_of_its_own_is_enough() -> None:
+    again = """
+    %w = arith.extsi %o : i32 to i64
+    %q1 = arith.trunci %w : i64 to i32
+    %s1 = tt.splat %q1 : i32 -> tensor<1024xi32>
+    %i1 = arith.addi %s1, %r : tensor<1024xi32>
+    %u = arith.cmpi slt, %i1, %e : tensor<1024xi32>
+    """
+    assert unmasked(OFFSETS, address("%p"), ENDS, again, load(", %u"), STORE) == ()
+
+
 @pytest.mark.parametrize("end", ["1000", "2048"])
 def test_an_end_that_is_a_number_is_the_authors_own(end: str) -> None:
     number = f"""

@@ -81,10 +81,15 @@ class _Ends:
                 continue
             terms = self._terms(access)
             asked = self._made_of(masks[access.index]) if access.index in masks else set()
+            named = {name for value in asked if (name := self._flow.argument(value)) is not None}
             passed = {
                 bound.at: bound
                 for bound in bounds
-                if bound.offsets in terms and bound.offsets not in asked and self._holds(bound, access)
+                if bound.offsets in terms
+                and bound.offsets not in asked
+                # The same end may be asked for by the same index, made a second time.
+                and not named.issuperset(self._arguments(bound.end))
+                and self._holds(bound, access)
             }
             if passed:
                 yield self._found(access, passed.values(), is_masked=access.index in masks)
@@ -96,7 +101,7 @@ class _Ends:
             access.line,
             source_of(instruction.location),
             self._first.language.source_name(instruction),
-            tuple(dict.fromkeys(" and ".join(self._arguments(bound.end)) for bound in passed)),
+            tuple(dict.fromkeys(" and ".join(self._arguments(x.end)).replace("%", "") for x in passed)),
             is_masked,
             tuple(instructions[bound.at].line for bound in passed),
         )
@@ -150,7 +155,7 @@ class _Ends:
             current = pending.pop()
             name = self._flow.argument(current)
             if name is not None:
-                found[name.lstrip("%")] = None
+                found[name] = None
             for source in self._flow.inputs(current):
                 if source not in seen:
                     seen.add(source)
