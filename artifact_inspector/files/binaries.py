@@ -39,6 +39,13 @@ _FAULTS = (
 )
 _REMEDY = "Compile the kernel again: the file is cut off, damaged, or something else."
 _SECTION_HEADER = 64
+_NOBITS = 8
+_MOST_NAME = 4096
+"""Characters of a section's name."""
+_MOST_SAID = 1 << 20
+"""Bytes of an `.nv.info` section or of notes; those of the largest kernels known here have some thousand."""
+_MOST_PLACES = 1 << 16
+"""Offsets of local memory that are told apart; a thread has 512 KiB at most."""
 _BANK = re.compile(r"\.nv\.constant([1-9]\d*)(\..+)?$")
 
 
@@ -132,10 +139,26 @@ def _open(data: bytes, kind: str, machine: int) -> ELFFile:
         raise CacheError(f"The {kind} is not a 64-bit little-endian ELF file.", _REMEDY)
     if int.from_bytes(data[18:20], "little") != machine:
         raise CacheError(f"The {kind} holds code for another machine.", _REMEDY)
-    start, size, count = struct.unpack_from("<Q10xHH", data, 0x28)
+    start, size, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
     if size != _SECTION_HEADER or not count or start + size * count > len(data):
         raise CacheError(f"The {kind} ends inside its table of sections.", _REMEDY)
+    if not _is_told_once(data, start, count, names):
+        raise CacheError(f"The {kind} has sections that lie upon each other.", _REMEDY)
     return ELFFile(io.BytesIO(data))
+
+
+def _is_told_once(data: bytes, start: int, count: int, names: int) -> bool:
+    """Whether the sections take no more than the file has, and their names are names.
+
+    Otherwise a file of a few MiB could have one passage read for each of 65,535 sections.
+    """
+    rows = [struct.unpack_from("<II16xQQ", data, start + _SECTION_HEADER * at) for at in range(count)]
+    if sum(size for _, kind, _, size in rows if kind != _NOBITS) > 2 * len(data):
+        return False
+    table = rows[names][2] if names < count else 0
+    starts = [table + name for name, *_ in rows]
+    ends = [data.find(b"\0", at, at + _MOST_NAME) for at in starts]
+    return min(ends) >= 0 and sum(ends) - sum(starts) <= len(data)
 
 
 def _target(suffix: str, data: bytes) -> Target | None:
@@ -227,6 +250,8 @@ def _content(section: Section, data: bytes) -> bytes:
 def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes where it has more."""
     data = b"" if section is None else _content(section, file)
+    if len(data) > _MOST_SAID:
+        raise ValueError("too much is said of a kernel")
     at = 0
     while at + 4 <= len(data):
         form, attribute, value = struct.unpack_from("<BBH", data, at)
@@ -249,7 +274,11 @@ def _stack(code: bytes) -> tuple[StackAccess, ...]:
     """The accesses to local memory, those of one kind and offset taken together."""
     found: Counter[tuple[bool, int | None]] = Counter()
     words = struct.iter_unpack("<QQ", code[: len(code) & ~15])
-    for low, high in [(low, high) for low, high in words if low & 0xFFF in (_STL, _LDL)]:
+    for low, high in words:
+        if low & 0xFFF not in (_STL, _LDL):
+            continue
+        if len(found) > _MOST_PLACES:
+            raise ValueError("local memory of more places than a thread has")
         offset = (low >> 40 ^ 0x800000) - 0x800000  # signed, 24 bits
         by_pointer = low >> 24 & 0xFF == _STACK_POINTER
         found[low & 0xFFF == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
@@ -264,7 +293,7 @@ _DEEPEST = 16
 
 def _hsaco(elf: ELFFile, data: bytes, wanted: str | None) -> Hsaco:
     for section in elf.iter_sections():
-        if not isinstance(section, NoteSection):
+        if not isinstance(section, NoteSection) or section["sh_size"] > _MOST_SAID:
             continue
         for note in section.iter_notes():
             if note["n_name"] == "AMDGPU" and note["n_type"] in _NT_AMDGPU_METADATA:

@@ -20,13 +20,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
 
-__all__ = ["SECONDS", "find_in_package", "find_on_path", "private_copy", "run_tool"]
-
-SECONDS = 60.0
-"""That one run may take; ptxas' largest cubins here take a disassembler under ten."""
-_MEMORY = 8 << 30
-"""Bytes of address space; nvdisasm takes 1.5 GiB for the largest cubin that is read."""
+__all__ = ["find_in_package", "find_on_path", "private_copy", "run_tool"]
 
 
 def find_on_path(names: list[str]) -> Path | None:
@@ -85,7 +81,7 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
         late.set()
         stop()
 
-    timer = threading.Timer(SECONDS, expire)
+    timer = threading.Timer(TOOL_SECONDS.most, expire)
     timer.start()
     try:
         pipe = process.stderr if errors else process.stdout
@@ -99,7 +95,8 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
         timer.cancel()
         stop()
     if late.is_set():
-        raise CacheError(f"{command[0]} took more than {SECONDS:.0f} s.")
+        longer = f"set {TOOL_SECONDS.switch} to wait longer"
+        raise CacheError(f"{command[0]} took more than {TOOL_SECONDS.most} s: {longer}.")
     if len(said) > limit and not errors:
         raise CacheError(f"{command[0]} printed more than any such file gives.")
     return status, said
@@ -110,5 +107,8 @@ def _bound_memory(pid: int) -> None:
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         import resource
 
-        resource.prlimit(pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        _, inherited = resource.getrlimit(resource.RLIMIT_AS)
+        most = TOOL_MIB.most << 20
+        most = most if inherited == resource.RLIM_INFINITY else min(most, inherited)
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-__all__ = ["Damage", "damage", "truncate"]
+__all__ = ["Damage", "damage", "damage_bytes", "truncate"]
 
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"[\w.$%#@!^]+")
@@ -121,3 +121,21 @@ def _once(text: str, others: Sequence[str], what: Damage, chance: random.Random)
     stop = min(len(text), at + chance.choice((1, 2, 8, 40, 200, 2000)))
     piece = text[at:stop] * chance.choice((2, 3, 50)) if what is Damage.REPEAT else ""
     return text[:at] + piece + text[stop:]
+
+
+def damage_bytes(content: bytes, chance: random.Random) -> bytes:
+    """A binary with one to eight of its bytes or words changed, or cut off."""
+    broken = bytearray(content)
+    for _ in range(chance.choice((1, 1, 2, 8))):
+        at = chance.randrange(max(1, len(broken) - 8))
+        what = chance.randrange(4)
+        if what == 0:
+            broken[at] = chance.randrange(256)
+        elif what == 1:
+            broken[at : at + 8] = chance.choice((b"\0" * 8, b"\xff" * 8, b"\xff\xff\xff\x7f\0\0\0\0"))
+        elif what == 2:
+            at &= -16
+            broken[at : at + 16] = chance.randbytes(16)
+        elif chance.random() < 0.2:
+            del broken[at:]
+    return bytes(broken)

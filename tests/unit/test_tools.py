@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files import tools
 from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
+from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
 
 
 def program(path: Path, mark: Path) -> None:
@@ -79,11 +79,11 @@ def test_a_copy_is_private_and_gone_afterwards() -> None:
 
 
 def test_a_tool_that_takes_too_long_or_too_much_memory_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "SECONDS", 0.5)
+    monkeypatch.setenv(TOOL_SECONDS.switch, "1")
     with pytest.raises(CacheError, match="took more than"):
         run_tool(["/bin/sleep", "30"], 100)
-    monkeypatch.setattr(tools, "SECONDS", 30)
-    monkeypatch.setattr(tools, "_MEMORY", 1 << 28)
+    monkeypatch.setenv(TOOL_SECONDS.switch, "30")
+    monkeypatch.setenv(TOOL_MIB.switch, "256")
     hungry = "import time; time.sleep(0.3); bytearray(1 << 30)"
     status, said = run_tool([sys.executable, "-c", hungry], 100000, errors=True)
     assert status != 0
