@@ -155,7 +155,7 @@ def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
         region = a_region("W1 M16 A4 K1", **fields)  # type: ignore[arg-type]
         wait = a_wait(40, "cp.async.wait_group", 0, "loop@9")
         found = InFlight(4, 16, 1, None, (WaitEffect(wait, 4, 0, 0, 0, drains=True),), (), ())
-        work = RegionWork(found, (), (), 0, count_accesses(()), {}, (), None, (), None)
+        work = RegionWork(found, (), (), count_accesses(()), {}, (), None, (), None)
         stage = a_stage(Stage.PTX, region, waits=(wait,), work={"loop@9": work})
         return next(describe_waits(a_kernel(stage), stage, region))
 
