@@ -188,7 +188,8 @@ def report(
     cache = open_or_advise(path)
     chosen = assembled(choose(cache, name, wanted, only), wanted=assemble)
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    is_story = len(chosen) == 1 and (name is not None or region is not None)
+    is_file = path is not None and path.is_file()
+    is_story = len(chosen) == 1 and (name is not None or region is not None or is_file)
     is_list = not (ir or json or is_story)
     if region is not None and len(chosen) != 1:
         raise UsageError(f"--region is for one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")

@@ -209,7 +209,7 @@ class KernelReport:
         return sorted(whole, key=lambda family: all(x.id != self.kernel.principal for x in family))
 
 
-_STATES = {"binary-only": "binary only: no text to read", "partial": "partial: no metadata"}
+_STATES = {"binary-only": "binary only: no text to read, but by --sass", "partial": "partial: no metadata"}
 
 
 def _shared(size: int, kernel: KernelFacts) -> str:

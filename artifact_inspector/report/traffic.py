@@ -12,6 +12,9 @@ __all__ = ["describe_traffic"]
 GIB, GB, TERA = 2**30, 10**9, 10**12
 
 
+_BEYOND = "more than it can: the time or the device is another"
+
+
 def describe_traffic(
     traffic: Traffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
 ) -> Iterator[str]:
@@ -37,12 +40,16 @@ def describe_traffic(
     most = peaks.flops_of(unit) if peaks is not None and unit else None
     share = "" if most is None else f", {flops / most[1]:.0%} of {most[1] / TERA:g} TFLOP/s in {most[0]}"
     yield f"{done:.3g} TFLOP/s{share}"
-    if peaks is None or most is None:
+    if peaks is None:
+        return
+    if most is None:
+        if rate > peaks.bandwidth:
+            yield _BEYOND
         return
     ridge, own = most[1] / peaks.bandwidth, traffic.flop / traffic.total
     bound = "arithmetic" if own > ridge else "memory"
     reached = max(flops / most[1], rate / peaks.bandwidth)
-    beyond = "; more than it can: the time or the device is another" if reached > 1 else ""
+    beyond = f"; {_BEYOND}" if reached > 1 else ""
     yield (
         f"bound by {bound}, {reached:.0%} of what {peaks.product} can reach: it does {ridge:.0f} FLOP "
         f"in the time of one byte{beyond}"

@@ -100,7 +100,12 @@ def test_a_number_with_its_unit_is_a_memory() -> None:
     assert "bound by" not in said
 
 
-@pytest.mark.parametrize("peak", ["0", "-3", "inf", "nan", "400000", "0.3GB/s"])
+def test_more_than_a_memory_can_is_said_to_be_so() -> None:
+    said = run("2048x2048@2048x2048", "--time", "0.00001", "--peak", "320GB/s").splitlines()
+    assert said[-1] == "more than it can: the time or the device is another"
+
+
+@pytest.mark.parametrize("peak", ["0", "-3", "3", "inf", "nan", "400000", "0.3GB/s"])
 def test_a_peak_that_cannot_be_is_refused(peak: str) -> None:
     words = ["bandwidth", "1x4@4x6", "--time", "1", f"--peak={peak}"]
     answer = CliRunner().invoke(cli.app, words)
