@@ -27,6 +27,7 @@ __all__ = [
     "assembled",
     "disassembler",
     "inspect_kernels",
+    "inspect_one",
     "is_known",
     "open_or_advise",
     "quotes_of",
@@ -110,6 +111,19 @@ def inspect_kernels(
     with progress_bar(len(chosen), "reading") as advance:
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from recall_kernels(chosen, view, how)
+
+
+def inspect_one(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
+    """What finds all facts of a kernel, or looks them up where they were found before."""
+    from artifact_inspector.facts.recall import recall_kernels
+
+    how = recalling(disassemble)
+
+    def inspect(artifact: Artifact) -> KernelFacts:
+        (kernel,) = recall_kernels((artifact,), None, how)
+        return kernel
+
+    return inspect
 
 
 def recalling(

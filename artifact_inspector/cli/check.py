@@ -20,7 +20,7 @@ from artifact_inspector.cli._options import (
     Targets,
     require_format,
 )
-from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +135,6 @@ def _hold(
 ) -> Corpus:
     from artifact_inspector.comparison.baseline import hold_against
     from artifact_inspector.comparison.matching import parse_axes
-    from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.selection import choose
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.report.progress import progress_bar
@@ -155,7 +154,7 @@ def _hold(
         return hold_against(
             [x for x in baseline.kernels if id(x.artifact) in meant],
             chosen,
-            lambda artifact: inspect_artifact(artifact, disassemble),
+            inspect_one(disassemble),
             across=axes,
             problems=found.problems,
             progress=advance,

@@ -13,7 +13,7 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Html, Json, Nvdisasm, Sass, SvgOut, Targets, require_format
 from artifact_inspector.cli._pictures import OF_PAIR, draw_pair, require_picture, write_svg
-from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +120,6 @@ def _compare(
     """Write the comparison; True where it is to end with exit code 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
     from artifact_inspector.comparison.matching import parse_axes
-    from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.progress import progress_bar
 
@@ -131,7 +130,7 @@ def _compare(
         corpus = compare_corpora(
             ours,
             theirs,
-            lambda artifact: inspect_artifact(artifact, disassemble),
+            inspect_one(disassemble),
             across=axes,
             progress=advance,
             together=len(ours) == len(theirs) == 1,

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from artifact_inspector.analysis.access.accesses import StageAccesses
 from artifact_inspector.analysis.access.cache_policies import Policy, find_policies
 from artifact_inspector.analysis.access.load_widths import LoadWidth, explain_widths
-from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
+from artifact_inspector.analysis.access.tile_ends import Unmasked
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.analysis.matrix.generation import Generation, describe_generation
@@ -24,7 +24,7 @@ from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.stage_passes import Matrix, Measure, Ordered
-from artifact_inspector.facts.table import Need, Pass, at, every, lowered
+from artifact_inspector.facts.table import Need, Pass, at, every, first, lowered
 from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.files.binary import Binary
 from artifact_inspector.files.cache import REMARKS, Artifact, Problem, read_binary, read_remarks
@@ -162,9 +162,8 @@ def _policies(ttir: Functions | None, ttgir: Functions | None, final: Functions 
     )
 
 
-def _unmasked(ttir: Functions | None, ttgir: Functions | None) -> tuple[Unmasked, ...]:
-    first = ttir if ttir is not None else ttgir
-    return tuple(found for accessed in (first or {}).values() for found in find_unmasked(accessed))
+def _unmasked(found: tuple[Unmasked, ...] | None) -> tuple[Unmasked, ...]:
+    return found or ()
 
 
 def _first_and_last(
@@ -315,7 +314,7 @@ KERNEL_PASSES = (
     _row("widths", _ACCESSED, _widths_of(LOADS), tuple),
     _row("store_widths", _ACCESSED, _widths_of(frozenset({EventKind.GLOBAL_STORE})), tuple),
     _row("policies", _ACCESSED, _policies, tuple),
-    _row("unmasked", _ACCESSED[:2], _unmasked, tuple),
+    _row("unmasked", (first("past_the_end"),), _unmasked, tuple),
     _row("bill", ("artifact", at(_TTGIR, "module"), at(_TTGIR, "codes")), _bill, _none),
     _row(
         "partitions", (at(_TTGIR, "module"), at(_TTGIR, "order"), at(Stage.PTX, "order")), _partitions, tuple

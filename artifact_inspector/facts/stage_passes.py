@@ -15,6 +15,7 @@ from artifact_inspector.analysis.access.accesses import (
     find_accesses,
 )
 from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
+from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.analysis.flow.trips import Trips, find_trips
@@ -210,6 +211,10 @@ def _accesses(accessed: Mapping[str, StageAccesses]) -> Accesses:
     return count_accesses(access for read in accessed.values() for access in read.accesses)
 
 
+def _past_the_end(accessed: Mapping[str, StageAccesses]) -> tuple[Unmasked, ...]:
+    return tuple(found for read in accessed.values() for found in find_unmasked(read))
+
+
 def _buffers(module: Module, ordered: Ordered, measure: Measure) -> dict[str, LoopBuffers]:
     language = format_of(module.stage)
     return {
@@ -397,6 +402,7 @@ STAGE_PASSES = (
     Pass("waits", ("module", "order"), _waits, tuple, of_text=True),
     Pass("accessed", ("module", "order"), _accessed, dict, of_text=True),
     Pass("accesses", ("accessed",), _accesses, lambda: count_accesses(()), of_text=True),
+    Pass("past_the_end", ("accessed",), _past_the_end, tuple, applies=_is_tensor_level, of_text=True),
     Pass("buffers", ("module", "order", "measure"), _buffers, dict, of_text=True),
     Pass("threads", ("artifact", "stage", at(Stage.TTGIR, "codes")), _threads, _none),
     Pass("walks", ("module", "order", "threads"), _walks, tuple),

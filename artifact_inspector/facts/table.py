@@ -17,7 +17,7 @@ from artifact_inspector.facts.commons import Commons
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
 
-__all__ = ["Need", "Pass", "Table", "Whence", "at", "earlier", "every", "lowered"]
+__all__ = ["Need", "Pass", "Table", "Whence", "at", "earlier", "every", "first", "lowered"]
 
 FAULTS = (
     ArithmeticError,
@@ -42,6 +42,8 @@ class Whence(Enum):
     """Of all stages, by stage, without those that could not be found."""
     AT = auto()
     """Of one stage; None where the kernel lacks it."""
+    FIRST = auto()
+    """Of the first stage that could be read, where it is tensor-level IR; None where it is not."""
     LOWERED = auto()
     """Of the last stage that could be read, where it is below tensor-level IR; None where it is not."""
 
@@ -68,6 +70,11 @@ def every(name: str) -> Need:
 def at(stage: Stage, name: str) -> Need:
     """A fact of one stage."""
     return Need(name, Whence.AT, stage)
+
+
+def first(name: str) -> Need:
+    """A fact of the first stage, where that is tensor-level IR."""
+    return Need(name, Whence.FIRST)
 
 
 def lowered(name: str) -> Need:
@@ -235,10 +242,17 @@ class Table:
             return tuple(self._find(need.name, one) for one in before if self._tells(need.name, one))
         if need.whence is Whence.EVERY:
             return {one: self._find(need.name, one) for one in self.stages if self._tells(need.name, one)}
-        wanted = need.stage if need.whence is Whence.AT else self._lowered()
+        if need.whence is Whence.AT:
+            wanted = need.stage
+        else:
+            wanted = self._first() if need.whence is Whence.FIRST else self._lowered()
         if wanted is None or self._find("module", wanted) is None:
             return None
         return self._find(need.name, wanted)
+
+    def _first(self) -> Stage | None:
+        found = next(iter(self.stages), None)
+        return found if found is not None and found.order <= Stage.TTGIR.order else None
 
     def _lowered(self) -> Stage | None:
         found = next(reversed(self.stages), None)

@@ -65,9 +65,24 @@ def _role(opcode: str) -> SharedRole:
     return SharedRole.VIEW if _VIEWS.search(opcode) is not None else SharedRole.NONE
 
 
+_TOLD = (
+    SharedRole.ALLOCATION,
+    SharedRole.REDUCTION,
+    SharedRole.SCAN,
+    SharedRole.ATOMIC,
+    SharedRole.CALL,
+    SharedRole.PARTITIONS,
+    SharedRole.MATRIX_BARRIER,
+)
+"""Roles whose operations say more than their role."""
+_ALONE = {role: SharedUse(role) for role in SharedRole if role not in _TOLD}
+
+
 def shared_use(instruction: Instruction) -> SharedUse:
     """What an operation is to shared memory, with the numbers that its text names for it."""
     role, text = _role(instruction.opcode), instruction.text
+    if role in _ALONE:
+        return _ALONE[role]
     if role is SharedRole.ALLOCATION:
         return SharedUse(role, alignment=_number(_ALIGNMENT.search(text)))
     if role in (SharedRole.REDUCTION, SharedRole.SCAN):

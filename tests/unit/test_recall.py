@@ -301,3 +301,29 @@ def test_a_streamed_document_is_the_whole_one(some: Path, tmp_path: Path) -> Non
         write_cache(found, iter(kernels), (), "utf-8", pieces.append)
         assert "".join(pieces) == as_text(cache_document(found, kernels), "utf-8")
         json.loads("".join(pieces))
+
+
+@pytest.mark.parametrize("words", ["", "findings", "matrix", "baseline", "diff", "check", "--json"])
+def test_a_second_run_of_a_command_reads_no_kernel(
+    words: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Counter[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(SWITCH, "")
+    recorded = tmp_path / "recorded.json"
+    assert CliRunner().invoke(app, ["baseline", str(cache), "-o", str(recorded)]).exit_code == 0
+    ptx = next(cache.rglob("*.ptx"))
+    ptx.write_text(ptx.read_text().replace("ld.global", "ld.volatile.global"))
+    arguments = {
+        "": [str(cache)],
+        "--json": [str(cache), "--json"],
+        "matrix": ["matrix", str(cache), "softmax"],
+        "diff": ["diff", str(cache), str(FIXTURES / "3.6.0" / "sm_80" / "softmax")],
+        "check": ["check", str(cache), "-b", str(recorded)],
+    }.get(words, [words, str(cache)])
+    arguments += ["--across", "target"] if words == "diff" else []
+    first = CliRunner().invoke(app, arguments)
+    assert read
+    read.clear()
+    second = CliRunner().invoke(app, arguments)
+    assert (second.exit_code, second.stdout) == (first.exit_code, first.stdout)
+    assert not read

@@ -60,8 +60,10 @@ class Code:
         """By the identity of a location, which the instructions of a line share."""
         self.chains: dict[int, Chain] = {}
         """Place of every load, compute and branch that has one."""
+        known = self._chains
         for index in self.find(PLACED):
-            chain = self.chain(index)
+            place = id(function.instructions[index].location)
+            chain = known[place] if place in known else self.chain(index)
             if chain is not None:
                 self.chains[index] = chain
 
@@ -181,8 +183,10 @@ class Code:
 
     def _at(self, kinds: frozenset[EventKind]) -> dict[Chain, list[int]]:
         found: dict[Chain, list[int]] = {}
+        instructions, known = self.function.instructions, self._chains
         for index in self.find(kinds):
-            chain = self.chain(index)
+            place = id(instructions[index].location)
+            chain = known[place] if place in known else self.chain(index)
             if chain is not None:
                 found.setdefault(chain, []).append(index)
         return found

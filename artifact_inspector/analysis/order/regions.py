@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
@@ -68,7 +69,11 @@ def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> l
 
 def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) -> int:
     """How many instructions of a kind in a region have a trait."""
-    return sum(code.has(index, trait) for index in find_in_region(code, region, frozenset((kind,))))
+    instructions = code.function.instructions
+    indices = find_in_region(code, region, frozenset((kind,)))
+    opcodes = Counter(instructions[index].opcode for index in indices)
+    traits = code.language.traits
+    return sum(count for opcode, count in opcodes.items() if trait in traits(opcode))
 
 
 def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
