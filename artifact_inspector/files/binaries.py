@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from elftools.common.exceptions import ELFError
+from elftools.construct.core import ConstructError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section, SymbolTableSection
@@ -32,6 +33,7 @@ _FAULTS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
+    ConstructError,
     LookupError,
     struct.error,
     TypeError,

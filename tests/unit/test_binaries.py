@@ -126,6 +126,18 @@ def test_a_byte_damaged_anywhere_gives_no_other_error(read, path, value):
         data[at] = before
 
 
+@pytest.mark.parametrize("size", [0, 1, 8, 0x7FFFFFFF])
+def test_a_note_whose_name_has_another_length_is_refused(size):
+    data = bytearray(HSACO.read_bytes())
+    with HSACO.open("rb") as file:
+        note = next(s for s in ELFFile(file).iter_sections() if s["sh_type"] == "SHT_NOTE")
+    struct.pack_into("<I", data, note["sh_offset"], size)
+    content = note["sh_offset"] + 12
+    data[content : content + 8] = b"AMDGPUXX"
+    with pytest.raises(CacheError):
+        read_hsaco(bytes(data))
+
+
 def test_metadata_nested_without_end_is_refused():
     data = HSACO.read_bytes()
     start = data.index(b"\x83\xaeamdhsa.kernels")
