@@ -216,3 +216,23 @@ def test_a_store_is_explained_as_a_load_is_and_neither_counts_for_the_other() ->
     (found,) = explain_widths(tensors(Stage.TTIR, body), last, None, DIVISIBILITY, stores)
     assert reasons(found) == [(Reason.UNALIGNED, 2, "q")]
     assert (found.source, found.name, found.widths) == ("k.py:5", "", {2: 1})
+
+
+def test_a_bound_that_is_the_same_for_two_neighbours_leaves_two_together() -> None:
+    masked = """
+    %two = arith.constant dense<2> : tensor<1024xi32>
+    %h = arith.divsi %i, %two : tensor<1024xi32>
+    %u = tt.splat %odd : i32 -> tensor<1024xi32>
+    %m = arith.cmpi slt, %h, %u : tensor<1024xi32>
+    """
+    found = explained(OFFSETS + address("%p") + masked, "ld.global.b32")
+    assert reasons(found) == [(Reason.MASK, 4, "odd")]
+
+
+def test_offsets_that_begin_anew_after_two_leave_two_together() -> None:
+    turned = """
+    %two = arith.constant dense<2> : tensor<1024xi32>
+    %j = arith.remsi %i, %two : tensor<1024xi32>
+    """
+    found = explained(OFFSETS + turned + address("%p", "%j"), "ld.global.b32")
+    assert reasons(found) == [(Reason.MODULO, 4, "2")]
