@@ -37,6 +37,14 @@ def layers() -> list[set[str]]:
     return [{name.strip() for name in row.split("|")} for row in re.findall(r'"([^"]+)"', listed)]
 
 
+ENUMERATED = {"verdict", "kind", "basis", "backend", "severity", "purpose", "queue", "vendor"}
+"""Fields whose values are members of enumerations."""
+
+
+def is_text_literal(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 class Seen(NamedTuple):
     """What a module is made of, as far as a rule asks for it."""
 
@@ -51,6 +59,8 @@ class Seen(NamedTuple):
     """Dictionaries with keys that are named as the attribute that is their value: line, keys."""
     spelt: tuple[int, ...]
     """Lines that look into the text of an instruction."""
+    worded: tuple[int, ...]
+    """Lines that hold a verdict, kind, basis … against a text, not against a member of its enumeration."""
     unnamed: tuple[int, ...]
     """Lines of calls with more than eight arguments that only their place tells apart."""
 
@@ -61,7 +71,7 @@ def seen(module: Path) -> Seen:
     text = module.read_text(encoding="utf-8")
     tree = ast.parse(text)
     imports: set[str] = set()
-    functions, classes, copied, unnamed = [], [], [], []
+    functions, classes, copied, unnamed, worded = [], [], [], [], []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
@@ -73,6 +83,9 @@ def seen(module: Path) -> Seen:
         elif isinstance(node, ast.ClassDef):
             fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}  # type: ignore[union-attr]
             classes.append((node.name, frozenset(fields)))
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute):
+            literals = [part for side in node.comparators for part in ast.walk(side) if is_text_literal(part)]
+            worded += [node.lineno] if node.left.attr in ENUMERATED and literals else []
         elif isinstance(node, ast.Call) and len(node.args) > 8:
             unnamed.append(node.lineno)
         elif isinstance(node, ast.Dict):
@@ -92,6 +105,7 @@ def seen(module: Path) -> Seen:
         tuple(classes),
         tuple(copied),
         tuple(spelt),
+        tuple(worded),
         tuple(unnamed),
     )
 
@@ -278,6 +292,17 @@ def test_a_module_fits_in_a_head_and_a_function_on_a_page() -> None:
     assert {name for name, lines in lengths.items() if lines > 450} == set()
     functions = [(module, name) for module in MODULES for name, lines in seen(module).functions if lines > 80]
     assert functions == []
+
+
+def test_code_compares_members_of_enumerations_and_no_words() -> None:
+    worded = [
+        f"{module.relative_to(PACKAGE)}:{line}"
+        for module in MODULES
+        # targets of compiling are those of Triton, too; kinds of a step on paper are words of their own
+        if module.relative_to(PACKAGE).parts[0] not in ("compiling", "execution")
+        for line in seen(module).worded
+    ]
+    assert worded == []
 
 
 def test_who_gives_many_values_names_them() -> None:

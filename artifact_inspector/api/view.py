@@ -23,7 +23,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model import EventKind, RegionKind, Severity, Stage
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.findings import pick_rules
 from artifact_inspector.report.markup import to_html
@@ -110,7 +110,7 @@ class Inspection:
         return tuple(
             region
             for region in self.regions
-            if any(x.kind == "loop" and (x.in_program or not told) for x in region.stages.values())
+            if any(x.kind is RegionKind.LOOP and (x.in_program or not told) for x in region.stages.values())
         )
 
     @property
@@ -221,7 +221,7 @@ class Inspection:
         __tracebackhide__ = True
         wanted = {rule.code for code in codes for rule in pick_rules(code)}
         found = [
-            x for x in self.findings if x.code in wanted or (not codes and x.severity.value == "warning")
+            x for x in self.findings if x.code in wanted or (not codes and x.severity is Severity.WARNING)
         ]
         if found:
             said = "".join(f"\n  {x.code} {x.name}: {x.remark.message}" for x in found)

@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from artifact_inspector.model import RemarkKind, Tool
 from artifact_inspector.model.text import integer
 
 __all__ = ["CompilerRemark", "parse_remarks"]
@@ -37,9 +38,9 @@ _FUNCTION = re.compile(r" in the function '[^']*'")
 class CompilerRemark:
     """One thing that a compiler said."""
 
-    tool: str
+    tool: Tool
     """`triton`, with MLIR and LLVM, or `ptxas`."""
-    kind: str
+    kind: RemarkKind
     """`remark`, `warning`, `error`, or `advisory`: what ptxas gives a code or calls a performance loss."""
     message: str
     code: str | None = None
@@ -69,13 +70,14 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
             stores, loads = integer(match["stores"]), integer(match["loads"])
             if stores is not None and loads is not None and stores + loads > 0:
                 said = f"spills: {stores} bytes of stores, {loads} bytes of loads"
-                found.append(CompilerRemark("ptxas", "advisory", said))
+                found.append(CompilerRemark(Tool.PTXAS, RemarkKind.ADVISORY, said))
         elif match := _PLACED.fullmatch(line) or _UNPLACED.fullmatch(line):
             groups = match.groupdict()
             place = f"{PurePath(groups['file']).name}:{groups['line']}" if "file" in groups else None
             if match["kind"] != "note":
-                found.append(CompilerRemark("triton", match["kind"], _sentence(match["text"]), source=place))
-            elif found and found[-1].tool == "triton":
+                kind = RemarkKind(match["kind"])
+                found.append(CompilerRemark(Tool.TRITON, kind, _sentence(match["text"]), source=place))
+            elif found and found[-1].tool is Tool.TRITON:
                 found[-1] = _noted(found[-1], match["text"], place)
     counts = Counter(found)
     return tuple(replace(remark, count=count) for remark, count in counts.items())
@@ -86,9 +88,9 @@ def _of_ptxas(match: re.Match[str]) -> list[CompilerRemark]:
     if match["kind"] == "info" and match["code"] is None and "Performance Loss" not in text:
         return []
     said = _FUNCTION.sub("", text[: line.start()] if line else text)
-    kind = "advisory" if match["kind"] == "info" else match["kind"]
+    kind = RemarkKind.ADVISORY if match["kind"] == "info" else RemarkKind(match["kind"])
     ptx_line = integer(line[1]) if line else None
-    return [CompilerRemark("ptxas", kind, said, code=match["code"], ptx_line=ptx_line)]
+    return [CompilerRemark(Tool.PTXAS, kind, said, code=match["code"], ptx_line=ptx_line)]
 
 
 def _noted(remark: CompilerRemark, text: str, place: str | None) -> CompilerRemark:

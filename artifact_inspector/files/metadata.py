@@ -28,7 +28,7 @@ from artifact_inspector.hardware.targets import (
     parse_metadata_target,
     parse_stage_target,
 )
-from artifact_inspector.model import TritonVersion
+from artifact_inspector.model import Backend, TritonVersion
 
 __all__ = ["find_artifacts"]
 
@@ -65,7 +65,7 @@ def find_artifacts(
         yield _artifact(directory, shown, stem, files, metadata, target, complain)
         return
     complain(f"{printable(stem)} was written for two vendors here; the later one overwrote the earlier's IR")
-    foreign = CUDA_FILES if target is not None and target.backend == "hip" else HIP_FILES
+    foreign = CUDA_FILES if target is not None and target.backend is Backend.HIP else HIP_FILES
     own = {suffix: path for suffix, path in files.items() if suffix not in foreign}
     rest = {suffix: path for suffix, path in files.items() if suffix in foreign}
     yield _artifact(directory, shown, stem, own, metadata, target, complain)

@@ -17,12 +17,13 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
-from artifact_inspector.model import Stage
+from artifact_inspector.model import RemarkKind, Stage
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for said in kernel.remarks or ():
-        if said.kind != "warning" and (said.kind != "advisory" or said.code is None):
+        is_advice = said.kind is RemarkKind.ADVISORY and said.code is not None
+        if said.kind is not RemarkKind.WARNING and not is_advice:
             continue
         code = "" if said.code is None else f" ({said.code})"
         times = "" if said.count == 1 else f", {said.count} times"

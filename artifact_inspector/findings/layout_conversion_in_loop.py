@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
-from artifact_inspector.model import Stage
+from artifact_inspector.model import RegionKind, Stage
 
 LITTLE = 16
 """Times as much that the loop loads: what is converted beside it is the vector of a row's sums."""
@@ -28,7 +28,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     for region in facts.regions:
         work = facts.work.get(region.id)
-        if work is None or region.kind != "loop":
+        if work is None or region.kind is not RegionKind.LOOP:
             continue
         found = [conversion for conversion in work.conversions if conversion.through_shared is not False]
         if not found:

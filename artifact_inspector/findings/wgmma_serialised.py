@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
-from artifact_inspector.model import WaitPurpose
+from artifact_inspector.model import RegionKind, WaitPurpose
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -24,7 +24,9 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     for region in last.regions:
         work = last.work.get(region.id)
-        if work is None or region.kind != "loop" or not any("wgmma" in found.op for found in work.matrix):
+        if work is None or region.kind is not RegionKind.LOOP:
+            continue
+        if not any("wgmma" in found.op for found in work.matrix):
             continue
         waits = [w for w in last.waits if w.region == region.id and w.purpose is WaitPurpose.MATRIX]
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.files.compiler_remarks import CompilerRemark
+from artifact_inspector.model import RemarkKind
 
 __all__ = ["remarks_block"]
 
@@ -24,7 +25,7 @@ def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | 
     for said in remarks:
         text = Text(said.message + "".join(f"; {note}" for note in said.notes))
         text.append(f"  {_place(said)}".rstrip(), "dim")
-        style = "" if said.kind == "remark" else "yellow"
+        style = "" if said.kind is RemarkKind.REMARK else "yellow"
         grid.add_row(Text(said.code or f"{said.tool} {said.kind}", style), text)
     return Group(Text("the compilers said", "bold"), Padding(grid, (0, 0, 0, 2)))
 

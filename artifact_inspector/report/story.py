@@ -18,7 +18,7 @@ from artifact_inspector.files.sources import Quote
 from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import EventKind, Stage, Verdict
+from artifact_inspector.model import Basis, EventKind, RegionKind, Stage, Verdict
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block, nothing_to_quote, place_text
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelReport"]
 
-QUIET = ("no-loads", "no-compute")
+QUIET = (Verdict.NO_LOADS, Verdict.NO_COMPUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +270,13 @@ def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableT
     head = Text(first.id, "bold")
     bases = {region.basis for seen in family for region in seen.stages.values()}
     kind = next(iter(first.stages.values())).kind
-    parts = [kind if kind != "straight" else "straight-line code"]
+    parts = [str(kind) if kind is not RegionKind.STRAIGHT else "straight-line code"]
     if first.id == kernel.principal and sum(len(s.regions) > 1 for s in kernel.stages.values()):
         parts.append("principal region")
     if last.parent not in (None, "straight"):
         parts.append(f"inside {last.parent}")
     if len(bases) == 1:
-        parts.append("rounds by source line" if bases == {"source"} else f"rounds by {bases.pop()}")
+        parts.append("rounds by source line" if bases == {Basis.SOURCE} else f"rounds by {bases.pop()}")
     head.append(f"  {', '.join(parts)}", "dim")
     yield head
     body: list[RenderableType] = [_stages(kernel, family, show_basis=len(bases) > 1)]
@@ -409,7 +409,7 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
     for sentence in describe_waits(kernel, stage, *here):
         yield f"{stage.stage.value} wait", sentence
     for seen in family:
-        yield from describe_work(kernel, seen.id, is_loop=last.kind == "loop")
+        yield from describe_work(kernel, seen.id, is_loop=last.kind is RegionKind.LOOP)
     shared = dict.fromkeys(name for item in last.rounds for name in item.shared)
     if shared and len(last.rounds) > 1:
         yield "shared", f"later rounds use it too: {', '.join(shared)}"

@@ -18,6 +18,7 @@ from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import Verdict
 from artifact_inspector.report.console import is_for_a_screen
 from artifact_inspector.report.overview import Overview
 from artifact_inspector.report.resources import registers_text
@@ -169,7 +170,7 @@ def _unknowns(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
     """Why a verdict in the table is unknown."""
     for kernel, digest in zip(kernels, digests(kernels), strict=True):
         region = kernel.principal_region
-        if region is not None and region.verdict == "unknown":
+        if region is not None and region.verdict is Verdict.UNKNOWN:
             why = "; ".join(describe_notes(region.noted)) or "no reason was noted"
             name = Text.assemble(
                 (f"{kernel.artifact.display_name} {digest}".rstrip(), "bold"), f" {region.id}"

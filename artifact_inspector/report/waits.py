@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.waits import iterations_left
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
-from artifact_inspector.model import EventKind, Queue, WaitPurpose
+from artifact_inspector.model import EventKind, Queue, RegionKind, WaitPurpose
 from artifact_inspector.report.words import plural, span
 
 __all__ = ["describe_copies", "describe_waits", "load_depths"]
@@ -27,7 +27,7 @@ def load_depths(kernel: KernelFacts) -> str:
 
 def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
     """How much one iteration of a loop copies and commits, and where the copies stand."""
-    if region.kind != "loop":
+    if region.kind is not RegionKind.LOOP:
         return None
     parts = []
     copies = region.count(EventKind.ASYNC_COPY) / region.unrolled_by

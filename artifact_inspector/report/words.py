@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from artifact_inspector.analysis.order.facts import Note, RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
-from artifact_inspector.model import EventKind, SourceLine, Stage
+from artifact_inspector.model import EventKind, SourceLine, Stage, Verdict
 from artifact_inspector.vocabulary.letters import LETTERS
 
 __all__ = [
@@ -139,7 +139,7 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
         region = facts.region(region_id)
         if region is None:
             continue
-        if region.verdict == "unknown":  # nobody's doing; the next is compared with what was known last
+        if region.verdict is Verdict.UNKNOWN:  # nobody's doing; the next is compared with what was known last
             if not lost:
                 yield "unknown", f"at {stage.value}"
             lost = True

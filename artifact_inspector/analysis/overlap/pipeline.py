@@ -15,7 +15,7 @@ from artifact_inspector.analysis.overlap.unpipelined import (
 )
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, two_places
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import PipelineKind, Queue, Stage, TritonVersion
+from artifact_inspector.model import Backend, PipelineKind, Queue, Stage, TritonVersion, Verdict
 
 __all__ = ["Evidence", "Pipeline", "explain_pipeline"]
 
@@ -136,8 +136,8 @@ class _Explanation:
                 return PipelineKind.TENSORS
             if self.loop.target is None:
                 return PipelineKind.COPIES
-            return PipelineKind.DIRECT if self.loop.target.backend == "hip" else PipelineKind.GROUPS
-        if self.region.verdict == "warp-specialised":
+            return PipelineKind.DIRECT if self.loop.target.backend is Backend.HIP else PipelineKind.GROUPS
+        if self.region.verdict is Verdict.WARP_SPECIALISED:
             self.notes.append("its copies stand in another partition")
             return None
         if self.tiles is not None and self.tiles.copies:

@@ -20,7 +20,7 @@ from artifact_inspector.analysis.overlap.buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.loop_form import LoopForm, LoopLoad
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Queue, Stage, TritonVersion, Vendor
+from artifact_inspector.model import Backend, Queue, Stage, TritonVersion, Vendor, Verdict
 
 __all__ = ["AskedLoop", "Cause", "Evidence", "find_cause", "find_loss"]
 
@@ -116,13 +116,13 @@ def find_cause(loop: AskedLoop) -> tuple[Cause | None, tuple[str, ...]]:
     verdict = loop.region.verdict
     if verdict in _NOTHING_TO_DO:
         return Cause(_NOTHING_TO_DO[verdict]), ()
-    if not verdict.is_of_order and verdict not in ("serial", "partly pipelined"):
+    if not verdict.is_of_order and verdict not in (Verdict.SERIAL, Verdict.PARTLY_PIPELINED):
         return None, ()
     if loop.program is None:
         return None, ("the loop is not in the program: a compiler made it from another",)
     if loop.program.flattens and loop.is_alone:
         return None, ("made one with the loop inside it: what is left here runs where that one has no turn",)
-    cause = None if verdict == "partly pipelined" else _cause_in_loop(loop, loop.program)
+    cause = None if verdict is Verdict.PARTLY_PIPELINED else _cause_in_loop(loop, loop.program)
     if cause is not None:
         return cause, ()
     late = _late_loads(loop, loop.program)
@@ -188,7 +188,7 @@ def _cause_in_loop(loop: AskedLoop, form: LoopForm) -> Cause | None:
 
 def _wants_zero(loop: AskedLoop) -> bool:
     """Triton 3.0 and 3.1 pipeline for AMD where num_stages is 0, and only there."""
-    on_amd = loop.target is not None and loop.target.backend == "hip"
+    on_amd = loop.target is not None and loop.target.backend is Backend.HIP
     return on_amd and loop.version is not None and loop.version.release in ((3, 0), (3, 1))
 
 

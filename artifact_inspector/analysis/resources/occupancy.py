@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Multiprocessor, Target
+from artifact_inspector.model import Backend
 
 __all__ = ["Occupancy", "find_occupancy", "find_warps_per_partition"]
 
@@ -70,7 +71,7 @@ def find_occupancy(
             LLVM's default for the target.
     """
     holds = target.limits.multiprocessor
-    amd = target.backend == "hip"
+    amd = target.backend is Backend.HIP
     paired = amd and holds is not None and holds.partitions == SIMDS_OF_HALF_A_PROCESSOR
     unit = ("WGP" if paired and workgroup_processor is not False else "CU") if amd else "SM"
     missing = [

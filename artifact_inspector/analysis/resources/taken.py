@@ -14,6 +14,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.files.binary import Binary, Cubin, Hsaco
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.model import Backend
 from artifact_inspector.model.figure import Figure, FigureKey
 
 __all__ = ["Contradiction", "Figure", "Resources", "find_resources"]
@@ -86,7 +87,8 @@ def find_resources(
         binary: the cubin or hsaco.
         unreadable: there is a binary, but it could not be read.
     """
-    if amdgcn is not None or isinstance(binary, Hsaco) or (target is not None and target.backend == "hip"):
+    is_amd = target is not None and target.backend is Backend.HIP
+    if amdgcn is not None or isinstance(binary, Hsaco) or is_amd:
         hsaco = binary if isinstance(binary, Hsaco) else None
         return _amd(
             target, metadata, amdgcn, written, hsaco, _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN

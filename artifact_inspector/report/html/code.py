@@ -10,7 +10,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import STANDARD_TYPES
 
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
-from artifact_inspector.facts.modules import Disassemble, read_module, read_source
+from artifact_inspector.facts.modules import Disassemble, parse_source, read_source
 from artifact_inspector.facts.pressure import alive_by_line
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine, Stage
@@ -116,7 +116,7 @@ def linked_code(
         for stage, facts in kernel.stages.items():
             problems: list[Problem] = []
             source = read_source(kernel.artifact, stage, problems, disassemble)
-            module = read_module(kernel.artifact, stage, problems, disassemble)
+            module = None if source is None else parse_source(source, stage, problems)
             if source is not None and module is not None:
                 sources.know(_paths(module))
                 figures = heat.get(stage.value, {})
