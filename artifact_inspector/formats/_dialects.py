@@ -238,6 +238,8 @@ def matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
         a, b, d = found[0], found[min(second, len(found) - 2)], found[-1]
     formats = dict(_OPERAND_FORMAT.findall(text))
     m, n = d.shape[-2:]
+    if not d.elements:
+        return None
     blocks = d.elements // (m * n)
     left, right = (formats.get("lhs", a.element), formats.get("rhs", b.element))
     k, rest = divmod(a.elements * (2 if left == "e2m1" and a.bits == 8 else 1), m * blocks)

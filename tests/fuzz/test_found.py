@@ -17,9 +17,15 @@ from tests.fuzz.checks import check_text, within
             'target triple = "amdgcn-amd-amdhsa"\ndefine amdgpu_kernel void @k(<4 x float> %a) {\n'
             "  %b = call <4 x float> @llvm.amdgcn.mfma.f32.16x0x16f16(<4 x half> %a, <4 x half> %a)\n  ret void\n}\n",
         ),
+        (
+            Stage.TTIR,
+            "module {\n  tt.func public @k(%a: tensor<16x16xf16>, %c: tensor<0x16xf32>) {\n"
+            "    %0 = tt.dot %a, %a, %c : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<0x16xf32>\n"
+            "    tt.return\n  }\n}\n",
+        ),
         (Stage.SASS, "\tcode for sm_80\n\t\tFunction : k\n        /*0000*/  FADD R1, R2, 3.6.0 ;\n"),
     ],
-    ids=["a matrix product of no extent", "a number with two points"],
+    ids=["a matrix product of no extent", "a dot of no row", "a number with two points"],
 )
 def test_what_was_found_is_read_or_refused(stage: Stage, text: str) -> None:
     with within(2):

@@ -10,6 +10,8 @@ import pytest
 
 from artifact_inspector.analysis.shared.layouts import Bases, Layout
 from artifact_inspector.analysis.shared.swizzling import (
+    MATRIX,
+    TRANSPOSED,
     VECTOR,
     Reach,
     padded_elements,
@@ -90,6 +92,12 @@ def test_what_both_sides_keep_in_registers_goes_through_in_turns(kept: Bases, el
     b = layout((1, 2, *kept), (8, 4, 16, 32, 64), shape=(128 << len(kept),))
     assert swizzled_elements(a, b, 32) == elements
     assert swizzled_elements(a, b, 32, (VECTOR,), (VECTOR,)) == elements
+
+
+def test_wide_accesses_need_the_lanes_of_a_warp() -> None:
+    whole = layout((1, 2), (4, 8, 16), (32, 64, 128, 256, 512))
+    plain = swizzled_elements(whole, whole, 32)
+    assert swizzled_elements(whole, whole, 32, [MATRIX], [MATRIX, TRANSPOSED]) == plain
 
 
 def test_copies_of_an_element_are_no_turns() -> None:

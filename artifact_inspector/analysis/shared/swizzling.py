@@ -135,6 +135,9 @@ def _wide(
 ) -> tuple[int, int] | None:
     """Bank conflicts of two wide accesses, and bases that go in turns; None if they do not fit."""
     a, b = registers
+    for lane, access in zip((source.lane, target.lane), pair, strict=True):
+        if max(access.contiguous + access.address) >= len(lane):
+            return None  # a warp of so few lanes, as no GPU has it
     vector = _shared_row(
         (a, source.lane, pair[0].contiguous),
         (b, target.lane, pair[1].contiguous),
