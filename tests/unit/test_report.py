@@ -26,7 +26,7 @@ from artifact_inspector.facts.kernel import COUNTED, KernelFacts, RegionWork, St
 from artifact_inspector.facts.selection import narrow, parse_stages
 from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Queue, Stage, Verdict
+from artifact_inspector.model import Queue, RegionKind, Stage, Verdict
 from artifact_inspector.report.compiled import compiled_table
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, encode
@@ -53,7 +53,7 @@ from artifact_inspector.report.words import (
 
 def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> RegionFacts:
     known: dict[str, object] = {
-        "id": "loop@9", "kind": "loop", "depth": 1, "parent": "straight", "lines": (10, 20),
+        "id": "loop@9", "kind": RegionKind.LOOP, "depth": 1, "parent": "straight", "lines": (10, 20),
         "signature": signature, "readable": "", "verdict": Verdict(verdict), "distance": None, "basis": "source",
         "pairs": (), "exclusive": (), "changed": False, "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
         "unrolled_by": 1, "groups": "",
