@@ -74,6 +74,16 @@ class Names:
             self._names.append(name)
         return found
 
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._names)
+
+    def forget(self, count: int) -> None:
+        """Keep the first so many."""
+        for name in self._names[count:]:
+            del self._bits[name]
+        del self._names[count:]
+
     def unknown(self, name: str) -> Unknown:
         """A register of which nothing is known."""
         return Unknown(0, FULL, self.bit(name))
@@ -107,10 +117,7 @@ def as_wide(low: Value, high: Value) -> Value:
 
 
 def _join(low: Known, high: Known) -> Known:
-    joined = low | (high << 32)
-    if isinstance(joined, int) and joined >= 1 << 63:
-        joined -= 1 << 64
-    return joined
+    return low | ((signed(high) if isinstance(high, int) else high) << 32)
 
 
 def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) -> Value:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from artifact_inspector.execution.counters import Counts
-from artifact_inspector.execution.lanes import Names, Unknown
+from artifact_inspector.execution.lanes import Names, Unknown, as_wide
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import (
@@ -44,6 +44,11 @@ def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] 
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
     ended = run_all(machine)
     return machine, counts, ended
+
+
+@pytest.mark.parametrize("low", [1, np.array([[1, 2]])])
+def test_two_registers_join_to_a_number_below_nought(low: object) -> None:
+    assert np.ravel(as_wide(low, 0xFFFFFFFE))[0] == 1 - (2 << 32)
 
 
 def value(machine: Machine, name: str) -> object:
