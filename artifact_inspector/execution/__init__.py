@@ -24,6 +24,8 @@ How it is built, from below; each layer knows only those before it:
   `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
   `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that part ways become machines of
   their own.
+- `trips`, `proving`, `rehearsal`: trips of a loop that run side by side, as though they were further CTAs,
+  once it is proven that this is what they would do one by one.
 - `access`: what loads, stores and atomics of a machine's lanes do to memory and counts, for any language:
   `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
 - One module per language, with one table `SEMANTICS: opcode → builder of its run` and

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.banks import count_access
 from artifact_inspector.execution.counters import WarpAccess
+from artifact_inspector.execution.footprints import Access
 from artifact_inspector.execution.lanes import FULL, Mask, Unknown, Value, bits_unknown, data_of, is_true
 from artifact_inspector.execution.memory import outside
+from artifact_inspector.execution.patterns import recall
 from artifact_inspector.execution.wavefronts import (
     count_atomics,
     count_copied,
@@ -106,23 +108,24 @@ def access_global(
     if lanes is None:
         return None
     counts, index = machine.counts, machine.step.index
-    addresses, on = _by_warp(machine, lanes)
     piece = machine.program.line
+    counted = _without_repeats(lanes, piece)
+    addresses, on = _by_warp(machine, counted)
     row = served or machine.program.warp
     requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
     found = count_sectors(requests, asked, piece) * max(size // piece, 1)
     if on is None:
         full = -(-machine.program.warp * size // piece) * len(addresses)
-        active = lanes.addresses.size
+        active = counted.addresses.size
     else:
         each = on.sum(axis=1)
         full, active = int((-(-each * size // piece)).sum()), int(each.sum())
-    counts.sectors[index] += found * lanes.repeat
-    counts.sectors_ideal[index] += min(full, found) * lanes.repeat
-    counts.bytes[index] += active * size * lanes.repeat
-    counts.active[index] += active * lanes.repeat
+    counts.sectors[index] += found * counted.repeat
+    counts.sectors_ideal[index] += min(full, found) * counted.repeat
+    counts.bytes[index] += active * size * counted.repeat
+    counts.active[index] += active * counted.repeat
     if machine.memory.footprints is not None:
-        machine.memory.footprints.add(machine.ctas, lanes.addresses, lanes.mask, reads=reads)
+        machine.memory.footprints.add(Access(index, machine.ctas, lanes.addresses, lanes.mask, reads))
     misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes, updates=updates)
     if misses.size:
         _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")
@@ -204,14 +207,14 @@ def access_shared(
     whole = lanes_of(machine, address, mask)
     if whole is None:
         return None
-    lanes = _without_repeats(whole)
     row = served or machine.program.warp
-    addresses = lanes.addresses.reshape(-1, row)
-    on = None if lanes.mask is None else lanes.mask.reshape(-1, row)
-    counted = count_wavefronts(addresses, size, on, loads=loads)
-    _add_wavefronts(machine, counted, lanes.repeat)
-    if _loses_most(machine, lanes, counted):
-        _keep(machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, row, loads))
+    for lanes in _requests(machine, whole):
+        addresses = lanes.addresses.reshape(-1, row)
+        on = None if lanes.mask is None else lanes.mask.reshape(-1, row)
+        counted = recall(count_wavefronts, addresses, size, on, within=_LINE, loads=loads)
+        _add_wavefronts(machine, counted, lanes.repeat)
+        if _loses_most(machine, lanes, counted):
+            _keep(machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, row, loads))
     return whole
 
 
@@ -227,13 +230,25 @@ def access_atomic(machine: Machine, address: Value, size: int, operands: int) ->
     whole = lanes_of(machine, address)
     if whole is None:
         return None
-    lanes = _without_repeats(whole)
-    addresses, on = _by_warp(machine, lanes)
-    counted = count_atomics(addresses, size, on, operands)
-    _add_wavefronts(machine, counted, lanes.repeat)
-    if _loses_most(machine, lanes, counted):
-        _keep(machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, operands=operands))
+    for lanes in _requests(machine, whole):
+        addresses, on = _by_warp(machine, lanes)
+        counted = recall(count_atomics, addresses, size, on, operands, within=_LINE)
+        _add_wavefronts(machine, counted, lanes.repeat)
+        if _loses_most(machine, lanes, counted):
+            _keep(
+                machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, operands=operands)
+            )
     return whole
+
+
+def _requests(machine: Machine, whole: Lanes) -> list[Lanes]:
+    """An access as it would be made one trip of a loop after the other, all at once where they are alike."""
+    lanes, trips = _without_repeats(whole, _LINE), machine.trips
+    if trips == 1 or len(lanes.addresses) == 1:
+        return [lanes]
+    addresses = np.split(lanes.addresses, trips)
+    masks = [None] * trips if lanes.mask is None else np.split(lanes.mask, trips)
+    return [Lanes(own, on, lanes.repeat) for own, on in zip(addresses, masks, strict=True)]
 
 
 def access_copied(
@@ -265,10 +280,11 @@ def access_copied(
     addresses = np.broadcast_to(whole.addresses, shape)
     mask = np.ones(shape, bool) if whole.mask is None else np.broadcast_to(whole.mask, shape)
     repeat = machine.rows // rows
-    if rows > 1 and all((held == held[:1]).all() for held in (addresses, mask, origins)):
+    if rows > 1 and (origins == origins[:1]).all() and _are_alike(addresses, mask, _LINE):
         addresses, mask, origins, repeat = addresses[:1], mask[:1], origins[:1], machine.rows
     count = count_copied_past if past_l1 else count_copied
-    counted = count(addresses.reshape(-1, warp), size, mask.reshape(-1, warp), origins.reshape(-1, warp))
+    on, of = mask.reshape(-1, warp), origins.reshape(-1, warp)
+    counted = recall(count, addresses.reshape(-1, warp), size, on, of, within=_LINE)
     _add_wavefronts(machine, counted, repeat)
     return whole
 
@@ -315,17 +331,23 @@ _LOOKED_AT = 32
 """Warps of an access of which the one that loses most is kept."""
 
 
-def _without_repeats(lanes: Lanes) -> Lanes:
-    """One CTA for all where every CTA does the same."""
-    rows = len(lanes.addresses)
-    same = rows == 1 or (
-        bool((lanes.addresses == lanes.addresses[:1]).all())
-        and (lanes.mask is None or bool((lanes.mask == lanes.mask[:1]).all()))
-    )
-    if rows == 1 or not same:
+def _without_repeats(lanes: Lanes, piece: int) -> Lanes:
+    """One CTA for all where every CTA does the same, farther on by a multiple of some bytes.
+
+    Neither sectors nor lines nor banks of a warp's lanes change by that.
+    """
+    addresses, mask = lanes.addresses, lanes.mask
+    rows = len(addresses)
+    if rows == 1 or not _are_alike(addresses, mask, piece):
         return lanes
-    mask = None if lanes.mask is None else lanes.mask[:1]
-    return Lanes(lanes.addresses[:1], mask, lanes.repeat * rows)
+    return Lanes(addresses[:1], None if mask is None else mask[:1], lanes.repeat * rows)
+
+
+def _are_alike(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int) -> bool:
+    apart = addresses[:, :1] - addresses[:1, :1]
+    if (apart & (piece - 1)).any() or (mask is not None and not (mask == mask[:1]).all()):
+        return False
+    return bool((addresses - apart == addresses[:1]).all())
 
 
 def _per_cta(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -54,6 +54,12 @@ class WarpAccess:
     """Of an atomic, whose lanes share nothing; 0 for any other access."""
 
 
+_BY_STEP = (
+    "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes", "rejoined",
+    "divergent", "active",
+)  # fmt: skip
+
+
 @dataclass(slots=True)
 class Counts:
     """Counts by step; unknown ones by the names of what was not given."""
@@ -90,11 +96,38 @@ class Counts:
     """Step → what the access that it is of loses, in wavefronts for each lane."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes",
-            "rejoined", "divergent", "active",
-        ):  # fmt: skip
+        for name in _BY_STEP:
             setattr(self, name, [0] * self.size)
+
+    def beside(self, steps: int) -> Counts:
+        """Counts of what is tried, for so many steps at most, to be added to these or thrown away."""
+        other = Counts(self.size, steps)
+        other.lost = dict(self.lost)
+        return other
+
+    def add(self, tried: Counts, trips: int, step: Step) -> None:
+        """Count what was tried.
+
+        Args:
+            tried: made by `beside`.
+            trips: that ran side by side there.
+            step: the last.
+
+        Raises:
+            Spent: one after the other, they are more than there is left.
+        """
+        for name in _BY_STEP:
+            mine = getattr(self, name)
+            for at, count in enumerate(getattr(tried, name)):
+                if count:
+                    mine[at] += count
+        for at, why in tried.why.items():
+            self.mark(at, why)
+        self.shared.update(tried.shared)
+        self.lost.update(tried.lost)
+        self.spent += tried.spent * trips
+        if self.spent > self.limit:
+            raise Spent(step, self.limit)
 
     def spend(self, step: Step) -> None:
         """Count one step against the limit.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.launch import Launch
 
-__all__ = ["Footprint", "Footprints"]
+__all__ = ["Access", "Footprint", "Footprints"]
 
 SECTOR = 32
 MOST_MARKS = 1 << 27
@@ -23,6 +24,23 @@ class Footprint(NamedTuple):
     pieces: NDArray[np.int32]
     """Numbers of the pieces, in order."""
     bytes: int
+
+
+class Access(NamedTuple):
+    """What lanes of some CTAs read or write at a time."""
+
+    step: int
+    """Index of the instruction."""
+    ctas: NDArray[np.int64]
+    """Linear numbers."""
+    addresses: NDArray[np.int64]
+    """Shape (CTAs or 1, lanes)."""
+    mask: NDArray[np.bool_] | None
+    """Lanes that take part, of the same shape; all where None."""
+    reads: bool
+    """Else it writes."""
+    first: int = 0
+    """Row of the machine that the first of the CTAs is."""
 
 
 class _Marks:
@@ -60,28 +78,36 @@ class Footprints:
         """A portion begins at a CTA."""
         self._first = first
 
-    def add(self, ctas: NDArray[np.int64], addresses: NDArray[np.int64], mask: Any, *, reads: bool) -> None:
-        """Note an access.
-
-        Args:
-            ctas: linear numbers of the CTAs.
-            addresses: shape (CTAs or 1, threads).
-            mask: lanes that take part, of the same shape; all where None.
-            reads: it reads; else it writes.
-        """
+    def add(self, access: Access) -> None:
+        """Note an access."""
+        _, ctas, addresses, mask, reads, _ = access
+        low, high = int(addresses.min()), int(addresses.max())
         for name, tensor in self._launch.tensors.items():
             start = tensor.pointer or 0
             stop = start + tensor.bytes
-            inside = (addresses >= start) & (addresses < stop)
-            inside = inside if mask is None else inside & mask
-            if not inside.any():
+            whole = mask is None and start <= low and high < stop
+            if not whole and (high < start or low >= stop):
                 continue
+            inside = None if whole else (addresses >= start) & (addresses < stop)
+            if inside is not None:
+                inside = inside if mask is None else inside & mask
+                if not inside.any():
+                    continue
             if reads:
                 self._mark(name, start, stop, ctas, addresses, inside)
             else:
                 self._write(name, ctas, addresses, inside)
-            if inside.all():
+            if inside is None or inside.all():
                 return
+
+    def add_all(self, accesses: Iterable[Access], _rows: int) -> None:
+        """Note what many trips of a loop access."""
+        for access in accesses:
+            self.add(access)
+
+    def has_written(self, ctas: NDArray[np.int64]) -> bool:
+        """Whether it is known of CTAs where each of them writes first."""
+        return all(cta in self.writes for cta in dict.fromkeys(ctas.tolist()))
 
     def _mark(
         self, name: str, start: int, stop: int, ctas: NDArray[np.int64], addresses: Any, inside: Any
@@ -92,13 +118,16 @@ class Footprints:
         own = ctas - self._first
         pieces = (addresses - held.base) // held.granule
         if len(addresses) == 1:
-            held.marks[np.ix_(own, np.unique(pieces[inside]))] = True
+            held.marks[np.ix_(own, np.unique(pieces if inside is None else pieces[inside]))] = True
+        elif inside is None:
+            held.marks[own[:, None], pieces] = True
         else:
             rows = np.broadcast_to(own[:, None], addresses.shape)
             held.marks[rows[inside], pieces[inside]] = True
 
     def _write(self, name: str, ctas: NDArray[np.int64], addresses: Any, inside: Any) -> None:
-        lowest = np.where(inside, addresses, np.iinfo(np.int64).max).min(axis=1)
+        taken = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
+        lowest = taken.min(axis=1)
         lowest = np.broadcast_to(lowest, (len(ctas),))
         for cta, address in zip(ctas.tolist(), lowest.tolist(), strict=True):
             known = self.writes.get(cta)

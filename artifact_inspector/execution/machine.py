@@ -8,7 +8,7 @@ what is the same for all lanes stays one number.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from artifact_inspector.execution.lanes import (
 from artifact_inspector.execution.memory import Memory, Scratch
 from artifact_inspector.execution.program import Program, Step, Undecided
 
-__all__ = ["Group", "Machine", "Program", "Step", "Undecided"]
+__all__ = ["Group", "Machine", "Program", "Rounds", "Step", "Undecided"]
 
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
@@ -43,8 +43,18 @@ class Group:
 
     def __init__(self, pc: int, mask: Mask, machine: Machine) -> None:
         self.pc = pc
-        self.mask: Mask = mask
         self.warps, self.lanes = machine.count_warps(mask), machine.count_lanes(mask)
+        self.mask: Mask = True if self.lanes == machine.rows * machine.threads else mask
+
+
+class Rounds(Protocol):
+    """What may shorten the loops of a machine."""
+
+    def arrive(self, machine: Machine) -> None:
+        """All its lanes are back at the beginning of a loop."""
+
+    def fresh(self) -> Rounds:
+        """The same for a machine that other CTAs go on with."""
 
 
 class Machine:
@@ -59,6 +69,7 @@ class Machine:
         counts: Counts,
         names: Names,
         environment: Any,
+        loops: Rounds | None = None,
     ) -> None:
         self.program = program
         self.ctas = ctas
@@ -86,6 +97,10 @@ class Machine:
         self.group = self.groups[0]
         self.step = program.steps[0]
         self.pending: list[Machine] = []
+        self.loops = loops
+        """Runs trips of loops side by side; None where each runs for itself."""
+        self.trips = 1
+        """Trips of a loop that stand one after the other among the CTAs."""
         self.followed: int | None = None
         """The CTA whose way is kept."""
         self.way: list[int] | None = None
@@ -205,8 +220,7 @@ class Machine:
             kinds = [way for way in (1, 2, 3) if (ways == way).any()]
             if len(kinds) > 1:
                 keep = kinds[0]
-                for way in kinds[1:]:
-                    self._send_off(np.flatnonzero(ways == way))
+                self._part(ways, kinds[1:])
                 here = np.flatnonzero((ways == keep) | (ways == 0))
                 yes, mask = _mask_rows(yes, here), _mask_rows(mask, here)
                 no = np.logical_not(yes) if mask is True else mask & ~yes
@@ -214,6 +228,11 @@ class Machine:
         if not is_true(no):
             return self.group.mask, False
         return (yes, no) if is_true(yes) else (False, self.group.mask)
+
+    def _part(self, ways: NDArray[Any], kinds: list[int]) -> None:
+        """Leave the CTAs that go certain ways to machines of their own."""
+        for way in kinds:
+            self._send_off(np.flatnonzero(ways == way))
 
     def _send_off(self, rows: NDArray[Any]) -> None:
         """Leave some CTAs to a machine of their own, which runs the present step anew."""
@@ -223,6 +242,7 @@ class Machine:
         other.barriers, other.saved = dict(self.barriers), dict(self.saved)
         other.arrivals = dict(self.arrivals)
         other.local, other.shared = self.local.copy(), self.shared.copy()
+        other.loops = None if self.loops is None else self.loops.fresh()
         at = self.groups.index(self.group)
         other.groups = [Group(group.pc, group.mask, self) for group in self.groups]
         other.waiting = [(name, Group(group.pc, group.mask, self)) for name, group in self.waiting]
@@ -343,6 +363,9 @@ class Machine:
                 self.groups = [group for _, group in self.waiting]
                 self.waiting = []
             self._run_lowest()
+            went_back = self.group.pc <= self.step.index and len(self.groups) == 1
+            if went_back and self.loops is not None and not self.waiting:
+                self.loops.arrive(self)
 
     def _run_lowest(self) -> None:
         group = min(self.groups, key=_pc)
@@ -405,8 +428,6 @@ class Machine:
             if is_true(self._and(widen(group.mask, warp), widen(other.mask, warp))):
                 continue
             joined = Group(group.pc, group.mask | other.mask, self)
-            if joined.lanes == self.rows * self.threads:
-                joined.mask = True
             self.groups.remove(group)
             self.groups[self.groups.index(other)] = joined
             group = joined

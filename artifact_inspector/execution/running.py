@@ -19,6 +19,7 @@ from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
 from artifact_inspector.execution.program import ODD_OPERANDS, Step, Undecided
 from artifact_inspector.execution.tensor_maps import Descriptor, parse_block
+from artifact_inspector.execution.trips import Loops
 from artifact_inspector.model.limits import CTAS
 
 __all__ = ["Ended", "Run", "Started", "arguments_of", "begin", "run_all", "run_launch"]
@@ -135,19 +136,34 @@ class Started:
     memory: Memory
     names: Names
     environment: amdgcn.Environment | sass.Environment
+    side_by_side: bool = True
+    """Whether trips of loops may run side by side; what is counted is the same."""
 
     def machine(self, ctas: NDArray[np.int64]) -> Machine:
         """Some CTAs at the kernel's first instruction."""
         loaded = self.loaded
         machine = Machine(
-            loaded.program, ctas, loaded.threads, self.memory, self.counts, self.names, self.environment
+            loaded.program,
+            ctas,
+            loaded.threads,
+            self.memory,
+            self.counts,
+            self.names,
+            self.environment,
+            Loops() if self.side_by_side else None,
         )
         self.environment.begin(machine)
         return machine
 
 
-def begin(loaded: Loaded, launch: Launch, counts: Counts) -> Started:
+def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool = True) -> Started:
     """A launch with nothing run yet.
+
+    Args:
+        loaded: the kernel.
+        launch: its grid and arguments.
+        counts: for what its machines do.
+        side_by_side: whether trips of loops may run together.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
@@ -171,7 +187,7 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts) -> Started:
         environment = amdgcn.Environment(program, loaded.beginning, launch, arguments, threads, names)
     else:
         environment = sass.Environment(program, launch, arguments, threads, names, descriptors)
-    return Started(loaded, launch, counts, Memory(launch), names, environment)
+    return Started(loaded, launch, counts, Memory(launch), names, environment, side_by_side)
 
 
 def _with_memory(loaded: Loaded, launch: Launch) -> Launch:
@@ -191,6 +207,7 @@ def run_launch(
     ctas: NDArray[np.int64] | None = None,
     portion: int = PORTION,
     footprints: bool = False,
+    side_by_side: bool = True,
 ) -> Run:
     """Run a launch.
 
@@ -201,6 +218,7 @@ def run_launch(
         ctas: linear numbers of those that run; all by default.
         portion: lanes that run together.
         footprints: whether to keep what each CTA reads.
+        side_by_side: whether trips of loops may run together; what is counted is the same.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
@@ -211,7 +229,7 @@ def run_launch(
             f"Give a smaller grid, or set {CTAS.switch}.",
         )
     counts = Counts(len(loaded.program.steps), limit)
-    started = begin(loaded, launch, counts)
+    started = begin(loaded, launch, counts, side_by_side=side_by_side)
     memory = started.memory
     wanted = np.arange(started.launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []

@@ -9,6 +9,7 @@ the root of x⁴ = x + 1 leave no direction of the grid uncovered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.counters import Counts
+from artifact_inspector.execution.footprints import Access
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded
 from artifact_inspector.execution.memory import SECTOR, Memory, Region
-from artifact_inspector.execution.program import Step
 from artifact_inspector.execution.running import Ended, begin, run_all
 
 __all__ = ["Sample", "Traffic", "choose_ctas", "sample_launch"]
@@ -50,17 +51,6 @@ def choose_ctas(grid: tuple[int, int, int], most: int) -> NDArray[np.int64]:
     return np.array(sorted(found), np.int64)
 
 
-@dataclass(slots=True)
-class _Watched(Counts):
-    """Counts that know which step runs."""
-
-    now: int = 0
-
-    def spend(self, step: Step) -> None:
-        self.now = step.index
-        Counts.spend(self, step)
-
-
 class _Pattern(NamedTuple):
     """How the lanes of a CTA lie to each other in one access."""
 
@@ -76,7 +66,6 @@ class _Pattern(NamedTuple):
 class Traffic:
     """What the sampled CTAs' accesses to global memory cost by step."""
 
-    counts: _Watched
     regions: tuple[Region, ...]
     lines: dict[int, int] = field(default_factory=dict)
     """Step → lines of 128 bytes that warps ask for, request by request."""
@@ -92,6 +81,8 @@ class Traffic:
     whose: dict[int, str] = field(default_factory=dict)
     """Step → the tensor that it reads or writes."""
     _seen: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
+    _order: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    """Tensor → of each sector that is looked at, which turn touches it first."""
     _patterns: dict[tuple[bytes, bytes, int], _Pattern] = field(default_factory=dict)
 
     def begin(self, first: int) -> None:
@@ -100,30 +91,79 @@ class Traffic:
     def end(self, ctas: NDArray[np.int64]) -> None:
         """Nothing: all is noted at once."""
 
-    def add(self, ctas: NDArray[np.int64], addresses: NDArray[np.int64], mask: Any, *, reads: bool) -> None:
-        """Note an access, as `Footprints.add` does."""
-        step = self.counts.now
-        for row, cta in enumerate(ctas.tolist()):
-            own = addresses[row if len(addresses) > 1 else 0]
-            on = None if mask is None else mask[row if len(mask) > 1 else 0]
-            if on is not None and not on.any():
+    def has_written(self, _ctas: NDArray[np.int64]) -> bool:
+        """It is asked of no CTA where it writes first."""
+        return True
+
+    def add(self, access: Access) -> None:
+        """Note an access."""
+        self.add_all([access], access.first + len(access.ctas))
+
+    def add_all(self, accesses: Sequence[Access], rows: int) -> None:
+        """Note accesses of many trips of a loop.
+
+        Args:
+            accesses: one for each instruction; all CTAs' first trips come first there.
+            rows: CTAs that run at a time.
+        """
+        found: dict[tuple[str, int, bool], list[_Touched]] = {}
+        for access in accesses:
+            own, on, at = _rows_of(access)
+            if not len(at):
                 continue
-            base = int(own[0] if on is None else own[int(on.argmax())])
-            pattern = self._pattern(own - base, on, base % LINE)
-            region = next((one for one in self.regions if one.start <= base < one.stop), None)
-            new = 0
-            if region is not None:
-                new = self._fresh(region, cta, reads, pattern.places + (base // SECTOR))
-                self.whose.setdefault(step, region.name)
-                total = self.read if reads else self.written
-                total[region.name] = total.get(region.name, 0) + new
-            for held, count in (
-                (self.asked, pattern.sectors),
-                (self.lines, pattern.lines),
-                (self.runs, pattern.runs),
-                (self.fresh, new),
-            ):
-                held[step] = held.get(step, 0) + count
+            base = (
+                own[:, 0] if on is None else np.take_along_axis(own, on.argmax(axis=1)[:, None], axis=1)[:, 0]
+            )
+            offsets = own - base[:, None]
+            ctas, trips, step = access.ctas[at], (access.first + at) // rows, access.step
+            for alike in _alike(offsets, on, base % LINE):
+                first = alike[0]
+                mask = None if on is None else on[first]
+                pattern = self._pattern(offsets[first], mask, int(base[first]) % LINE)
+                for held, count in (
+                    (self.asked, pattern.sectors), (self.lines, pattern.lines), (self.runs, pattern.runs)
+                ):  # fmt: skip
+                    held[step] = held.get(step, 0) + count * len(alike)
+                self.fresh.setdefault(step, 0)
+                for region in self.regions:
+                    inside = alike[(base[alike] >= region.start) & (base[alike] < region.stop)]
+                    if inside.size:
+                        self.whose.setdefault(step, region.name)
+                    for cta in dict.fromkeys(ctas[inside].tolist()):
+                        mine = inside[ctas[inside] == cta]
+                        sectors = base[mine, None] // SECTOR + pattern.places
+                        found.setdefault((region.name, cta, access.reads), []).append(
+                            _Touched(step, trips[mine], sectors)
+                        )
+        for (name, cta, reads), touched in found.items():
+            self._touch(name, cta, reads, touched)
+
+    def _touch(self, name: str, cta: int, reads: bool, touched: Sequence[_Touched]) -> None:
+        """Note which sectors a CTA touches for the first time, and by which step."""
+        region = next(region for region in self.regions if region.name == name)
+        first = region.start // SECTOR
+        size = (region.stop - 1) // SECTOR - first + 1
+        seen = self._seen.get((name, cta, reads))
+        if seen is None:
+            seen = self._seen[name, cta, reads] = np.zeros(size, bool)
+        order = self._order.get(name)
+        if order is None:
+            order = self._order[name] = np.empty(size, np.int32)
+        places, steps = _in_turn(touched)
+        places -= first
+        taken = (places >= 0) & (places < size)
+        taken[taken] = ~seen[places[taken]]
+        places, steps = places[taken], steps[taken]
+        turns = np.arange(len(places), dtype=np.int32)
+        order[places[::-1]] = turns[::-1]  # of each sector the first turn is written last
+        steps = steps[order[places] == turns]
+        seen[places] = True
+        total = self.read if reads else self.written
+        total[name] = total.get(name, 0) + len(steps)
+        for step, count in zip(
+            *(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True
+        ):
+            self.fresh[step] += count
 
     def _pattern(self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, within: int) -> _Pattern:
         key = (offsets.tobytes(), b"" if mask is None else mask.tobytes(), within)
@@ -142,20 +182,54 @@ class Traffic:
             )
         return found
 
-    def _fresh(self, region: Region, cta: int, reads: bool, sectors: NDArray[np.int64]) -> int:
-        """Sectors that a CTA has not touched before, which it now has."""
-        seen = self._seen.get((region.name, cta, reads))
-        first = region.start // SECTOR
-        if seen is None:
-            size = (region.stop - 1) // SECTOR - first + 1
-            seen = self._seen[region.name, cta, reads] = np.zeros(size, bool)
-        places = sectors - first
-        if places[0] < 0 or places[-1] >= len(seen):
-            places = places[(places >= 0) & (places < len(seen))]
-        new = len(places) - int(np.count_nonzero(seen[places]))
-        if new:
-            seen[places] = True
-        return new
+
+class _Touched(NamedTuple):
+    """What a CTA touches of a tensor by one instruction in some trips of a loop."""
+
+    step: int
+    trips: NDArray[np.int64]
+    sectors: NDArray[np.int64]
+    """Shape (trips, sectors of each)."""
+
+
+def _in_turn(touched: Sequence[_Touched]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sectors in the order in which they are touched, trip by trip, and the step of each."""
+    steps = [np.full(one.sectors.shape, one.step) for one in touched]
+    if all(np.array_equal(one.trips, touched[0].trips) for one in touched):
+        places = np.concatenate([one.sectors for one in touched], axis=1)
+        return places.ravel(), np.concatenate(steps, axis=1).ravel()
+    trips = np.concatenate([np.repeat(one.trips, one.sectors.shape[1]) for one in touched])
+    turn = np.argsort(trips, kind="stable")
+    places = np.concatenate([one.sectors.ravel() for one in touched])
+    return places[turn], np.concatenate([one.ravel() for one in steps])[turn]
+
+
+def _rows_of(access: Access) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
+    """Addresses and masks of the CTAs that take part, and which these are."""
+    shape = (len(access.ctas), access.addresses.shape[1])
+    own = np.broadcast_to(access.addresses, shape)
+    if access.mask is None:
+        return own, None, np.arange(shape[0])
+    on = np.broadcast_to(access.mask, shape)
+    rows = np.flatnonzero(on.any(axis=1))
+    return own[rows], on[rows], rows
+
+
+def _alike(
+    offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, within: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Rows whose lanes lie to each other and in their lines as those of the others, group by group."""
+    if (
+        (within == within[0]).all()
+        and (mask is None or (mask == mask[0]).all())
+        and (offsets == offsets[0]).all()
+    ):
+        return [np.arange(len(offsets))]
+    groups: dict[Any, list[int]] = {}
+    for row, place in enumerate(within.tolist()):
+        key = (place, offsets[row].tobytes(), b"" if mask is None else mask[row].tobytes())
+        groups.setdefault(key, []).append(row)
+    return [np.array(rows) for rows in groups.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +248,9 @@ class Sample:
     names: Any
 
 
-def sample_launch(loaded: Loaded, launch: Launch, most: int = 4, limit: int = 20_000_000) -> Sample:
+def sample_launch(
+    loaded: Loaded, launch: Launch, most: int = 4, limit: int = 20_000_000, *, side_by_side: bool = True
+) -> Sample:
     """Run some CTAs of a launch.
 
     Args:
@@ -182,13 +258,14 @@ def sample_launch(loaded: Loaded, launch: Launch, most: int = 4, limit: int = 20
         launch: its grid and arguments.
         most: CTAs that run.
         limit: steps after which it counts as endless.
+        side_by_side: whether trips of loops may run together; what is counted is the same.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
     """
-    counts = _Watched(len(loaded.program.steps), limit)
-    started = begin(loaded, launch, counts)
-    traffic = Traffic(counts, tuple(started.memory.regions))
+    counts = Counts(len(loaded.program.steps), limit)
+    started = begin(loaded, launch, counts, side_by_side=side_by_side)
+    traffic = Traffic(tuple(started.memory.regions))
     started.memory.track = False
     started.memory.footprints = traffic  # type: ignore[assignment]
     ctas = choose_ctas(launch.grid, most)

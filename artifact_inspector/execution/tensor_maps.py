@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from artifact_inspector.execution.footprints import Access
 from artifact_inspector.execution.lanes import Mask, Unknown, data_of, is_true, spread
 from artifact_inspector.execution.launch import Tensor
 
@@ -140,7 +141,8 @@ def copy_box(
         counts.bytes[index] += addresses.size * PIECE
         footprints = machine.memory.footprints
         if footprints is not None:
-            footprints.add(machine.ctas[row : row + 1], addresses.reshape(1, -1), None, reads=reads)
+            cta = machine.ctas[row : row + 1]
+            footprints.add(Access(index, cta, addresses.reshape(1, -1), None, reads, row))
         machine.memory.touch(addresses, PIECE, reads=reads, writes=not reads, updates=updates)
 
 

@@ -1,0 +1,100 @@
+"""Saved kernels whose loops' trips run side by side, against the same run one by one: every count is equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from launches_on_paper import LAUNCHES, ROOT
+
+from artifact_inspector.execution import proving
+from artifact_inspector.execution.launch import Launch, Tensor
+from artifact_inspector.execution.loading import Loaded, load_kernel
+from artifact_inspector.execution.prediction import predict
+from artifact_inspector.execution.requests import parse_document, resolve
+from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.sampling import sample_launch
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.disassembly import disassemble, find_disassembler
+
+COUNTERS = ROOT / "tests" / "oracle" / "counters"
+CASES = sorted(path.name for path in COUNTERS.iterdir())
+LONG = ("attention", "histogram", "matmul")
+"""Those that go round a loop often enough."""
+TARGETS = ("sm_80", "gfx90a", "gfx942", "gfx950", "gfx1100")
+DEEPER = {
+    "matmul_grouped": {"K": 1536},
+    "matmul_square": {"K": 1536},
+    "fused_linear": {"K": 1536},
+    "persistent_matmul": {"K": 768},
+    "flash_attention": {"seq_len": 2048},
+}
+"""Kernel → what makes its loop long."""
+TOOL = find_disassembler()
+
+
+@pytest.fixture
+def proven(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Trips of each guess that were proven."""
+    found: list[int] = []
+    run = proving.Guess.run
+    monkeypatch.setattr(proving.Guess, "run", lambda guess: found.append(run(guess)) or found[-1])
+    return found
+
+
+def measured(name: str) -> tuple[Loaded, Launch]:
+    place: Path = COUNTERS / name
+    (entry,) = [entry for entry in open_cache(place).entries if "sass" in entry.files]
+    loaded = load_kernel(entry, None)
+    (request,) = parse_document((place / "launch.json").read_text(), "launch.json")
+    return loaded, resolve(request, [parameter.argument for parameter in loaded.parameters])
+
+
+def saved(name: str, target: str) -> tuple[Loaded, Launch]:
+    """A saved kernel with tensors large enough for its longer loop."""
+    paper = LAUNCHES[name]
+    arguments = {
+        key: Tensor(tuple(16 * extent for extent in value[0]), value[1])
+        if isinstance(value, tuple)
+        else value
+        for key, value in {**paper.arguments, **DEEPER[name]}.items()
+    }
+    (entry,) = open_cache(ROOT / "fixtures" / "3.6.0" / target / name).entries
+    if TOOL is None and target == "sm_80" and "sass" not in entry.files:
+        pytest.skip("no nvdisasm")
+    return load_kernel(entry, lambda _suffix, binary: disassemble(binary, TOOL)), Launch((1, 1, 1), arguments)
+
+
+def assert_same(loaded: Loaded, launch: Launch, cta: int) -> None:
+    both = [
+        predict(run_launch(loaded, launch, ctas=np.array([cta]), footprints=True, side_by_side=on))
+        for on in (True, False)
+    ]
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_cta_counts_the_same(name: str, proven: list[int]) -> None:
+    loaded, launch = measured(name)
+    assert_same(loaded, launch, launch.ctas // 2)
+    assert (max(proven, default=0) >= 6) is (name in LONG)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
+    loaded, launch = measured(name)
+    ours, one_by_one = (sample_launch(loaded, launch, side_by_side=on) for on in (True, False))
+    assert ours.counts == one_by_one.counts
+    assert ours.way == one_by_one.way
+    for field in ("lines", "fresh", "asked", "runs", "read", "written", "whose"):
+        assert getattr(ours.traffic, field) == getattr(one_by_one.traffic, field)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", DEEPER)
+def test_a_saved_kernel_counts_the_same(name: str, target: str, proven: list[int]) -> None:
+    if not (ROOT / "fixtures" / "3.6.0" / target / name).is_dir():
+        pytest.skip("not saved")
+    assert_same(*saved(name, target), 0)
+    assert max(proven, default=0) >= 6

@@ -1,0 +1,287 @@
+"""Trips of loops that run side by side count and touch what they do one by one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from artifact_inspector.execution import proving, trips
+from artifact_inspector.execution.counters import Counts
+from artifact_inspector.execution.lanes import Names, Unknown
+from artifact_inspector.execution.launch import Launch, Tensor, place
+from artifact_inspector.execution.machine import Machine
+from artifact_inspector.execution.memory import Memory
+from artifact_inspector.execution.running import run_all
+from artifact_inspector.execution.sass import Environment, read_program
+from artifact_inspector.execution.trips import Loops
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import SourceText
+
+HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
+PLACE = "S2R R0, SR_TID.X\nS2R R1, SR_CTAID.X\n"
+ADDRESS = """
+    MOV R2, c[0x0][0x210]
+    MOV R3, c[0x0][0x214]
+    IMAD.WIDE R2, R0, 0x4, R2
+    IMAD R10, R1, 0x2000, RZ
+    IADD3 R2, P0, R2, R10, RZ
+    IADD3.X R3, RZ, R3, RZ, P0, !PT
+    MOV R8, RZ
+"""
+AGAIN = """
+    IADD3 R2, P0, R2, 0x80, RZ
+    IADD3.X R3, RZ, R3, RZ, P0, !PT
+    IADD3 R8, R8, 0x1, RZ
+    ISETP.LT.AND P1, PT, R8, 0x28, PT
+    @P1 BRA `(.L_1)
+"""
+"""Forty trips, each 128 bytes farther on."""
+
+LOOPS = {
+    "a sum grows": ".L_1:\nLDG.E R4, desc[UR4][R2.64]",
+    "a ring of three buffers goes round": """
+    .L_1:
+    ISETP.GT.AND P2, PT, R5, 0x1, PT
+    IADD3 R6, R5, 0x1, RZ
+    SEL R5, R6, RZ, !P2
+    IMAD R7, R5, 0x404, R10
+    LDG.E R4, desc[UR4][R2.64]
+    STS.128 [R7], R12
+    """,
+    "a guard turns off": """
+    .L_1:
+    ISETP.LT.AND P2, PT, R8, 0x1e, PT
+    @P2 LDG.E R4, desc[UR4][R2.64]
+    """,
+    "a word is spilled": """
+    .L_1:
+    LDL R6, [R1+0x8]
+    IADD3 R6, R6, 0x4, RZ
+    STL [R1+0x8], R6
+    STG.E desc[UR4][R2.64], R6
+    """,
+    "a loop stands in a loop": """
+    .L_1:
+    MOV R11, RZ
+    .L_2:
+    LDS R4, [R11]
+    IADD3 R11, R11, 0x4, RZ
+    ISETP.LT.AND P3, PT, R11, 0x40, PT
+    @P3 BRA `(.L_2)
+    LDG.E R4, desc[UR4][R2.64]
+    """,
+}
+"""Loops of which trips can run side by side."""
+REFUSING = {
+    "a number grows threefold": """
+    .L_1:
+    IMAD R9, R9, 0x3, 0x1
+    LOP3.LUT R6, R9, 0x1ffc, RZ, 0xc0, !PT
+    LDS R4, [R6]
+    """,
+    "every seventh trip goes another way": """
+    .L_1:
+    IMAD.HI.U32 R6, R8, 0x24924925, RZ
+    IMAD R6, R6, -0x7, R8
+    ISETP.NE.AND P2, PT, R6, RZ, PT
+    @P2 BRA `(.L_3)
+    LDG.E R4, desc[UR4][R2.64]
+    .L_3:
+    NOP
+    """,
+    "what was given is written and read again": """
+    .L_1:
+    LDG.E R4, desc[UR4][R2.64]
+    LDG.E R6, desc[UR4][R2.64+0x80]
+    ISETP.GE.AND P2, PT, R8, 0x14, PT
+    @P2 STG.E desc[UR4][R2.64], R4
+    LOP3.LUT R6, R6, 0x7c, RZ, 0xc0, !PT
+    LDS R7, [R6]
+    """,
+    "the last trips leave the tensor": """
+    .L_1:
+    LDG.E R4, desc[UR4][R2.64+0x3000]
+    """,
+    "known numbers go through shared memory": """
+    .L_1:
+    IMAD R6, R0, 0x4, RZ
+    STS [R6], R8
+    LDS R7, [R6]
+    IMAD R7, R7, 0x4, RZ
+    LDS R4, [R7]
+    """,
+    "a trip reads what the one before stored": """
+    IMAD R6, R0, 0x4, RZ
+    STS [R6], RZ
+    .L_1:
+    LDS R7, [R6]
+    IMAD R7, R7, 0x4, RZ
+    LDS R4, [R7]
+    IMAD R7, R8, R0, RZ
+    STS [R6], R7
+    """,
+    "a number begins anew after twenty trips": """
+    .L_1:
+    IADD3 R9, R9, 0x4, RZ
+    ISETP.LT.AND P2, PT, R9, 0x50, PT
+    SEL R9, R9, RZ, P2
+    IMAD R7, R9, R0, RZ
+    LDS R4, [R7]
+    """,
+    "a word is spilled late": """
+    .L_1:
+    ISETP.GE.AND P2, PT, R8, 0x14, PT
+    LDS R4, [R8]
+    @P2 STL [R1+0x10], R8
+    """,
+    "what is missed first is missed in a later trip": """
+    .L_1:
+    ISETP.GE.AND P2, PT, R8, 0x1e, PT
+    ISETP.GE.AND P3, PT, R8, 0x14, PT
+    @P2 S2R R7, SR_CLOCKLO
+    @P3 S2R R7, SR_GLOBALTIMERLO
+    MOV R7, RZ
+    """,
+    "lanes leave one after the other": """
+    .L_1:
+    LDG.E R4, desc[UR4][R2.64]
+    ISETP.GT.AND P2, PT, R8, R0, PT
+    @P2 EXIT
+    """,
+}
+
+
+class Ran(NamedTuple):
+    counts: Counts
+    memory: Memory
+    ended: list[Any]
+    way: list[int]
+    registers: dict[str, Any]
+    proven: list[int]
+    names: tuple[str, ...]
+
+
+def run(
+    body: str, ctas: int, loops: Loops | None, monkeypatch: pytest.MonkeyPatch, steps: int = 20_000
+) -> Ran:
+    lines, at = [HEAD], 0
+    for line in (PLACE + ADDRESS + body).strip().splitlines():
+        text = line.strip()
+        if text.endswith(":"):
+            lines.append(text + "\n")
+        elif text:
+            lines.append(f"        /*{at:04x}*/                   {text} ;\n")
+            at += 16
+    lines.append(f"        /*{at:04x}*/                   EXIT ;\n")
+    module = format_of(Stage.SASS).parse(SourceText("k.sass", "".join(lines)), Stage.SASS)
+    program = read_program(module, "k", parameters=[(0x210, 8)])
+    assert program.not_understood == ()
+    tensor = Tensor((4096,), "i32", values=tuple(range(4096)))
+    launch = place(Launch((ctas, 1, 1), {"a": tensor}))
+    names, counts, memory = Names(), Counts(len(program.steps), steps), Memory(launch)
+    environment = Environment(program, launch, [("a", launch.arguments["a"])], 64, names)
+    machine = Machine(program, np.arange(ctas), 64, memory, counts, names, environment, loops)
+    machine.registers.update(dict.fromkeys(("R5", "R9", "UR4", "UR5"), 0))
+    machine.followed, machine.way = 0, []
+    proven: list[int] = []
+    held = proving.Guess.run
+    monkeypatch.setattr(proving.Guess, "run", lambda guess: proven.append(held(guess)) or proven[-1])
+    ended = run_all(machine)
+    monkeypatch.undo()
+    return Ran(counts, memory, ended, machine.way or [], machine.registers, proven, names.of(-1))
+
+
+def assert_same(one: Ran, other: Ran) -> None:
+    for name in Counts.__dataclass_fields__:
+        assert getattr(one.counts, name) == getattr(other.counts, name), name
+    for mine, its in zip(one.memory.regions, other.memory.regions, strict=True):
+        assert (mine.read == its.read).all()
+        assert (mine.written == its.written).all()
+        assert (mine.content is None) is (its.content is None)
+    assert [(end.step.index, end.ctas, end.reasons) for end in one.ended] == [
+        (end.step.index, end.ctas, end.reasons) for end in other.ended
+    ]
+    assert one.way == other.way
+    assert one.names == other.names
+    assert one.registers.keys() == other.registers.keys()
+    for name, value in one.registers.items():
+        was = other.registers[name]
+        if isinstance(value, Unknown):
+            assert isinstance(was, Unknown), name
+            assert np.all(value.bad == was.bad), name
+            assert value.why == was.why, name
+        else:
+            assert np.array_equal(*np.broadcast_arrays(value, was)), name
+
+
+@pytest.mark.parametrize("ctas", [1, 2])
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_is_proven_is_what_runs_one_by_one(
+    name: str, ctas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = run(LOOPS[name] + AGAIN, ctas, Loops(), monkeypatch)
+    assert_same(found, run(LOOPS[name] + AGAIN, ctas, None, monkeypatch))
+    assert max(found.proven) >= 20 or "in a loop" in name
+
+
+@pytest.mark.parametrize("ctas", [1, 2])
+@pytest.mark.parametrize("name", REFUSING)
+def test_what_cannot_be_proven_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = REFUSING[name] + AGAIN
+    assert_same(run(body, ctas, Loops(), monkeypatch), run(body, ctas, None, monkeypatch))
+
+
+def test_what_the_last_trip_left_is_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+    .L_1:
+    IADD3 R8, R8, 0x1, RZ
+    ISETP.LT.AND P1, PT, R8, 0x28, PT
+    @!P1 BRA `(.L_9)
+    IMAD R11, R8, R0, RZ
+    LDS R4, [R11]
+    BRA `(.L_1)
+    .L_9:
+    NOP
+    """
+    found = run(body, 1, Loops(), monkeypatch)
+    assert_same(found, run(body, 1, None, monkeypatch))
+    assert max(found.proven) >= 20
+    assert found.registers["R11"].ravel()[:3].tolist() == [0, 39, 78]
+
+
+@pytest.mark.parametrize("ctas", [1, 3])
+def test_ctas_that_go_round_differently_often(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = LOOPS["a sum grows"] + AGAIN.replace("R8, 0x28", "R8, R10").replace("0x1, RZ", "0x100, RZ")
+    assert_same(run(body, ctas, Loops(), monkeypatch), run(body, ctas, None, monkeypatch))
+
+
+def test_a_loop_that_does_not_end_meets_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(".L_1:\nIADD3 R8, R8, 0x1, RZ\nBRA `(.L_1)", 1, Loops(), monkeypatch)
+    assert [end.reasons for end in found.ended] == [("it ran 20000 steps and did not end",)]
+
+
+def test_what_the_next_trips_add_is_read_off_those_before() -> None:
+    seen = [proving.Change({"R1": step}) for step in (1, 1, 7, 1, 1, 7, 1)]
+    loop = trips._Loop()
+    loop.changes = seen
+    assert [change.added["R1"] for change in loop.foresee()] == [1, 7, 1]
+    loop.changes = seen[:3]
+    assert loop.foresee() == []
+    loop.learned = seen[:3]
+    loop.changes = [seen[2]]
+    assert [change.added["R1"] for change in loop.foresee()] == [1, 1, 7]
+
+
+@pytest.mark.parametrize(
+    ("value", "added", "expected"),
+    [
+        (0xFFFFFFFF, [1], [0xFFFFFFFF, 0, 1, 2]),
+        (0, [1, 0xFFFFFFFF], [0, 1, 0, 1]),
+        (True, [True, False], [True, False, False, True]),
+    ],
+)
+def test_a_register_goes_round_with_its_trips(value: int, added: list[int], expected: list[int]) -> None:
+    assert proving._foresee(value, added, 3).ravel().tolist() == expected
