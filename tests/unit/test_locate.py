@@ -207,3 +207,22 @@ def test_loads_in_front_of_a_loop_are_its_prologue() -> None:
     found = locate(code, loop, None, exact=False)
     ((statement,),) = (item.statements for item in found.rounds)
     assert (statement.loads, statement.front) == ([3], [0, 1])
+
+
+def test_the_first_load_of_all_may_be_the_wider_one_too() -> None:
+    body = loaded("a", 3) + loaded("b", 4) + f"\n%d = arith.mulf %a, %b : {T} @5\ntt.store %o, %d : {P} @6"
+    _, reference = program(body)
+    code = made("L3 F5 S6")
+    found = locate(code, straight(code, reference), None, exact=False)
+    assert loads(found) == [[[0], [0]]]
+    assert [statement.merged for statement in found.rounds[0].statements] == [False, True]
+
+
+def test_of_loads_in_a_clause_the_last_are_left_where_the_stage_before_had_fewer() -> None:
+    _, reference = program()
+    before = memory(placed("L3 L3 F4 S5 L6 L7 F8 S9 L10"))
+    plain = made("L3 L3 L3 L3 F4 S5 L6 L7 F8 S9 L10")
+    code = Code(replace(plain.function, followers=frozenset({1, 2, 3})), plain.language)
+    found = locate(code, straight(code, reference), before, exact=False)
+    # two were due, four stand there: the one clause has one end, and that load is nobody's
+    assert loads(found)[0] == [[0, 1, 2]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from handwritten import indices_of, tensor_code
+from handwritten import indices_of, made, tensor_code
 
 from artifact_inspector.analysis.order.reference import (
     MOST_STEPS,
@@ -181,3 +181,7 @@ def test_a_copy_of_another_line_is_a_load_of_its_own_but_for_copies_without_line
     code = tensor_code(other, Stage.TTGIR, head=HEAD)
     _, loop = find_reference(code, pipelined=True)
     assert [len(s.prologue) for s in loop.statements] == [1]  # asynchronous copies both, one for one
+
+
+def test_a_text_that_is_no_program_has_no_regions_to_tell() -> None:
+    assert find_reference(made("L3 F4 S5")) == ()

@@ -200,3 +200,11 @@ def test_two_states_with_the_same_in_flight_are_alike() -> None:
     assert one.signature() == other.signature()
     one.commit(Commit(Queue.GROUP))
     assert one.signature() != other.signature()
+
+
+def test_a_load_that_a_move_gives_a_second_name_flies_until_the_last_name_is_gone() -> None:
+    board = Scoreboard()
+    board.issue(0, use("a"), 0, 0)
+    assert board.move(Moves((("b", ("a",)),), always=True)) == []
+    assert board.move(Moves((("a", ("x",)),), always=True)) == []  # b still holds it
+    assert indices(board.move(Moves((("b", ("x",)),), always=True))) == [0]
