@@ -102,14 +102,14 @@ def draw_residency(
     return residency(find_residency(contestant, disassemble, gpu=gpu, limit=steps))
 
 
-def draw_pair(pair: Pair | None, what: str) -> str:
-    """A picture of two kernels."""
+def draw_pair(pair: Pair | None, what: str, made_by: str = "") -> str:
+    """A picture of two kernels; `made_by` is the pass that made them part, where somebody found it."""
     from artifact_inspector.pictures.pair import pair_timelines
     from artifact_inspector.report.diff import side_labels
 
     if pair is None:
         raise UsageError("A picture is of two kernels.", "Name one on either side: CACHE:NAME.")
-    return pair_timelines(pair, side_labels(pair))
+    return pair_timelines(pair, side_labels(pair), made_by=made_by)
 
 
 def write_svg(out: Path | None, svg: str) -> None:

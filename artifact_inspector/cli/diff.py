@@ -141,14 +141,15 @@ def _compare(
     alone = len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1
     if passes and not alone:
         raise UsageError("--passes is of two kernels.", "Name one on either side: CACHE:NAME.")
-    pair = corpus.changes[0].pair if passes else None
+    pair = corpus.changes[0].pair if alone else None
     if svg is None:
         _write(corpus, format, alone=alone, changes=changes, gates=wanted)
-    else:
-        write_svg(svg[1], draw_pair(corpus.changes[0].pair if alone else None, svg[0]))
-    said = [] if pair is None else _passes_of(pair)
+    said, made_by = _passes_of(pair) if passes and pair is not None else ([], "")
+    if svg is not None:
+        write_svg(svg[1], draw_pair(pair, svg[0], made_by))
     if said:
-        write_lines("\n" + "\n".join(said) + "\n", sys.stdout)
+        # where the picture goes to standard output, nothing else does
+        write_lines("\n" + "\n".join(said) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
     if html is not None:
         from artifact_inspector.cli._pages import read_here, write_page
         from artifact_inspector.report.html import corpus_page
@@ -157,17 +158,17 @@ def _compare(
     return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
 
 
-def _passes_of(pair: Pair) -> list[str]:
-    """The pass that made each fact what it is, on either side."""
+def _passes_of(pair: Pair) -> tuple[list[str], str]:
+    """The pass that made each fact what it is, on either side; and who made the two part, for a picture."""
     from artifact_inspector.passes.attribution import attribute, earliest
     from artifact_inspector.report.console import write
     from artifact_inspector.report.diff import side_labels
-    from artifact_inspector.report.passes import describe_attribution
+    from artifact_inspector.report.passes import describe_attribution, name_makers
 
     apart = [fact for fact in pair.facts if fact.differs]
     asked = earliest((one.key, one.category, f"{one.region} {one.title}".strip()) for one in apart)
     if not asked:
-        return ["No fact differs that a pass could have made."]
+        return ["No fact differs that a pass could have made."], ""
     values = ({one.key: one.left for one in apart}, {one.key: one.right for one in apart})
     sides = [
         (
@@ -181,7 +182,7 @@ def _passes_of(pair: Pair) -> list[str]:
         )
         for label, kernel, own in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
     ]
-    return list(describe_attribution(asked, sides))
+    return list(describe_attribution(asked, sides)), name_makers(pair, asked, sides)
 
 
 def _sides(

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
+from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.passes.attribution import Asked, Attribution
 from artifact_inspector.passes.bisection import Bisection, Difference
 from artifact_inspector.passes.observation import What
@@ -17,6 +18,7 @@ __all__ = [
     "describe_bisection",
     "describe_decision",
     "describe_passes",
+    "name_makers",
     "text_difference",
 ]
 
@@ -146,6 +148,16 @@ def describe_attribution(asked: Sequence[Asked], sides: Sequence[tuple[str, Attr
     for label, side in sides:
         if side.why is not None:
             yield f"  {label}: not compiled again: {side.why}"
+
+
+def name_makers(pair: Pair, asked: Sequence[Asked], sides: Sequence[tuple[str, Attribution]]) -> str:
+    """The passes by which the verdicts of two kernels part, each with its side; empty where none is seen."""
+    parted = next((one for one in pair.regions if one.parting is not None), None)
+    if parted is None or parted.parting is None:
+        return ""
+    key = f"{parted.name}.verdict.{parted.parting.step}"
+    made = [(label, side.made_by.get(key)) for label, side in sides if any(one.key == key for one in asked)]
+    return ", ".join(f"{found[0].name} ({label})" for label, found in made if found is not None)
 
 
 def describe_decision(label: str, asked: Asked, side: Attribution) -> str:

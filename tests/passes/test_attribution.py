@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -188,3 +189,16 @@ def test_a_matrix_ends_with_a_line_for_each_form(monkeypatch: pytest.MonkeyPatch
     (line,) = output.partition("\npasses\n")[2].splitlines()
     assert "gfx942" in line
     assert line.endswith(": no pass is seen to make it so") or "Reorder" in line
+
+
+@pytest.mark.usefixtures("traced")
+def test_the_picture_of_two_kernels_names_the_pass_and_is_alone_on_standard_output(tmp_path: Path) -> None:
+    command = ["diff", f"{FIXTURES}/3.2.0:gemv_splitk", "--left", "sm_75", "--right", "gfx90a", "--passes"]
+    shown = CliRunner().invoke(cli.app, [*command, "--svg", "timeline"])
+    assert shown.exit_code == 1, shown.output
+    ElementTree.fromstring(shown.stdout)  # nothing but the picture
+    assert "here they part: Reorder (gfx90a)" in shown.stdout
+    assert "straight verdict at ttgir" in shown.stderr
+    kept = CliRunner().invoke(cli.app, [*command, "--svg", "timeline", "-o", str(tmp_path / "pair.svg")])
+    assert "Reorder (gfx90a)" in (tmp_path / "pair.svg").read_text()
+    assert "straight verdict at ttgir" in kept.stdout
