@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.recall import Recalling, recall_kernels
-from artifact_inspector.facts.selection import choose, narrow, parse_targets
+from artifact_inspector.facts.selection import choose, narrow, parse_which
 from artifact_inspector.files.index import SWITCH, Index, default_place
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model.text import split_words
 from artifact_inspector.serving.bounds import Answer, Bound, Item, fit, safe, size_of
 from artifact_inspector.serving.items import (
     BY_DEFAULT,
@@ -54,7 +53,7 @@ def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[Kerne
 
 def opened(service: Service, given: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:
     cache = service.roots.open_cache(given.get("cache"))
-    return cache, choose(cache, given.get("name"), parse_targets(split_words([given.get("target", "")])))
+    return cache, choose(cache, given.get("name"), parse_which([given.get("target", "")]))
 
 
 def only_one(service: Service, given: Mapping[str, Any]) -> Artifact:
@@ -222,7 +221,7 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 
     cache = service.roots.open_cache(given.get("cache"))
     arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
-    targets = parse_targets(split_words([given.get("target", "")]))
+    targets = parse_which([given.get("target", "")])
     pairs = pair_launches(cache, given.get("name"), targets, [Request(parse_grid(given["grid"]), arguments)])
     tool = find_disassembler(None)
     (found,) = predict_launches(pairs, lambda suffix, binary: disassemble(binary, tool), gpu=given.get("gpu"))
@@ -248,7 +247,7 @@ def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
 
     cache = service.roots.open_cache(given.get("cache"))
     arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
-    targets = parse_targets(split_words([given.get("target", "")]))
+    targets = parse_which([given.get("target", "")])
     launch = Request(parse_grid(given["grid"]), arguments)
     pairs = pair_launches(cache, given.get("name"), targets, [launch], every=True)
     tool = find_disassembler(None)
@@ -314,7 +313,8 @@ READING = (
             text("left", "A cache directory.", required=True), text("right", "The other; `left` by default."),
             NAME, text("left_name", "Part of a name or hash, on the left."),
             text("right_name", "Part of a name or hash, on the right."),
-            text("left_target", "GPU on the left."), text("right_target", "GPU on the right."), OFFSET,
+            text("left_target", "GPU, Triton, w4, tile … on the left."),
+            text("right_target", "The same on the right."), OFFSET,
             texts("across", "What may differ in a pair: target, version, config, source."),
         ),
         _diff,

@@ -116,5 +116,8 @@ def page(
 
 CACHE = text("cache", "A Triton cache directory, or one file of a kernel; Triton's own by default.")
 NAME = text("name", "Part of a kernel's name or hash.")
-TARGET = text("target", "Only kernels for this GPU: sm_90, gfx942, H100 …")
+TARGET = text(
+    "target",
+    "Only these, by commas: a GPU (sm_90, H100), a Triton (3.6), w4, s3, a tile (128x64x32), GROUP_M=8.",
+)
 OFFSET = number("offset", "Pass over so many items; `next` of an answer has it.")

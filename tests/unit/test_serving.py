@@ -151,6 +151,19 @@ def test_a_finding_comes_with_the_lines_that_prove_it() -> None:
     assert file.read_text().splitlines()[int(number) - 1].strip() == text.strip()
 
 
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [("sm_80,128x32x32", {"matmul_kernel"}), ("w1,A100", {"register_spill"}), ("T4,w4", None), ("3.9", None)],
+)
+def test_kernels_are_chosen_by_what_the_command_line_takes(word: str, found: set[str] | None) -> None:
+    if found is None:
+        assert "kernel" in refusal("findings", {"cache": A_CACHE, "target": word})
+        return
+    items = answer("list", {"cache": A_CACHE, "target": word})["items"]
+    assert {item["kernel"] for item in items} >= found
+    assert len(items) < 12
+
+
 def test_two_targets_are_held_against_each_other() -> None:
     change, *facts = answer("diff", CALLS["diff"])["items"]
     assert (change["left"]["target"], change["right"]["target"]) == ("sm_75", "gfx90a")
