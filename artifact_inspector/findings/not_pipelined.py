@@ -3,7 +3,8 @@
 All of it, or a part of it, though the compile asked for stages.
 
 **When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
-and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop that a compiler made
+and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop without a dot where
+`num_stages` is what Triton takes by itself (nobody asked for stages), nor of a loop that a compiler made
 from another one (the remainder of an unrolled loop): the other one is told. A loop that was compiled with
 `num_stages` 1 is left alone, and so is one whose warps are specialised, one around such a loop, and what
 is left of one that was flattened into the loop inside it. Loops that the same thing keeps from it are told
@@ -21,12 +22,15 @@ from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
-from artifact_inspector.model import Verdict
+from artifact_inspector.model import Backend, Verdict
 
 UNPIPELINED = frozenset({verdict for verdict in Verdict if verdict.is_of_order}) | {
     Verdict.SERIAL,
     Verdict.PARTLY_PIPELINED,
 }
+
+BY_DEFAULT = {Backend.CUDA: 3, Backend.HIP: 2}
+"""Triton, third_party/nvidia and third_party/amd, backend/compiler.py: `num_stages` of the options."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -43,8 +47,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         if pipeline.why_not is None or name.partition("/")[0] in around:
             continue
+        has_dots = bool(dots_of(kernel, name)[1])
+        if not has_dots and pipeline.num_stages == _unasked(kernel):
+            continue
         partly = region.verdict is Verdict.PARTLY_PIPELINED
-        key = (partly, pipeline.why_not, bool(dots_of(kernel, name)[1]))
+        key = (partly, pipeline.why_not, has_dots)
         groups.setdefault(key, []).append((region, pipeline))
     for (partly, why, has_dots), loops in groups.items():
         how = "not all of its loads are pipelined" if partly else "not pipelined"
@@ -61,6 +68,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             tuple(sources),
             is_minor=not has_dots,
         )
+
+
+def _unasked(kernel: KernelFacts) -> int | None:
+    """The stages that Triton takes where nobody asks for a number."""
+    target = kernel.artifact.target
+    return None if target is None else BY_DEFAULT[target.backend]
 
 
 def _around_specialised(kernel: KernelFacts) -> set[str | None]:

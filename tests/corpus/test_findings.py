@@ -281,9 +281,18 @@ def test_a_clean_kernel_has_no_warning() -> None:
 
 
 def test_loops_that_one_thing_keeps_from_being_pipelined_are_told_together() -> None:
-    (found,) = of_rule(saved("3.6.0/sm_80/two_loops"), "AI003")
-    assert found.remark.message.startswith("loop@14, loop@21: not pipelined (num_stages ")
-    assert len(found.remark.lines) == 2
+    artifact = saved("3.6.0/sm_80/two_loops").artifact
+    facts = inspect_artifact(dataclasses.replace(artifact, num_stages=4))
+    (found,) = [finding.remark for finding in find_findings(facts) if finding.code == "AI003"]
+    assert found.message.startswith("loop@14, loop@21: not pipelined (num_stages 4 asked for): no dot")
+    assert len(found.lines) == 2
+
+
+@pytest.mark.parametrize("path", ["3.6.0/sm_80/two_loops", "3.6.0/sm_80/unaligned_columns"])
+def test_stages_that_nobody_asked_for_are_not_missed_where_there_is_no_dot(path: str) -> None:
+    # 3 is what Triton takes by itself
+    assert saved(path).artifact.num_stages == 3
+    assert of_rule(saved(path), "AI003") == []
 
 
 def test_a_loop_and_the_code_behind_it_that_do_too_much_alike_are_told_together() -> None:

@@ -305,12 +305,12 @@ def test_evidence_of_a_failure_that_was_caught_is_not_shown_with_another(run) ->
 
 
 def test_an_unpipelined_loop_fails_with_the_page_of_the_finding(run) -> None:
-    kernel = 'saved_ir("two_loops", target="sm_80", triton="3.6.0")'
-    text = said(run(f"def test_order(saved_ir):\n    {kernel}.loop(14).assert_pipelined()\n"))
-    assert "E       AssertionError: loop@14 of two_loops for sm_80 is serial at ptx, not pipelined" in text
+    kernel = 'saved_ir("nested_loops", target="sm_80", triton="3.6.0")'
+    text = said(run(f"def test_order(saved_ir):\n    {kernel}.loop(28).assert_pipelined()\n"))
+    assert "E       AssertionError: loop@28 of nested_loops for sm_80 is serial at ptx, not pipelined" in text
     assert "AI003 not-pipelined" in text
-    assert "AI003 loop@14: not pipelined" in text
-    assert "AI003 loop@21" not in text  # of the other loop
+    assert "AI003 loop@28: not pipelined" in text
+    assert "AI002 loop@30" not in text  # of the other loop
     assert "When it is said." in text
 
 
