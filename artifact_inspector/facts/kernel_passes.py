@@ -25,7 +25,6 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.stage_passes import Matrix, Measure, Ordered
 from artifact_inspector.facts.table import Need, Pass, at, every, first, lowered
-from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.files.binary import Binary
 from artifact_inspector.files.cache import REMARKS, Artifact, Problem, read_binary, read_remarks
 from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_remarks
@@ -207,6 +206,8 @@ def _binary(artifact: Artifact, problems: list[Problem]) -> Binary | None:
         read = read_binary(artifact)
         if read is None:
             return None
+        from artifact_inspector.files.binaries import read_cubin, read_hsaco  # which load a reader of ELF
+
         suffix, content = read
         return (read_cubin if suffix == "cubin" else read_hsaco)(content, artifact.name)
     except CacheError as error:

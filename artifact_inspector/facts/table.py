@@ -106,7 +106,7 @@ class _LackingError(Exception):
     """A fact cannot be found, and why is told already."""
 
 
-_FAILED = object()
+_FAILED, _UNASKED = object(), object()
 _BEFORE = {stage: tuple(Stage)[:place] for place, stage in enumerate(Stage)}
 
 
@@ -182,11 +182,12 @@ class Table:
 
     def _find(self, name: str, stage: Stage | None) -> Any:
         key = (name, stage)
-        with self._lock:
-            if key not in self._found:
-                with without_collection():
+        found = self._found.get(key, _UNASKED)
+        if found is _UNASKED:
+            with self._lock, without_collection():
+                if key not in self._found:
                     self._found[key] = self._run(self._rows[name], key)
-            found = self._found[key]
+                found = self._found[key]
         if found is _FAILED:
             raise _LackingError
         return found

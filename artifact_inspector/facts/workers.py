@@ -10,12 +10,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.facts import inspection
 from artifact_inspector.facts.asked import View, kernel_of
 from artifact_inspector.facts.collection import without_collection
 from artifact_inspector.facts.commons import Commons
+from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import size_of_files
@@ -87,6 +89,8 @@ def _on_all(
     for stage in Stage:
         if any(stage.value in artifact.files for artifact in artifacts):
             format_of(stage)  # imported once, for all that inherit it
+    if any(suffix in artifact.files for artifact in artifacts for suffix in BINARY_OF.values()):
+        import_module("artifact_inspector.files.binaries")
     gc.freeze()  # pages that no process writes to stay shared
     try:
         with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:

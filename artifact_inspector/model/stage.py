@@ -17,6 +17,9 @@ class Stage(Enum):
     AMDGCN = "amdgcn"
     SASS = "sass"
 
+    # Members are singletons; Enum's own hash is a Python call, and facts are looked up by stage.
+    __hash__ = object.__hash__
+
     @property
     def order(self) -> int:
         """Place in the compilation; PTX and AMDGCN are alternatives and share one."""

@@ -254,20 +254,32 @@ def test_a_second_run_prints_the_same(some: Path, tmp_path: Path, options: tuple
     assert (tmp_path / "artifact-inspector" / "facts.sqlite3").exists()
 
 
-def test_a_second_run_imports_no_parser(some: Path, tmp_path: Path) -> None:
-    run(some, home=tmp_path)
+def imported(cache: Path, home: Path, switch: str = "") -> str:
+    """What a list of a cache loads of parsers and of what reads binaries."""
     code = (
         "import sys\nfrom artifact_inspector.cli import app\n"
         "try:\n    app([sys.argv[1]], prog_name='inspect-kernel')\nexcept SystemExit:\n    pass\n"
         "names = [n for n in sys.modules if n.startswith(('artifact_inspector.formats', 'elftools', 'networkx'))]\n"
         "print(names, file=sys.stderr)"
     )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), SWITCH: ""}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: switch}
     answer = subprocess.run(
-        [sys.executable, "-c", code, str(some)], capture_output=True, text=True, env=environment, check=True
+        [sys.executable, "-c", code, str(cache)], capture_output=True, text=True, env=environment, check=True
     )
-    assert answer.stderr == "[]\n"
-    assert "kernels in" in answer.stdout
+    assert "kernel" in answer.stdout
+    return answer.stderr
+
+
+def test_a_second_run_imports_no_parser(some: Path, tmp_path: Path) -> None:
+    run(some, home=tmp_path)
+    assert imported(some, tmp_path) == "[]\n"
+
+
+def test_a_cache_without_binaries_loads_nothing_that_reads_them(tmp_path: Path) -> None:
+    assert "elftools" in imported(FIXTURES / "2.1.0" / "sm_80", tmp_path, "off")
+    texts = imported(FIXTURES / "3.2.0" / "sm_80", tmp_path, "off")
+    assert "artifact_inspector.formats.ptx" in texts
+    assert "elftools" not in texts
 
 
 def test_without_the_index_nothing_is_left_behind(some: Path, tmp_path: Path) -> None:
