@@ -27,6 +27,9 @@ class Locations:
 
     def __init__(self, text: str, faults: Faults) -> None:
         self._aliases: dict[str, str] = dict(_ALIAS.findall(f"\n{text}"))
+        last = next(reversed(self._aliases), None)
+        if last is not None and not _is_whole(self._aliases[last]):
+            del self._aliases[last]  # the file is cut off inside of it, and whom it placed misses it
         self._faults = faults
         self._most = FRAMES.most
         self._resolved: dict[str, Location | None] = {}
@@ -102,6 +105,13 @@ def _read(text: str) -> tuple[_Join, tuple[str, ...]]:
         # Several places made one operation; the first that is known stands for them.
         return _first, tuple(split_list(text[text.find("[") + 1 : text.rfind("]")]))
     return _first, (text,) if text.startswith("#") else ()
+
+
+def _is_whole(text: str) -> bool:
+    """Whether all that is opened is closed again: `callsite(#loc1 at #loc2` is cut off."""
+    marks = [mark for mark in _CALL_MARKS.findall(text) if mark != " at "]
+    quoted = [mark for mark in marks if mark not in "()"]
+    return marks.count("(") == marks.count(")") and all(len(q) > 1 and q.endswith('"') for q in quoted)
 
 
 def _place(found: re.Match[str]) -> Location | None:

@@ -435,6 +435,19 @@ def test_a_place_that_no_line_defines_shows_that_the_file_is_cut_off() -> None:
     assert found.functions[0].instructions[0].location is None
 
 
+@pytest.mark.parametrize(
+    "cut", ["callsite(#loc2 at #loc1", '"total"(#loc1', '"a(b)', '"total"(callsite(#loc2 at #loc1)']
+)
+def test_a_place_that_is_cut_off_shows_that_the_file_is(cut: str) -> None:
+    tail = f'#loc1 = loc("k.py":20:17)\n#loc2 = loc("(h.py":2:1)\n#loc3 = loc({cut}'
+    body = "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32 loc(#loc3)\n    tt.return\n  }\n}\n"
+    assert read(body + tail + ")").problems == (
+        "line 3: #loc3 is nowhere in the file, which must be cut off",
+    )
+    if "at #loc1" in cut:
+        assert read(f"{body}{tail}))\n").is_whole
+
+
 def test_an_operation_with_regions_is_placed_by_its_closing_brace() -> None:
     found = function("scf.for %i = %c0 to %n step %c1  : i32 {\n} loc(#loc1)", tail=PLACES)
     assert found.instructions[0].location == (USER,)
