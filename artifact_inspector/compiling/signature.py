@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple, Union
@@ -185,11 +185,7 @@ def bind(
             nothing gives; the remedy shows how to give them.
     """
     known = {parameter.name: parameter for parameter in parameters}
-    for name in [*constants, *(item.name for item in items if item.name is not None)]:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            remedy = f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}."
-            raise UsageError(f"{kernel} has no parameter {name!r}.", remedy)
+    _refuse_unknown(kernel, known, [*constants, *(item.name for item in items if item.name is not None)])
     given = by_name(kernel, parameters, items, constants)
     values = dict(constants)
     types: dict[str, Type] = {}
@@ -219,16 +215,12 @@ def bind(
             continue
         if parameter.default is MISSING:
             missing.append(parameter)
-        elif parameter.constexpr:
+        elif parameter.constexpr or _of_default(parameter)[0] == "constexpr":
             values[name] = parameter.default
         else:
-            type_, hint = _of_default(parameter)
-            if type_ == "constexpr":
-                values[name] = parameter.default
-            else:
-                types[name] = type_
-                if hint:
-                    hints[(index,)] = hint
+            types[name], hint = _of_default(parameter)
+            if hint:
+                hints[(index,)] = hint
     if missing:
         raise _lacks(kernel, missing)
     order = {parameter.name: index for index, parameter in enumerate(parameters)}
@@ -268,6 +260,15 @@ GIVEN = _Given()
 
 
 _HOW = "Write e.g. '*fp16:16, i32:16, i32' or by name 'a_ptr=*fp16:16, n=i32'."
+
+
+def _refuse_unknown(kernel: str, known: Collection[str], names: Iterable[str]) -> None:
+    """Raise a UsageError for the first name that is no parameter."""
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            remedy = f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}."
+            raise UsageError(f"{kernel} has no parameter {name!r}.", remedy)
 
 
 def _split(text: str) -> Iterable[str]:

@@ -73,21 +73,25 @@ def widths(stage: Stage, text: str) -> Iterator[int]:
                 yield AMD_BYTES[name.removeprefix("lds_")]
     else:
         for line in text.split("\n"):
-            if "asm sideeffect" in line:
-                template = (
-                    line[line.index('"') : line.index('", "')].replace("\\0A\\09", "\n").replace('"', "\n")
-                )
-                for words, bits in ASM_LOAD.findall(template):
-                    if ".shared" not in template or "ld.global" in template:
-                        yield int(words or 1) * int(bits) // 8
-                for size in PTX_COPY.findall(template):
-                    yield int(size, 0)
-                continue
-            for count, name, vector, _, bits in LLVM_LOAD.findall(line):
-                size = int(bits) if bits else LLVM_BITS.get(name) or int(name[1:])
-                yield int(count or vector or 1) * size // 8
-            if "amdgcn" in line and ".lds(" in line and "call" in line and "declare" not in line:
-                yield int(re.findall(r"i32 (\d+)", line)[0])
+            yield from assembly_widths(line) if "asm sideeffect" in line else llvm_widths(line)
+
+
+def assembly_widths(line: str) -> Iterator[int]:
+    """Of PTX in a line of LLVM IR."""
+    template = line[line.index('"') : line.index('", "')].replace("\\0A\\09", "\n").replace('"', "\n")
+    for words, bits in ASM_LOAD.findall(template):
+        if ".shared" not in template or "ld.global" in template:
+            yield int(words or 1) * int(bits) // 8
+    for size in PTX_COPY.findall(template):
+        yield int(size, 0)
+
+
+def llvm_widths(line: str) -> Iterator[int]:
+    for count, name, vector, _, bits in LLVM_LOAD.findall(line):
+        size = int(bits) if bits else LLVM_BITS.get(name) or int(name[1:])
+        yield int(count or vector or 1) * size // 8
+    if "amdgcn" in line and ".lds(" in line and "call" in line and "declare" not in line:
+        yield int(re.findall(r"i32 (\d+)", line)[0])
 
 
 # -- by the package ------------------------------------------------------------------------------

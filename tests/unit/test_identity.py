@@ -305,3 +305,10 @@ def test_one_scalar_dot_beside_others_is_named_by_its_line() -> None:
     found = check_identity({"r": (laid_out, scalar)}, {"r": (mma(8),)})["r"]
     assert (found.reason, found.holds) == (Reason.SCALAR, None)
     assert found.words == "the dot of k.py:2 became multiply-adds"
+
+
+def test_work_beside_a_dot_that_is_no_iteration_of_it_is_no_copy() -> None:
+    dots = {"straight": (), "loop": (dot(128, 32, 32),)}
+    works = {"straight": (mma(12),), "loop": (mma(16),)}
+    beside = check_identity(dots, works, parents={"straight": None, "loop": None})
+    assert beside["straight"].reason is Reason.UNEXPLAINED

@@ -242,7 +242,7 @@ class Walk:
         """Go through a block."""
         block = self._blocks[index]
         region = self._region_of[index]
-        measure, inside = self.measures[region], self._around[region]
+        measure = self.measures[region]
         at, flying = block.start, len(state.flying)
         if block.stop > block.start:
             self._note_level(measure, state)
@@ -254,28 +254,18 @@ class Walk:
             at = event.at
             done: list[Flight] = []
             what = event.what
-            if isinstance(what, Reads):
-                done = state.read(what)
-            elif isinstance(what, Clears):
-                done = state.clear(what)
+            if isinstance(what, Reads | Clears):
+                done = state.read(what) if isinstance(what, Reads) else state.clear(what)
             elif isinstance(what, Issue):
                 ended = state.issue(at, what, began + at, region)
-                self._note_issue(measure, at, what, ended)
-                for flight in ended:
-                    self._note_flown(flight, at, index)
+                self._note_issue(index, at, what, ended)
             elif isinstance(what, Moves):
                 state.move(what)
             elif isinstance(what, Commit):
                 state.commit(what)
                 measure.commits += what.queue is Queue.GROUP
             elif self._is_for_copies(what):
-                measure.has_phases = measure.has_phases or what.wait.queue is Queue.PHASE
-                before, _ = state.pending(what)
-                own = state.flying_from(inside)
-                if what.array is None or what.array.start not in self.foreign:
-                    done = state.wait(what)
-                drains = own > 0 and state.flying_from(inside) == 0
-                measure.waits[at] = PassedWait(what, before, *state.pending(what), drains)
+                done = self._wait(region, at, what, state)
             for flight in done:
                 self._note_distance(flight, began + at, index)
                 self._note_flown(flight, at, index)
@@ -291,6 +281,18 @@ class Walk:
         self._clock += block.stop - block.start
         self._left[index] = state
 
+    def _wait(self, region: int, at: int, what: WaitFor, state: Scoreboard) -> list[Flight]:
+        """Pass a wait for loads or copies; what it completes."""
+        measure, inside = self.measures[region], self._around[region]
+        measure.has_phases = measure.has_phases or what.wait.queue is Queue.PHASE
+        before, _ = state.pending(what)
+        own = state.flying_from(inside)
+        is_foreign = what.array is not None and what.array.start in self.foreign
+        done = [] if is_foreign else state.wait(what)
+        drains = own > 0 and state.flying_from(inside) == 0
+        measure.waits[at] = PassedWait(what, before, *state.pending(what), drains)
+        return done
+
     def _computes_between(self, start: int, stop: int) -> int:
         return bisect_left(self._computes, stop) - bisect_left(self._computes, start)
 
@@ -300,8 +302,8 @@ class Walk:
             bool(self._copied) and (what.array is None or what.array.start in self._copied)
         )
 
-    def _note_issue(self, measure: Measure, at: int, what: Issue, ended: list[Flight]) -> None:
-        queue = what.transfer.queue
+    def _note_issue(self, block: int, at: int, what: Issue, ended: list[Flight]) -> None:
+        measure, queue = self.measures[self._region_of[block]], what.transfer.queue
         if queue is None:
             measure.untold.add(at)
         elif queue is Queue.USE and not what.registers and what.counter is None:
@@ -309,6 +311,8 @@ class Walk:
         elif queue is Queue.PHASE:
             measure.has_phases = True
             measure.bounded = measure.bounded or bool(ended)
+        for flight in ended:
+            self._note_flown(flight, at, block)
 
     def _note_level(self, measure: Measure, state: Scoreboard) -> None:
         measure.loads = max(measure.loads, len(state.flying))
