@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.facts import inspection
@@ -90,7 +89,9 @@ def _on_all(
         if any(stage.value in artifact.files for artifact in artifacts):
             format_of(stage)  # imported once, for all that inherit it
     if any(suffix in artifact.files for artifact in artifacts for suffix in BINARY_OF.values()):
-        import_module("artifact_inspector.files.binaries")
+        from artifact_inspector.files import binaries
+
+        _ = binaries
     gc.freeze()  # pages that no process writes to stay shared
     try:
         with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
