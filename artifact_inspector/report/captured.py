@@ -30,8 +30,11 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
         ("kernel", False), ("hash", False), ("target", False), ("warps", True), ("stages", True),
         ("constants", False), ("launches", True), ("grid", False), ("launched at", False),
     ):  # fmt: skip
-        is_whole = heading == "constants"  # what tells forms apart is never cut
-        table.add_column(heading, justify="right" if right else "left", no_wrap=not is_whole, overflow="fold")
+        folds = heading in ("constants", "launched at")  # what tells forms apart is never cut
+        table.add_column(heading, justify="right" if right else "left", no_wrap=not folds, overflow="fold")
+    words = [f"{name}={value}" for kernel in kernels for name, value in kernel.constexprs.items()]
+    table.columns[5].min_width = min(max(map(len, words), default=0), MOST_OF_A_CONSTANT)
+    table.columns[-1].min_width = LEAST_OF_A_PLACE
     for kernel in kernels:
         table.add_row(*_row(kernel))
     done = sum(kernel.directory is not None for kernel in kernels)
@@ -67,6 +70,11 @@ def failures(runs: Sequence[ProgramRun]) -> RenderableType:
             if run.problem[1] is not None:
                 parts.append(Text(run.problem[1]))
     return Group(*parts)
+
+
+MOST_OF_A_CONSTANT = 24
+"""Characters of a constant that are kept on one line."""
+LEAST_OF_A_PLACE = 16
 
 
 def _row(kernel: CapturedKernel) -> list[RenderableType]:

@@ -69,6 +69,6 @@ def _refused(rows: Sequence[CompileResult], *, verbose: bool) -> list[Renderable
         found.append(Padding(Text(same[0].message or "no reason was given"), (0, 0, 0, 2)))
         if remedy:
             found.append(Padding(Text(remedy, "dim"), (0, 0, 0, 2)))
-        if verbose and same[0].details:
+        if verbose and same[0].details and same[0].details.strip() != (same[0].message or "").strip():
             found.append(Padding(Text(same[0].details.rstrip()), (1, 0, 0, 2)))
     return found

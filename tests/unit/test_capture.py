@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from rich.console import Console
 
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
@@ -31,6 +32,7 @@ from artifact_inspector.execution.requests import parse_document
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
+from artifact_inspector.report.captured import captured_table
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Capturing needs Triton (Linux).")
 needs_torch = pytest.mark.skipif(
@@ -114,6 +116,18 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
     amd = next(iter(runs[1].kernels)).directory
     # as on a real GPU: only so do buffer loads appear
     assert re.search(r"\.amdgcn_target .*gfx942", (amd / "scale.amdgcn").read_text())
+
+
+@needs_triton
+def test_a_narrow_table_of_what_was_captured_keeps_the_constants(program, tmp_path):
+    runs = capture_program(
+        program(SCALE, "\nwrapper(1000)\n", name=f"{'long' * 9}.py"), ["sm_80"], tmp_path / "out"
+    )
+    console = Console(width=80)
+    with console.capture() as printed:
+        console.print(captured_table(runs, tmp_path / "out"))
+    lines = printed.get().splitlines()  # the title may take several
+    assert sum("constants" in line for line in lines) == sum("BLOCK=128" in line for line in lines) == 1
 
 
 @needs_triton

@@ -526,3 +526,14 @@ def test_a_narrow_table_of_compiles_cuts_the_directory_and_nothing_else(
     first = text.splitlines()[3].split()
     assert first[:6] == ["matmul", "gfx1100", "3.9.0", "BM=64", "num_warps=4", "1.0"]
     assert (first[6][:8], first[6][-1]) == ("A" * 8, "…")
+
+
+def test_all_that_a_compiler_printed_is_not_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = CompileResult(
+        "bad", parse_target("sm_80"), 0.1, None, "bad.py:9: M >= 16", details="bad.py:9: M >= 16\n"
+    )
+    told = [
+        printed(compiled_table([one], Path("c"), verbose=True), 80, monkeypatch).count("M >= 16")
+        for one in (row, dataclasses.replace(row, details="#loc\nbad.py:9: M >= 16\nmodule {"))
+    ]
+    assert told == [1, 2]
