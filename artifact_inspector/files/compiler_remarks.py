@@ -59,7 +59,7 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
     """What stands in a file of remarks, in order, what was said twice once.
 
     Example:
-        >>> parse_remarks("ptxas warning : Too many maxnreg specified, will be ignored")[0].kind
+        >>> parse_remarks("ptxas warning : Too many maxnreg specified, will be ignored")[0].kind.value
         'warning'
     """
     found: list[CompilerRemark] = []

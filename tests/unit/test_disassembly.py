@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files import disassembly, tools
+from artifact_inspector.files import disassembly
 from artifact_inspector.files.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler, keep_all
+from artifact_inspector.model.limits import TOOL_SECONDS
 
 GOOD = "print('/*0000*/  NOP ;')"
 
@@ -125,7 +126,7 @@ def test_a_tool_that_hangs_is_stopped_with_all_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = tool(tmp_path, "import subprocess\nsubprocess.run(['sleep', '60'])")
-    monkeypatch.setattr(tools, "SECONDS", 0.5)
+    monkeypatch.setenv(TOOL_SECONDS.switch, "1")
     start = time.monotonic()
     with pytest.raises(CacheError, match=r"took more than \d+ s"):
         disassemble(cubin(), hanging)
