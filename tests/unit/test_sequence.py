@@ -63,3 +63,10 @@ def test_a_round_that_no_path_has_in_front_is_none_that_another_runs_ahead_of() 
     found = judged("L1 L2 L3 F1 F2 L4 F3 F4", (1, 2))
     assert found is not None
     assert (found.verdict, found.distance) == (Verdict.STAGGERED, 1)
+
+
+def test_a_round_that_has_all_others_of_its_path_behind_it_tells_no_distance() -> None:
+    # 2 and 3 are arms of an if; both are loaded in front of all, and round 4 two rounds ahead
+    found = judged("L1 L2 L3 F1 L4 F2 F3 F4", (2, 3))
+    assert found is not None
+    assert (found.verdict, found.distance) == (Verdict.STAGGERED, 2)

@@ -97,3 +97,16 @@ def test_the_results_of_a_loop_outlive_it() -> None:
     function, values = read(FIRST_LOOP + "    %z = arith.muli %r, %c : i32")
     (product,) = (n for n, found in enumerate(function.instructions) if found.opcode == "arith.muli")
     assert set(values.reads[product]) == {"%r", "%c"}
+
+
+def test_a_loop_that_is_handed_what_no_text_defines_hides_a_name_from_its_body_all_the_same() -> None:
+    function, values = read(
+        """    %r = scf.for %i = %n to %n step %n iter_args(%x = %gone) -> (i32)  : i32 {
+      %y = arith.addi %x, %n : i32
+      scf.yield %y : i32
+    }"""
+    )
+    opcodes = [instruction.opcode for instruction in function.instructions]
+    assert opcodes[0] == "scf.for"
+    inside = values.reads[opcodes.index("arith.addi")]
+    assert ("%x" in inside, "%n" in inside) == (False, True)
