@@ -188,7 +188,7 @@ def _shift(statement: Statement, meaning: Meaning) -> Run:
         if bits == 64 and not is_signed:
             if isinstance(v, int) and isinstance(by, int):
                 return (v & ((1 << 64) - 1)) >> by
-            kept = np.where(np.asarray(by) == 0, -1, (np.int64(1) << (64 - np.maximum(by, 1))) - 1)
+            kept = np.where(np.asarray(by) == 0, -1, ~(np.int64(-1) << (64 - np.maximum(by, 1))))
             return (v >> by) & kept
         return v >> by if bits == 64 else (v >> by) & ((1 << bits) - 1)
 

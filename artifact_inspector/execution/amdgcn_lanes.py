@@ -28,6 +28,7 @@ from artifact_inspector.execution.lanes import (
     Unknown,
     Value,
     apply,
+    spread,
 )
 from artifact_inspector.formats._amdgcn_operations import Action, Meaning
 from artifact_inspector.formats._amdgcn_statement import Statement
@@ -106,15 +107,19 @@ def _write_lane(statement: Statement, _meaning: Meaning) -> Run:
 
 
 def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
-    """`ds_bpermute_b32`: another lane's register, by its number times four."""
+    """`ds_bpermute_b32`: another lane's register by its number times four; `ds_permute_b32` gives its own."""
     place, value, write = source(statement.operands[1]), source(statement.operands[2]), put(statement)
     offset = statement.number("offset")
+    pushes = statement.base.startswith("ds_permute")
 
     def run(machine: Machine) -> None:
         at, held = place(machine), value(machine)
         missing = next((v for v in (at, held) if isinstance(v, Unknown)), None)
         if missing is not None:
             write(machine, Unknown(0, FULL, missing.why))
+            return
+        if pushes:
+            write(machine, _pushed(machine, ((at + offset) >> 2) % machine.program.warp, held))
             return
         if isinstance(held, np.ndarray) and held.shape[1] > 1:
             warp = machine.program.warp
@@ -129,6 +134,18 @@ def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
         write(machine, held)
 
     return on_lanes(run)
+
+
+def _pushed(machine: Machine, goes: Known, held: Known) -> Known:
+    """What lanes are given by others of their wave: the highest wins, and who is given nothing reads 0."""
+    warp = machine.program.warp
+    on = spread(machine.on, machine.shape).reshape(-1, warp)
+    to, what = (spread(given, machine.shape).reshape(-1, warp) for given in (goes, held))
+    found = np.zeros(on.shape, np.int64)
+    rows = np.arange(len(on))
+    for lane in range(warp):
+        found[rows, to[:, lane]] = np.where(on[:, lane], what[:, lane], found[rows, to[:, lane]])
+    return found.reshape(machine.shape)
 
 
 LANES: Mapping[Action, Build] = {

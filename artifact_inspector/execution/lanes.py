@@ -131,7 +131,7 @@ def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) ->
                 return Unknown(0, FULL, why | _all_why(values))
     with np.errstate(all="ignore"):
         data = function(*(data_of(value) for value in values))
-    return Unknown(data, np.where(bad, FULL, 0), why)
+    return Unknown(data, _where(bad, FULL, 0), why)
 
 
 def _all_why(values: tuple[Value, ...]) -> int:
@@ -151,17 +151,22 @@ def choose(mask: Value, yes: Value, no: Value) -> Value:
     if isinstance(mask, Unknown):
         picked = choose(mask.data, yes, no)
         every: Known = True if isinstance(data_of(yes), (bool, np.bool_)) else FULL
-        bad = np.where(mask.bad, every, bits_unknown(picked))
+        bad = _where(mask.bad, every, bits_unknown(picked))
         return Unknown(data_of(picked), bad, mask.why | _all_why((yes, no)))
     if yes.__class__ is not Unknown and no.__class__ is not Unknown:
         if yes is no:
             return yes
-        return np.where(mask, yes, no)
+        return _where(mask, yes, no)
     if is_spoiled(yes) and is_spoiled(no):
         return Unknown(0, FULL, _all_why((yes, no)))
-    data = np.where(mask, data_of(yes), data_of(no))
-    bad = np.where(mask, bits_unknown(yes), bits_unknown(no))
+    data = _where(mask, data_of(yes), data_of(no))
+    bad = _where(mask, bits_unknown(yes), bits_unknown(no))
     return Unknown(data, bad, _all_why((yes, no))) if np.any(bad) else data
+
+
+def _where(mask: Known, yes: Known, no: Known) -> Known:
+    found = np.where(mask, yes, no)
+    return found if found.ndim else found.item()
 
 
 def is_spoiled(value: Value) -> bool:

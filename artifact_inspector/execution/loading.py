@@ -23,9 +23,12 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import integer
 
-__all__ = ["Loaded", "Parameter", "load_kernel"]
+__all__ = ["FLAG", "Loaded", "Parameter", "load_kernel"]
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
+_UNFOLDED = re.compile(r"(?P<wide>(?:i64 )+)(?P<flags>(?:i1 )+)(?P<narrow>(?:i32 )+)(?:i64 ?)+")
+FLAG = -1
+"""Part of a descriptor that says how to fill what is outside of its tensor."""
 _LAUNCHES = ("reqntid", "maxntid")
 _DAMAGED = "Compile the kernel again: its files are cut off or damaged."
 MOST_THREADS = 1024
@@ -236,20 +239,41 @@ def _parameters(function: Function | None) -> tuple[Parameter, ...]:
     if function is None:
         return ()
     types: Sequence[str] = function.signature or ("",) * len(function.arguments)
+    kinds = [kind if kind.startswith("!") else kind.partition(":")[0] for kind in types]
+    names = [name.lstrip("%") for name in function.arguments]
     found: list[Parameter] = []
-    owner, parts, start = "", 0, 0
-    for at, (name, hinted) in enumerate(zip(function.arguments, types, strict=True)):
-        kind = hinted.partition(":")[0] if not hinted.startswith("!") else hinted
-        name = name.lstrip("%")
-        if parts:
-            found.append(Parameter(name, kind, owner, at - start - 1))
-            parts -= 1
-            continue
-        shape = _DESCRIPTOR.match(hinted)
-        if shape is not None:  # its extents and strides follow
-            owner, start, parts = name, at, 2 * (shape[1].count("x"))
-        found.append(Parameter(name, kind, name))
+    while len(found) < len(names):
+        at = len(found)
+        owner = names[at]
+        found.append(Parameter(owner, kinds[at], owner))
+        parts = _parts(names[at:], kinds[at:])
+        rest = zip(names[at + 1 :], kinds[at + 1 :], parts, strict=False)
+        found += [Parameter(name, kind, owner, part) for name, kind, part in rest]
     return tuple(found)
+
+
+def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
+    """What follows a descriptor: places among its extents and then its strides; `FLAG` is none of them.
+
+    On a target with tensor maps these are once the extents and strides. Without, the descriptor is a pointer,
+    and they follow twice, in 64 bits and as Triton's code has them, how to fill what is outside in between.
+
+    Source:
+        Triton 3.4 to 3.9, `make_tensordesc_arg` of both backends.
+    """
+    shape = _DESCRIPTOR.match(kinds[0])
+    if shape is not None:
+        return tuple(range(2 * shape[1].count("x")))
+    if not kinds[0].startswith("*"):
+        return ()
+    own = re.compile(re.escape(names[0]) + r"_\d{1,9}")
+    stop = next((at for at in range(1, len(names)) if own.fullmatch(names[at]) is None), len(names))
+    found = _UNFOLDED.fullmatch(" ".join(kinds[1:stop]))
+    if found is None:
+        return ()
+    wide, flags, rank = (found[part].count("i") for part in ("wide", "flags", "narrow"))
+    every = tuple(range(2 * rank))
+    return (*every, *(FLAG,) * flags, *every) if wide == len(every) else ()
 
 
 def _threads(artifact: Artifact, problems: list[Problem]) -> int:

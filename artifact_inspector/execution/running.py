@@ -14,7 +14,7 @@ from artifact_inspector.execution.counters import Counts, Spent
 from artifact_inspector.execution.footprints import Footprints
 from artifact_inspector.execution.lanes import Names
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor, place
-from artifact_inspector.execution.loading import Loaded, Parameter
+from artifact_inspector.execution.loading import FLAG, Loaded, Parameter
 from artifact_inspector.execution.machine import Machine
 from artifact_inspector.execution.memory import Memory
 from artifact_inspector.execution.program import ODD_OPERANDS, Step, Undecided
@@ -82,6 +82,8 @@ def _value(parameter: Parameter, given: Any) -> Any:
     if parameter.part is not None:  # of a descriptor
         if not isinstance(given, Tensor):
             raise UsageError(f"{name} is a tensor descriptor, and {given!r} is no tensor.", _TENSOR)
+        if parameter.part == FLAG:
+            return 0
         extents = [*given.shape, *given.strides]
         if len(extents) <= parameter.part:
             raise UsageError(f"{name} has {len(given.shape)} extents, which is too few.", _TENSOR)

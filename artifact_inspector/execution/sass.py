@@ -116,11 +116,11 @@ def _section(module: Module, kernel: str) -> tuple[Function, ...]:
 def _targets(section: Sequence[Function]) -> dict[int, int]:
     """Branch or call → where it goes."""
     found: dict[int, int] = {}
-    starts: dict[str, int] = {}
+    places: dict[str, int] = {}
     start = 0
     for function in section:
-        starts[function.name] = start
         labels = {block.label: start + block.start for block in function.blocks if block.label}
+        places |= {function.name: start, **labels}
         for block in function.blocks:
             if block.start == block.stop:
                 continue
@@ -137,8 +137,8 @@ def _targets(section: Sequence[Function]) -> dict[int, int]:
         if at not in found and instruction.opcode.startswith("CALL"):
             operands = parse_statement(instruction.text).operands
             name = operands[-1].name.strip("`()") if operands else ""
-            if name in starts:
-                found[at] = starts[name]
+            if name in places:
+                found[at] = places[name]
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import APART, Launch, Tensor, encode, evaluate_extent, place
+from artifact_inspector.execution.loading import _parts
 from artifact_inspector.execution.requests import parse_argument, parse_document, parse_grid, resolve
 
 
@@ -125,3 +126,22 @@ def test_an_argument_is_encoded_as_c_lays_it_out() -> None:
     assert encode(1.5, 8) == struct.pack("<d", 1.5)
     assert encode(Tensor((4,), "fp16", pointer=0x7000_0000_0010), 8) == struct.pack("<Q", 0x7000_0000_0010)
     assert encode(Tensor((4,), "fp16"), 8) is encode(None, 4) is encode(7, 128) is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "parts"),
+    [
+        (["!tt.tensordesc<64x32xf16>", "i32", "i32", "i64", "i64", "i32"], (0, 1, 2, 3)),
+        (
+            ["*fp16", "i64", "i64", "i64", "i64", "i1", "i32", "i32", "i64", "i64"],
+            (0, 1, 2, 3, -1, 0, 1, 2, 3),
+        ),
+        (["*fp16", "i64", "i32"], ()),
+        (["i32", "i64"], ()),
+    ],
+)
+def test_what_follows_a_descriptor_are_its_extents_and_strides(
+    kinds: list[str], parts: tuple[int, ...]
+) -> None:
+    names = ["d", *(f"d_{at}" for at in range(len(kinds) - 1))]
+    assert _parts([*names, "other"], [*kinds, "i32"]) == parts

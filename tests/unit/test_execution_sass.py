@@ -401,3 +401,9 @@ def test_a_warp_that_others_load_for_waits_anew_at_first() -> None:
     assert not ended
     assert counts.executed[3:6] == [3, 3, 3]  # the warp that gave registers away is served at once
     assert counts.executed[6:10] == [6, 6, 2, 2]
+
+
+def test_a_call_may_go_to_a_label() -> None:
+    machine, _, ended = run("CALL.REL.NOINC `(.L_far)\nEXIT\n.L_far:\nMOV R1, 0x7")
+    assert not ended
+    assert value(machine, "R1") == 7
