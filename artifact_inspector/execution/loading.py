@@ -208,7 +208,9 @@ def _tile_bytes(module: Module, function: Function) -> dict[str, int]:
     for flow in function.flows:
         made.setdefault(flow.target, []).append(flow.source)
     arguments = {
-        name for name, kind in zip(function.arguments, function.signature, strict=False) if kind[0] in "*!"
+        name
+        for name, kind in zip(function.arguments, function.signature, strict=False)
+        if kind.startswith(("*", "!"))
     }
     found: dict[str, int] = {}
     for instruction in function.instructions:

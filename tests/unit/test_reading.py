@@ -14,7 +14,7 @@ import pytest
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import open_cache, read_stage
 from artifact_inspector.files.reading import most_bytes, read_content, read_head, read_named
-from artifact_inspector.model.limits import MIB
+from artifact_inspector.model.limits import LIMITS, MIB, Limit
 
 PTX = ".version 8.7\n.target sm_80\n"
 
@@ -106,3 +106,9 @@ def test_a_file_that_the_user_names_is_bounded_too_and_says_what_is_wrong_with_i
         read_named(file)
     with pytest.raises(OSError, match="no regular file"):
         read_named(tmp_path)
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
+def test_every_bound_stands_on_the_page_with_its_variable(limit: Limit) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert f"| `{limit.switch}` | {limit.default:,} | {limit.what} |" in page
