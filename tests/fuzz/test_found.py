@@ -7,6 +7,7 @@ import pytest
 from artifact_inspector.formats._sass_statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
 from tests.fuzz.checks import check_text, within
+from tests.fuzz.paper import run_on_paper
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,8 @@ def test_what_was_found_is_read_or_refused(stage: Stage, text: str) -> None:
 def test_a_number_with_two_points_is_a_text() -> None:
     assert parse_statement("FADD R1, R2, 3.6.0").operands[-1].kind is OperandKind.TEXT
     assert parse_statement("FADD R1, R2, 1.5.H0").operands[-1].real == 1.5
+
+
+@pytest.mark.parametrize("suffix", ["amdgcn", "sass"])
+def test_damaged_code_is_run_on_paper_or_refused(suffix: str) -> None:
+    assert {run_on_paper(suffix, number) for number in range(4)} <= {"run", "refused"}
