@@ -122,6 +122,13 @@ class Canvas:
         yield
         self._parts.append("</g>")
 
+    @contextmanager
+    def side(self, name: str) -> Iterator[None]:
+        """What is drawn inside is of one of two kernels: a page shows its places in that one's code."""
+        self._parts.append(f'<g data-side="{_safe(name)}">')
+        yield
+        self._parts.append("</g>")
+
     def render(self, width: float, height: float, title: str, summary: str, *, style: bool = True) -> str:
         """The picture as an SVG document, which also stands in a page as it is.
 

@@ -63,7 +63,8 @@ def pair_timelines(
             canvas.text(
                 GUTTER, y + 8, cut(_what(labels[side], scene, strip.lane), width - GUTTER, 9), "small bold"
             )
-            y = Drawing(canvas, scene, strip, columns).draw(y + 12) + 10
+            with canvas.side(labels[side]):
+                y = Drawing(canvas, scene, strip, columns).draw(y + 12) + 10
         y += 10
     y = legend(canvas, scenes, y, width)
     said = "the same at every stage" if parting is None else f"they part at {parting.step}"

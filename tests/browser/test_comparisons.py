@@ -50,6 +50,22 @@ def test_a_comparison_marks_the_stage_where_two_kernels_part(window: Browser, pa
     assert window.barriers(inside=".limit") == []
 
 
+def test_an_event_of_the_picture_of_both_leads_to_its_line_in_its_own_kernel(
+    window: Browser, pair: Path
+) -> None:
+    window.open(pair)
+    for target in ("sm_75", "gfx942"):
+        asked, lit = window.run(
+            """const event = document.querySelector(`[data-picture]:not([hidden]) g[data-side="${arguments[0]}"] g[data-go]`);
+            event.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+            const [, stage, line] = /^(.*):(\\d+)$/.exec(event.dataset.go);
+            const pane = code.panes.find(p => p.data.name === `${arguments[0]} ${stage}`);
+            return [Number(line), [...(pane?.lit ?? [])]];""",
+            target,
+        )
+        assert asked - 1 in lit, (target, asked, lit)  # panes count from 0
+
+
 def test_a_line_of_the_source_lights_lines_of_both_kernels(window: Browser, pair: Path) -> None:
     window.open(pair, "#line=gemv_splitk.py:29")
     for target in ("sm_75", "gfx942"):
@@ -63,7 +79,9 @@ def test_a_line_of_the_source_lights_lines_of_both_kernels(window: Browser, pair
 def test_the_pass_stands_where_two_kernels_part(
     window: Browser, tmp_path: Path, here: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("artifact_inspector.cli.diff._passes_of", lambda pair: ["sm_75: no <pass> at all"])
+    monkeypatch.setattr(
+        "artifact_inspector.cli.diff._passes_of", lambda pair: (["sm_75: no <pass> at all"], "")
+    )
     words = ["diff", "fixtures/3.2.0:gemv", "--left", "sm_75", "--right", "gfx942", "--passes"]
     window.open(page(tmp_path / "passes.html", *words))
     assert window.texts(".limit .plain li") == ["sm_75: no <pass> at all"]

@@ -221,6 +221,9 @@ def test_two_kernels_are_marked_where_they_part_and_aligned_by_round() -> None:
     pair = compare_kernels(facts("3.2.0/sm_75/gemv_splitk"), facts("3.2.0/gfx90a/gemv_splitk"))
     svg = pair_timelines(pair, ("sm_75", "gfx90a"))
     assert any(text.startswith("▼ ttgir: here they part") for text in texts(svg))
+    places = re.findall(r"<g data-side=\"(\w+)\">|data-go=\"(\w+:\d+)\"", svg)
+    assert places[0] == ("sm_75", "")  # a side stands in front of every place
+    assert {side for side, _ in places if side} == {"sm_75", "gfx90a"}
     rounds = re.findall(r"float op, round 2.*?\n.*?\n.*?<rect x=\"([\d.]+)\"", svg)
     assert len(rounds) >= 2
     assert rounds[0] == rounds[1]  # of ttir, one below the other
