@@ -108,6 +108,10 @@ def test_a_peeled_iteration_takes_one_off_where_the_stage_before_says_so() -> No
     assert measured(blurred, plain).distances[0] == 3
     assert measured(blurred, plain, before=memory(distances={0: 2})).distances[0] == 2
     assert measured(blurred, plain, before=memory(distances={0: 1})).distances[0] == 3
+    # more of them than of one iteration seem to stand there: the second shows that it is one
+    twice = LocatedRound([LocatedStatement(A, [4], [0, 1, 2])], [5], [0, 1])
+    assert measured(twice, plain).distances[0] == 1
+    assert measured(twice, plain, before=memory(distances={0: 2})).distances[0] == 2
 
 
 @pytest.mark.parametrize(

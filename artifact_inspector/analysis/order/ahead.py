@@ -54,7 +54,7 @@ def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None)
                         Note(f"the load of {found.statement.label} was hoisted out of the loop")
                     )
                 continue
-            distance = _distance(result, found, before, own, max(consumed))
+            distance = _distance(result, found, before, own, consumed)
             result.distances[found.statement.index] = distance
             if not found.statement.is_index:
                 (result.ahead if distance > 0 else result.same).append(found)
@@ -62,11 +62,13 @@ def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None)
     return result
 
 
-def _distance(result: Ahead, found: LocatedStatement, before: Memory | None, own: int, most: int) -> int:
-    """Iterations ahead, given what its own round and any round consumes in front of the loop.
+def _distance(
+    result: Ahead, found: LocatedStatement, before: Memory | None, own: int, consumed: list[int]
+) -> int:
+    """Iterations ahead, given how many its own round and each of them consumes in front of the loop.
 
-    A back end that peels an iteration may blur the computes of one round; then the distance that
-    the stage before knew tells that a peeled iteration takes one off for every load.
+    A back end may blur the computes of one round that were peeled; then the distance that the stage before
+    knew is the right one, where what another round consumes there gives it.
     """
     known = 0 if before is None else before.distances.get(found.statement.index, 0)
     if known > found.statement.distance and not found.front:
@@ -78,8 +80,8 @@ def _distance(result: Ahead, found: LocatedStatement, before: Memory | None, own
         )
         return known
     copies = _copies_in_front(result, found, before)
-    distance, peeled = (found.statement.distance + max(0, copies - n) for n in (own, most))
-    return peeled if known and distance != known == peeled else distance
+    distance, *others = (found.statement.distance + max(0, copies - n) for n in (own, *consumed))
+    return known if known and known in others else distance
 
 
 def _copies_in_front(result: Ahead, found: LocatedStatement, before: Memory | None) -> int:
