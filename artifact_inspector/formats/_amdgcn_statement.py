@@ -12,6 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from artifact_inspector.formats._operands import split_operands
 from artifact_inspector.model.text import integer
 
 __all__ = ["Bank", "Operand", "Select", "Statement", "parse_statement"]
@@ -119,22 +120,8 @@ def parse_statement(text: str) -> Statement:
         for name, value in _MODIFIER.findall(" " + rest[found.start() :]):
             modifiers[name] = value
         rest = rest[: found.start()]
-    operands = tuple(_operand(part.strip()) for part in _split(rest)) if rest.strip() else ()
+    operands = tuple(_operand(part.strip()) for part in split_operands(rest)) if rest.strip() else ()
     return Statement(opcode, base, operands, modifiers)
-
-
-def _split(text: str) -> list[str]:
-    """Parts between commas that stand in no bracket."""
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        if letter in "[(":
-            depth += 1
-        elif letter in "])":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]]
 
 
 def _operand(text: str) -> Operand:

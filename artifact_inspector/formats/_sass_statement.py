@@ -14,6 +14,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from artifact_inspector.formats._operands import split_operands
 from artifact_inspector.formats._sass import bytes_of as bytes_moved
 from artifact_inspector.formats._scan import DECODED
 from artifact_inspector.model.text import integer
@@ -117,23 +118,9 @@ def parse_statement(text: str) -> Statement:
     opcode = found[3]
     base, *modifiers = opcode.split(".")
     rest = found[4].partition("(*")[0].strip()
-    parts = (piece for part in _split(rest) for piece in _BESIDE.split(part.strip())) if rest else ()
+    parts = (piece for part in split_operands(rest) for piece in _BESIDE.split(part.strip())) if rest else ()
     operands = tuple(_operand(part) for part in parts)
     return Statement(found[2], bool(found[1]), opcode, base, tuple(modifiers), operands)
-
-
-def _split(text: str) -> list[str]:
-    """The operands, which commas part outside of braces."""
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        if letter in "{[(":
-            depth += 1
-        elif letter in "}])":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]]
 
 
 def _suffixes(*texts: str) -> tuple[str, ...]:
