@@ -25,6 +25,7 @@ __all__ = [
     "as_wide",
     "bits_unknown",
     "choose",
+    "condense",
     "data_of",
     "invert",
     "is_spoiled",
@@ -129,6 +130,8 @@ def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) ->
                 bad = bad | (value.bad != 0)
             elif value.bad:
                 return Unknown(0, FULL, why | _all_why(values))
+    if isinstance(bad, np.ndarray) and bad.all():
+        return Unknown(0, FULL, why)
     with np.errstate(all="ignore"):
         data = function(*(data_of(value) for value in values))
     return Unknown(data, _where(bad, FULL, 0), why)
@@ -161,7 +164,16 @@ def choose(mask: Value, yes: Value, no: Value) -> Value:
         return Unknown(0, FULL, _all_why((yes, no)))
     data = _where(mask, data_of(yes), data_of(no))
     bad = _where(mask, bits_unknown(yes), bits_unknown(no))
-    return Unknown(data, bad, _all_why((yes, no))) if np.any(bad) else data
+    return condense(Unknown(data, bad, _all_why((yes, no)))) if np.any(bad) else data
+
+
+def condense(value: Unknown) -> Unknown:
+    """The same as one number where nothing of it is known in any lane, which is cheap to compute with."""
+    if isinstance(value.bad, np.ndarray):
+        every = True if value.bad.dtype == np.bool_ else FULL
+        if (value.bad == every).all():
+            return Unknown(0 if every is FULL else False, every, value.why)
+    return value
 
 
 def _where(mask: Known, yes: Known, no: Known) -> Known:

@@ -11,6 +11,7 @@ from artifact_inspector.execution.lanes import (
     FULL,
     Unknown,
     Value,
+    condense,
     data_of,
     is_true,
     signed,
@@ -149,8 +150,7 @@ def _shuffle(statement: Statement) -> Run:
             if name is not None:
                 machine.write(name, Unknown(0, FULL, unknown.why))
             return
-        own = _lanes(machine, machine.environment.lane(machine))
-        step, limit = _lanes(machine, by), _lanes(machine, bound)
+        own, step, limit = machine.environment.lane(machine), by, bound
         segment = (limit >> 8) & 31
         most = (own & segment) | (limit & 31 & ~segment)
         least = own & segment
@@ -161,7 +161,7 @@ def _shuffle(statement: Statement) -> Run:
         origin = np.where(inside, goes, own) & 31
         for target in beside:
             if target is not None:
-                machine.write(target, inside.reshape(machine.shape))
+                machine.write(target, True if inside.all() else inside)
         if name is not None:
             machine.write(name, _taken(machine, held, origin))
 
@@ -171,10 +171,15 @@ def _shuffle(statement: Statement) -> Run:
 def _taken(machine: Machine, held: Value, origin: Any) -> Value:
     """A register of the lanes of a warp that each lane names."""
     if isinstance(held, Unknown):
-        return Unknown(_taken(machine, held.data, origin), _taken(machine, held.bad, origin), held.why)
-    if not isinstance(held, np.ndarray):
+        data, bad = _taken(machine, held.data, origin), _taken(machine, held.bad, origin)
+        return condense(Unknown(data, bad, held.why))
+    if not isinstance(held, np.ndarray) or held.shape[1] == 1:
         return held
-    return np.take_along_axis(_lanes(machine, held), origin, axis=2).reshape(machine.shape)
+    lanes = np.arange(machine.threads)
+    places = lanes // machine.program.warp * machine.program.warp + origin
+    if len(places) == 1:
+        return held[:, places[0]]
+    return np.take_along_axis(np.broadcast_to(held, places.shape), places, axis=1)
 
 
 def _settled(machine: Machine, value: Value) -> Value:
