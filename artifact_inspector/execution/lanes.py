@@ -177,7 +177,7 @@ def condense(value: Unknown) -> Unknown:
 
 
 def _where(mask: Known, yes: Known, no: Known) -> Known:
-    found = np.where(mask, yes, no)
+    found: Any = np.where(mask, yes, no)
     return found if found.ndim else found.item()
 
 
