@@ -16,6 +16,7 @@ from artifact_inspector.files.sources import Quote
 from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
 from artifact_inspector.findings.limit import Limit
 from artifact_inspector.report.words import plural, span
+from artifact_inspector.vocabulary.choice import is_called
 from artifact_inspector.vocabulary.forms import Compiled, tell_apart, vary_in
 
 __all__ = [
@@ -129,7 +130,7 @@ def pick_rules(word: str) -> tuple[Rule, ...]:
     Raises:
         UsageError: there is none.
     """
-    found = tuple(rule for rule in RULES if word.lower() in (rule.code.lower(), rule.name, "all"))
+    found = tuple(rule for rule in RULES if is_called(rule, word))
     if word.lower() == "all":
         return RULES
     if not found:

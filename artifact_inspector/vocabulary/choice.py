@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.beside import size_of, time_of
-from artifact_inspector.findings import RULES, Severity, find_findings
+from artifact_inspector.findings import RULES, Rule, Severity, find_findings
 from artifact_inspector.model import Verdict
 from artifact_inspector.model.text import split_words
 
-__all__ = ["KEYS", "keep", "order", "parse_choice"]
+__all__ = ["KEYS", "is_called", "keep", "order", "parse_choice"]
 
 Key = Callable[[KernelFacts], float | str | None]
 KEYS: Mapping[str, Key] = {
@@ -77,9 +77,14 @@ def _less(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-def _code(word: str) -> str:
+def is_called(rule: Rule, word: str) -> bool:
+    """Whether a person means this rule: by `AI003`, `003` as lists have it, `3`, or `not-pipelined`."""
     number = word.upper().removeprefix("AI")
+    return word.lower() == rule.name or (number.isdecimal() and int(number) == int(rule.code[2:]))
+
+
+def _code(word: str) -> str:
     for rule in RULES:
-        if word.lower() == rule.name or (number.isdecimal() and int(number) == int(rule.code[2:])):
+        if is_called(rule, word):
             return rule.code
     raise UsageError(f"There is no finding {word!r}.", f"There are {', '.join(x.code for x in RULES)}.")

@@ -184,3 +184,9 @@ def test_forms_of_a_kernel_are_told_apart_in_their_rows() -> None:
     text = run(str(CACHE / "sm_80"), columns="160")
     assert "gemv_splitk               1×32 f16 w4 s3" in text
     assert " warps " not in text.partition("\n\n")[2].splitlines()[0]
+
+
+@pytest.mark.parametrize("word", ["AI003", "ai003", "003", "3", "not-pipelined"])
+def test_a_finding_is_asked_for_as_lists_print_it(word: str) -> None:
+    assert run("findings", "--explain", word).startswith("AI003 not-pipelined")
+    assert "003" in run(str(CACHE / "sm_80" / "if_inside_loop"), "--finding", word)
