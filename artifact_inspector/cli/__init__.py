@@ -8,9 +8,9 @@ directory needs but one.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ def is_default(words: list[str]) -> bool:
     """Whether a command line asks for the default command, by a directory in front and for no help."""
     if not words or words[0] in COMMANDS or not {"-h", "--help"}.isdisjoint(words):
         return False
-    return Path(words[0]).is_dir()
+    return os.path.isdir(words[0])  # noqa: PTH112 - a name of any length
 
 
 SELDOM = 50_000

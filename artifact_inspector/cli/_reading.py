@@ -43,7 +43,8 @@ def open_or_advise(path: Path | None) -> Cache:
     from artifact_inspector.files.cache import open_cache, open_file
 
     try:
-        return open_cache(path) if path is None or not path.is_file() else open_file(path)
+        is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - a name of any length
+        return open_file(path) if path is not None and is_file else open_cache(path)
     except CacheError as error:
         if path is not None:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,7 @@ class Roots:
         """
         head, colon, name = word.rpartition(":")
         for path, rest in ((word, ""), (head, f"{colon}{name}")):
-            if path and (path.endswith(".py") or (self.directories[0] / Path(path).expanduser()).exists()):
+            if path and (path.endswith(".py") or self._has(path)):
                 return f"{self.inside(path)}{rest}"
         if "/" in word or "\\" in word:
             self.inside(word)
@@ -68,7 +69,7 @@ class Roots:
             UsageError, CacheError: it is outside, missing or unreadable.
         """
         place = self.inside(default_directory() if path is None else path)
-        cache = open_file(place) if place.is_file() else open_cache(place)
+        cache = open_file(place) if os.path.isfile(place) else open_cache(place)  # noqa: PTH113 - any name
         kept = tuple(entry for entry in cache.entries if self._holds_all(entry))
         outside = tuple(
             Problem(entry.directory, "its files lead out of what this server may touch")
@@ -76,6 +77,10 @@ class Roots:
             if not self._holds_all(entry)
         )
         return replace(cache, entries=kept, problems=(*cache.problems, *outside))
+
+    def _has(self, path: str) -> bool:
+        """Whether something is there, of any name: one too long, or of a user that is none, is not."""
+        return os.path.exists(self.directories[0] / os.path.expanduser(path))  # noqa: PTH110, PTH111
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in self.directories)

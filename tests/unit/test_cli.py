@@ -556,3 +556,8 @@ def test_the_default_command_is_told_by_a_directory_of_no_commands_name(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "diff").mkdir()
     assert cli.is_default(words) is is_default
+
+
+def test_a_directory_of_a_name_too_long_is_no_fault() -> None:
+    assert not cli.is_default(["a" * 5000])
+    assert CliRunner().invoke(cli.app, ["inspect", "a" * 5000]).exit_code == 3

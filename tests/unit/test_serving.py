@@ -220,6 +220,15 @@ def test_nothing_outside_of_the_roots_is_touched(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, "~nobody-here/x", "a\0b"])
+def test_a_name_that_no_file_can_have_is_refused_in_words(name: str, tmp_path: Path) -> None:
+    for said in (
+        refusal("list", {"cache": name}, tmp_path),
+        refusal("diff", {"a": name, "b": name}, tmp_path),
+    ):
+        assert said
+
+
 def test_a_file_of_a_kernel_that_leads_out_of_the_roots_is_not_read(tmp_path: Path) -> None:
     (source,) = (FIXTURES / A_CACHE / "copy").iterdir()
     cache = tmp_path / "cache"
