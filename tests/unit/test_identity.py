@@ -312,3 +312,24 @@ def test_work_beside_a_dot_that_is_no_iteration_of_it_is_no_copy() -> None:
     works = {"straight": (mma(12),), "loop": (mma(16),)}
     beside = check_identity(dots, works, parents={"straight": None, "loop": None})
     assert beside["straight"].reason is Reason.UNEXPLAINED
+
+
+def test_peeled_parts_may_be_of_several_sizes() -> None:
+    # 4 and 8 instructions of each of 4 warps in an iteration; beside it once the first and twice the second.
+    inner = (dot(64, 32, 16), dot(128, 32, 16))
+    works = {"straight": (mma(20),), "loop": (mma(12),)}
+    found = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
+    assert found["straight"].words == "here too: parts of iterations of loop (peeled off)"
+
+
+def test_a_part_is_peeled_off_as_often_as_llvm_peels() -> None:
+    inner = (dot(64, 32, 16), dot(128, 64, 32))  # 4 and 32 instructions
+    works = {"straight": (mma(7 * 4),), "loop": (mma(36),)}
+    found = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
+    assert found["straight"].words == "here too: parts of iterations of loop (peeled off)"
+    works["straight"] = (mma(10 * 4),)
+    more = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
+    assert more["straight"].words == "here too: parts of iterations of loop (peeled off)"
+    works["straight"] = (mma(8 * 4 - 1),)
+    odd = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
+    assert odd["straight"].reason is Reason.UNEXPLAINED

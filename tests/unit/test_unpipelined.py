@@ -243,3 +243,9 @@ def test_without_ttgir_or_behind_it_nothing_can_be_lost() -> None:
     loop = asked(tiles=PLANNED, last=DRAINED)
     assert find_loss(replace(loop, buffers={Stage.PTX: loop.last})) is None
     assert find_loss(replace(loop, stage=Stage.TTGIR, facts={Stage.TTGIR: SERIAL})) is None
+
+
+def test_what_is_left_of_a_loop_that_was_made_one_with_its_inner_loop_says_so() -> None:
+    found, notes = find_cause(asked(form=replace(FORM, flattens=True)))
+    assert found is None
+    assert notes == ("made one with the loop inside it: what is left here runs where that one has no turn",)
