@@ -69,7 +69,7 @@ CacheDirectory = Annotated[
     Path | None,
     typer.Argument(
         metavar="CACHE",
-        help="A cache directory; without it, the one that Triton uses.",
+        help="A cache directory, or one file of a kernel; without it, the cache that Triton uses.",
         autocompletion=_complete_cache,
     ),
 ]
