@@ -60,7 +60,9 @@ def _add(sign: int, *, swapped: bool = False, carries_in: bool = False) -> Build
 
     def build(statement: Statement, meaning: Meaning) -> Run:
         if statement.has("clamp"):
-            raise ValueError(statement.opcode)
+            if sign > 0 or swapped or carries_in or meaning.bits != 32 or meaning.signed:
+                raise ValueError(statement.opcode)
+            return operate(lambda a, b: (a - b) * (a >= b), 2)(statement, meaning)
         if meaning.bits == 64:
             return operate((lambda a, b: a + b) if sign > 0 else (lambda a, b: a - b), 2)(statement, meaning)
         if meaning.condition == "constant":

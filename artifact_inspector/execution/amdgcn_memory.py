@@ -26,6 +26,7 @@ from artifact_inspector.execution.lanes import (
     apply,
     choose,
     is_true,
+    spread,
 )
 from artifact_inspector.formats._amdgcn_operations import Action, Meaning
 from artifact_inspector.formats._amdgcn_statement import Bank, Operand, Statement
@@ -212,7 +213,7 @@ def _load_scalar(statement: Statement, meaning: Meaning) -> Run:
         address = base(machine)
         for other in others:
             address = apply(lambda a, b: a + b, address, other(machine))
-        address = apply(lambda v: v + fixed, address)
+        address = _common(machine, apply(lambda v: v + fixed, address))
         if isinstance(address, int) and (given := machine.environment.arguments(address, meaning.size)):
             values: list[Value] = given
         else:
@@ -221,6 +222,19 @@ def _load_scalar(statement: Statement, meaning: Meaning) -> Run:
             machine.write(name, value)
 
     return run
+
+
+def _common(machine: Machine, address: Value) -> Value:
+    """An address as one number where all lanes that are on have the same, whatever the others have."""
+    on = spread(machine.on, machine.shape)
+    if isinstance(address, Unknown):
+        if spread(address.bad, machine.shape)[on].any():
+            return address
+        address = address.data
+    if isinstance(address, np.ndarray) and on.any():
+        held = spread(address, machine.shape)[on]
+        return int(held[0]) if (held == held[0]).all() else address
+    return address
 
 
 def _of_memory(machine: Machine, address: Value, words: int) -> list[Value]:

@@ -103,6 +103,13 @@ def value(machine: Machine, name: str) -> object:
         ("v_mov_b32_dpp v1, v0 quad_perm:[3,2,1,0] row_mask:0xf bank_mask:0xf\nv_readlane_b32 s4, v1, 5", "s4", 6),
         ("v_lshrrev_b32_sdwa v1, v0, v0 dst_sel:DWORD src0_sel:BYTE_1 src1_sel:DWORD\nv_readlane_b32 s4, v1, 9", "s4", 9),
         ("v_lshlrev_b32_e32 v1, 2, v0\nv_xor_b32_e32 v1, 4, v1\nds_bpermute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 8", "s4", 9),
+        ("v_add_u32_e32 v1, 3, v0\nv_lshlrev_b32_e32 v1, 2, v1\nds_permute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 9", "s4", 6),
+        ("v_lshlrev_b32_e32 v1, 3, v0\nds_permute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 2", "s4", 33),  # 1 gives as well
+        ("v_lshlrev_b32_e32 v1, 3, v0\nds_permute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 3", "s4", 0),  # nobody gives
+        ("v_mov_b32_e32 v1, 0x40000000\nv_mov_b32_e32 v2, 1.0\nv_fmamk_f32 v3, v1, 0x40400000, v2\nv_readfirstlane_b32 s4, v3", "s4", 0x40E00000),  # 2 · 3 + 1
+        ("v_mov_b32_e32 v1, 0x40000000\nv_mov_b32_e32 v2, 1.0\nv_fmaak_f32 v3, v1, v2, 0x40400000\nv_readfirstlane_b32 s4, v3", "s4", 0x40A00000),  # 2 · 1 + 3
+        ("v_sub_u32_e64 v1, v0, 1 clamp\nv_readfirstlane_b32 s4, v1", "s4", 0),
+        ("v_sub_u32_e64 v1, v0, 1 clamp\nv_readlane_b32 s4, v1, 5", "s4", 4),
     ],
 )  # fmt: skip
 def test_a_number_is_what_the_manual_says(code: str, name: str, expected: int) -> None:
