@@ -196,12 +196,14 @@ def _gathered(layout: Layout, axis: int) -> int:
     return elements
 
 
-def _converted(layout: Layout, axis: int, bits: list[int], rules: Rules) -> int:
+def _converted(layout: Layout, axis: int, bits: list[int], rules: Rules) -> int | None:
     """Bytes of a reduction from 3.8 on: a conversion that gives one warp's lanes what the warps hold.
 
-    With more warps than lanes can take at once, it takes several.
+    With more warps than lanes can take at once, it takes several; without lanes it is not known.
     """
     held = _reduced_in_warp(layout, axis)
+    if not held.lane:
+        return None
     most = 0
     while held.shape[axis] > 1:
         lanes, warps = list(held.lane), list(held.warp)
