@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from artifact_inspector.analysis.shared import scratch
+from artifact_inspector.analysis.shared.layouts import Layout
 from artifact_inspector.formats._sass_statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
+from artifact_inspector.model.encoding import LayoutKind
 from tests.fuzz.checks import check_text, within
 from tests.fuzz.paper import run_on_paper
 
@@ -41,3 +44,9 @@ def test_a_number_with_two_points_is_a_text() -> None:
 @pytest.mark.parametrize("suffix", ["amdgcn", "sass"])
 def test_damaged_code_is_run_on_paper_or_refused(suffix: str) -> None:
     assert {run_on_paper(suffix, number) for number in range(4)} <= {"run", "refused"}
+
+
+def test_a_reduction_without_lanes_is_not_known() -> None:
+    held = Layout((4,), (), (), (1, 2), (4,), (0,), (1,), LayoutKind.BLOCKED)
+    with within(1):
+        assert scratch._converted(held, 0, [32], None) is None  # type: ignore[arg-type]
