@@ -28,7 +28,7 @@ _TARGETS = (("cuda", 80, 32), ("cuda", 90, 32), ("hip", "gfx942", 64))
 
 
 def _write(directory: str) -> None:
-    """Compile for ever, and delete an entry after most compiles."""
+    """Compile for as long as the process that scans is there, and delete an entry after most compiles."""
     os.environ["TRITON_CACHE_DIR"] = directory
     import triton
     from triton.backends.compiler import GPUTarget
@@ -38,7 +38,8 @@ def _write(directory: str) -> None:
 
     kernel = next(one for one in vars(gemv_loads_first).values() if isinstance(one, triton.JITFunction))
     chance = random.Random(7)
-    while True:
+    reader = os.getppid()
+    while os.getppid() == reader:  # an orphan would go on for ever
         constants = {
             (at,): chance.choice((32, 64, 128)) for at, one in enumerate(kernel.params) if one.is_constexpr
         }
