@@ -49,6 +49,8 @@ def read_requests(
 ) -> tuple[Request, ...]:
     """The launches asked for: in a file, else on the command line, else on record in the cache.
 
+    A grid alone is another one for the launches on record.
+
     Raises:
         UsageError: there is none, or one that cannot be read.
     """
@@ -58,10 +60,10 @@ def read_requests(
 
     given: dict[str, Any] = dict(parse_argument(text) for text in arg)
     extents = None if grid is None else parse_grid(grid)
-    if launch is None and extents is not None:
+    if launch is None and extents is not None and given:
         return (Request(extents, given),)
     if launch is None:
-        found = recorded_launches(cache, name)
+        found = recorded_launches(cache, name) or (() if extents is None else (Request(extents, {}),))
     else:
         try:
             text = read_named(launch)

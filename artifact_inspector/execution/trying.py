@@ -133,7 +133,7 @@ def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], co
     """
     changed = [name for name in tries if name not in OPTIONS]
     if (changed or configs is not None) and not any(isinstance(extent, str) for extent in request.grid):
-        what = ", ".join(changed) or "its configurations"
+        what = ", ".join(changed) or "configuration"
         raise UsageError(
             f"The grid is a number, which may be another for each {what}.",
             "Give it as an expression: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.",
