@@ -34,6 +34,7 @@ def sweep(tmp_path: Path, kernel: str, targets: list[str], versions: list[str]) 
     return compile_kernels([KernelRequest(kernel)], targets, tmp_path / "cache", tritons=versions)
 
 
+@pytest.mark.long
 def test_the_loads_of_the_gemv_stand_in_front_in_3_2_and_where_they_were_written_in_3_3(
     tmp_path: Path,
 ) -> None:
@@ -49,6 +50,7 @@ def test_the_loads_of_the_gemv_stand_in_front_in_3_2_and_where_they_were_written
     assert verdicts["3.2.0"][1] is Stage.TTGIR
 
 
+@pytest.mark.long
 def test_an_entry_has_the_key_of_the_fixture_that_the_same_release_made(tmp_path: Path) -> None:
     results = sweep(tmp_path, "gemv_splitk", ["sm_75"], ["3.0.0", "3.2.0", "3.3.1"])
     saved = Path(__file__).parents[2] / "fixtures"

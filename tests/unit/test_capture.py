@@ -185,6 +185,7 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
 
 
 @needs_torch
+@pytest.mark.long
 def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_path):
     command = program(
         """
@@ -647,6 +648,7 @@ def test_a_measured_launch_is_recorded_with_addresses_and_values(module, tmp_pat
 
 
 @needs_torch
+@pytest.mark.long
 def test_a_run_is_stopped_behind_so_many_launches_with_a_table_for_every_target(program, tmp_path):
     command = program(
         "import torch\n",
