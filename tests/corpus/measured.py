@@ -26,6 +26,23 @@ H200 = Device(
     triton="3.6.0",
 )
 
+METRICS = {
+    "instructions": "smsp__inst_executed.sum",
+    "tensor_instructions": "sm__inst_executed_pipe_tensor.sum",
+    "global_load_instructions": "smsp__inst_executed_op_global_ld.sum",
+    "global_store_instructions": "smsp__inst_executed_op_global_st.sum",
+    "async_copy_instructions": "smsp__inst_executed_op_ldgsts.sum",
+    "matrix_load_instructions": "smsp__inst_executed_op_ldsm.sum",
+    "shared_load_instructions": "smsp__inst_executed_op_shared_ld.sum",
+    "shared_store_instructions": "smsp__inst_executed_op_shared_st.sum",
+    "shared_atomic_instructions": "smsp__inst_executed_op_shared_atom.sum",
+    "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "global_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "shared_wavefronts": "memory_l1_wavefronts_shared",
+    "shared_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
+}
+"""Counter of a launch run on paper → the metric of Nsight Compute that it means."""
+
 
 def a_measurement(**changes: Any) -> Measurement:
     """A softmax of 512 MiB that reads and writes at half the bandwidth of an H200."""

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from measured import METRICS
 
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
@@ -15,21 +16,6 @@ from artifact_inspector.execution.running import run_launch
 from artifact_inspector.files.cache import open_cache
 
 CASES = sorted(path.name for path in (Path(__file__).parent / "counters").iterdir())
-METRICS = {
-    "instructions": "smsp__inst_executed.sum",
-    "tensor_instructions": "sm__inst_executed_pipe_tensor.sum",
-    "global_load_instructions": "smsp__inst_executed_op_global_ld.sum",
-    "global_store_instructions": "smsp__inst_executed_op_global_st.sum",
-    "async_copy_instructions": "smsp__inst_executed_op_ldgsts.sum",
-    "matrix_load_instructions": "smsp__inst_executed_op_ldsm.sum",
-    "shared_load_instructions": "smsp__inst_executed_op_shared_ld.sum",
-    "shared_store_instructions": "smsp__inst_executed_op_shared_st.sum",
-    "shared_atomic_instructions": "smsp__inst_executed_op_shared_atom.sum",
-    "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "global_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-    "shared_wavefronts": "memory_l1_wavefronts_shared",
-    "shared_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
-}
 L2 = 50 << 20
 
 
