@@ -77,13 +77,13 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]
 
     def fetched(self) -> set[str]:
-        """Everything that was asked for since the last time."""
+        """Everything that pages asked for since the last time.
+
+        The browser's own first tab may still be loading its parts when the window is ours; a page cannot ask for those.
+        """
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        return {
-            event["params"]["request"]["url"]
-            for event in events
-            if event["method"] == "Network.requestWillBeSent"
-        }
+        asked = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return {one["request"]["url"] for one in asked if not one["documentURL"].startswith("chrome://")}
 
     def barriers(self, *rules: str, inside: str = "body") -> list[str]:
         """Serious faults that axe-core finds, each with an element that has it; by some rules, else by all."""
@@ -111,7 +111,7 @@ def browser(profile: Path, pictures: Path) -> Iterator[Browser]:
 
     options = Options()
     options.binary_location = shutil.which("chromium") or ""
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+    for flag in (*FLAGS, f"--user-data-dir={profile}", "about:blank"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = Chrome(options=options, service=Service(shutil.which("chromedriver")))
