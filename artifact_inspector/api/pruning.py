@@ -15,8 +15,8 @@ from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.ask.compile import processors
 from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.ranking import Contestant, Ranked, rank_launches
 from artifact_inspector.execution.requests import parse_document_of
+from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank_launches
 from artifact_inspector.files.cache import hold_files
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 

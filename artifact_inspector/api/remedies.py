@@ -14,7 +14,7 @@ from artifact_inspector.compiling.ask.again import Again, compile_again
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Finding, Switch, SwitchKind, find_findings
-from artifact_inspector.formats._retold import with_divisor, with_input_precision
+from artifact_inspector.formats.mlir.retold import with_divisor, with_input_precision
 from artifact_inspector.passes.subject import of_entry
 from artifact_inspector.report.remedies import Tried
 

@@ -91,8 +91,8 @@ def draw_residency(
 ) -> str:
     """The resident warps of one launch, as they are modelled."""
     from artifact_inspector.api.predicting import constants_of
-    from artifact_inspector.execution.ranking import Contestant
-    from artifact_inspector.execution.residency import find_residency
+    from artifact_inspector.execution.timing.ranking import Contestant
+    from artifact_inspector.execution.timing.residency import find_residency
     from artifact_inspector.pictures.residency import residency
 
     if len(pairs) != 1:

@@ -26,8 +26,8 @@ from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nv
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 
 if TYPE_CHECKING:
-    from artifact_inspector.execution.ranking import Contestant, Ranked
     from artifact_inspector.execution.requests import Request
+    from artifact_inspector.execution.timing.ranking import Contestant, Ranked
     from artifact_inspector.files.cache import Artifact
 
 
@@ -64,7 +64,7 @@ def rank(
     """Put launches in order, the fastest first, by what they keep busy and wait for: no GPU is needed."""
     with exit_codes(json=json):
         from artifact_inspector.api.predicting import constants_of, pair_launches
-        from artifact_inspector.execution.ranking import Contestant
+        from artifact_inspector.execution.timing.ranking import Contestant
         from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.report.console import show, write
         from artifact_inspector.report.json import as_text
@@ -110,7 +110,7 @@ def _compiled(
         yield pairs
         return
     from artifact_inspector.errors import UsageError
-    from artifact_inspector.execution.trying import compile_tries, parse_tries, request_for_tries
+    from artifact_inspector.execution.timing.trying import compile_tries, parse_tries, request_for_tries
     from artifact_inspector.files.cache import open_cache
 
     tries = parse_tries(words)
@@ -133,7 +133,7 @@ def _compiled(
 
 def _rank(contestants: list[Contestant], gpu: str | None, steps: int, nvdisasm: Path | None) -> list[Ranked]:
     from artifact_inspector.compiling.ask.compile import processors
-    from artifact_inspector.execution.ranking import rank_launches
+    from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.report.progress import progress_bar
 
     disassemble = disassembler([one.artifact for one in contestants], nvdisasm, sass=True)

@@ -5,7 +5,7 @@ arguments and grid. They are computed here for every lane; floats are not, and w
 not given is *unknown by name*. What depends on an unknown is told as unknown with that name, never
 guessed.
 
-How it is built, from below; each layer knows only those before it:
+How it is built, from below; each layer knows only those before it. In `interpreter`, which knows no language:
 
 - `lanes`: a value over all lanes of some CTAs. `Known` is one number where all lanes have the same, else
   an array (CTAs or 1, threads or 1); `Unknown(data, bad, why)` has the bits that are not known. `apply(f,
@@ -28,12 +28,17 @@ How it is built, from below; each layer knows only those before it:
   once it is proven that this is what they would do one by one.
 - `access`: what loads, stores and atomics of a machine's lanes do to memory and counts, for any language:
   `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
-- One module per language, with one table `SEMANTICS: opcode → builder of its run` and
-  `read_program(module, kernel)`: `sass` (rows in `sass_integer`, `sass_logic`, `sass_float`,
-  `sass_memory`, `sass_control`; operands in `sass_operands`), and `amdgcn`, whose rows are actions that
-  `formats` names for opcodes (`amdgcn_integer`, `amdgcn_logic`, `amdgcn_lanes`, `amdgcn_memory`,
-  `amdgcn_control`). Its `Environment` holds what a launch gives: constants, special registers, arguments.
-  Masks of lanes are numbers there, EXEC too: `amdgcn_operands.on_lanes` switches lanes on by it.
+
+Above it:
+
+- One folder per language, `sass` and `amdgcn`; its `semantics` has one table `SEMANTICS: opcode →
+  builder of its run` and `read_program(module, kernel)`, its other modules the rows (`integer`, `logic`,
+  `float`, `lanes`, `memory`, `control`) and how statements name what they read (`operands`). AMDGCN's rows are actions that
+  `formats` names for opcodes. Its `Environment` holds what a launch gives: constants, special registers,
+  arguments. Masks of lanes are numbers there, EXEC too: `amdgcn.operands.on_lanes` switches lanes on by it.
+- `loading`, `running`, `order`, `prediction`, `roofline`: a kernel's files as a program, a whole launch of
+  it, which CTA reads what when, and all that added up.
+- `timing`: what launches would keep busy and wait for, and the order in which they would finish.
 
 A new opcode is one row; an opcode without a row writes unknown results and stands in
 `Program.not_understood`.

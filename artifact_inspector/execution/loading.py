@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.execution import amdgcn
+from artifact_inspector.execution.amdgcn import semantics as amdgcn
+from artifact_inspector.execution.interpreter.program import Program
 from artifact_inspector.execution.launch import SCRATCH
-from artifact_inspector.execution.program import Program
-from artifact_inspector.execution.sass import arch_of, default_parameters, read_program
+from artifact_inspector.execution.sass.semantics import arch_of, default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.assembly import with_cubin
 from artifact_inspector.files.binaries import read_interface
 from artifact_inspector.files.binary import Interface
 from artifact_inspector.files.cache import Artifact, Problem, read_binary, read_stage
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats._amdgcn_kernel import Beginning, read_beginning
+from artifact_inspector.formats.amdgcn.kernel import Beginning, read_beginning
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import integer

@@ -16,9 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from artifact_inspector.execution.footprints import Footprint, Footprints
+from artifact_inspector.execution.interpreter.footprints import Footprint, Footprints
+from artifact_inspector.execution.interpreter.memory import SECTOR
 from artifact_inspector.execution.launch import Launch
-from artifact_inspector.execution.memory import SECTOR
 
 __all__ = ["Box", "CtaOrder", "CtaReads", "OtherOrder", "Wave", "find_order"]
 

@@ -22,10 +22,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from artifact_inspector.execution.counters import Bounds, WarpAccess
-from artifact_inspector.execution.memory import SECTOR
+from artifact_inspector.execution.interpreter.counters import Bounds, WarpAccess
+from artifact_inspector.execution.interpreter.memory import SECTOR
+from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.order import CtaOrder, find_order
-from artifact_inspector.execution.program import Step
 from artifact_inspector.execution.running import Run
 
 __all__ = ["NOT_OF_AMD", "Counters", "Line", "Outside", "Prediction", "Range", "SharedAccess", "predict"]

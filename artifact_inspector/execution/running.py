@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution import amdgcn, sass
-from artifact_inspector.execution.counters import Counts, Spent
-from artifact_inspector.execution.footprints import Footprints
-from artifact_inspector.execution.lanes import Names
+from artifact_inspector.execution.amdgcn import semantics as amdgcn
+from artifact_inspector.execution.interpreter.counters import Counts, Spent
+from artifact_inspector.execution.interpreter.footprints import Footprints
+from artifact_inspector.execution.interpreter.lanes import Names
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory import Memory
+from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Step, Undecided
+from artifact_inspector.execution.interpreter.tensor_maps import Descriptor, parse_block
+from artifact_inspector.execution.interpreter.trips import Loops
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor, place
 from artifact_inspector.execution.loading import FLAG, Loaded, Parameter
-from artifact_inspector.execution.machine import Machine
-from artifact_inspector.execution.memory import Memory
-from artifact_inspector.execution.program import ODD_OPERANDS, Step, Undecided
-from artifact_inspector.execution.tensor_maps import Descriptor, parse_block
-from artifact_inspector.execution.trips import Loops
+from artifact_inspector.execution.sass import semantics as sass
 from artifact_inspector.model.limits import CTAS
 
 __all__ = ["Ended", "Run", "Started", "arguments_of", "begin", "run_all", "run_launch"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.formats._machine import machine_order
+from artifact_inspector.formats.amdgcn.machine import machine_order
 from artifact_inspector.model import Stage
 from artifact_inspector.model.word import Word
 from artifact_inspector.passes.dumps import Dump, Language

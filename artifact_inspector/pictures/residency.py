@@ -5,7 +5,7 @@ It is drawn from a model, and says so.
 
 from __future__ import annotations
 
-from artifact_inspector.execution.residency import WORKS, Activity, Residency, WarpLane
+from artifact_inspector.execution.timing.residency import WORKS, Activity, Residency, WarpLane
 from artifact_inspector.pictures._canvas import Canvas, cut, width_of
 
 __all__ = ["residency"]

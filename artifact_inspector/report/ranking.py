@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.execution.ranking import Ranked
+from artifact_inspector.execution.timing.ranking import Ranked
 
 __all__ = ["RankingReport"]
 

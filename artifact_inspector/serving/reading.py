@@ -239,8 +239,8 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 
 def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     from artifact_inspector.api.predicting import constants_of, pair_launches
-    from artifact_inspector.execution.ranking import Contestant, rank_launches
     from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
+    from artifact_inspector.execution.timing.ranking import Contestant, rank_launches
     from artifact_inspector.files.disassembly import disassemble, find_disassembler
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.ranking import ranking_document

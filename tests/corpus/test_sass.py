@@ -10,7 +10,7 @@ import pytest
 from saved import ROOT, Saved, saved_kernels
 
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
-from artifact_inspector.formats.sass import parse
+from artifact_inspector.formats.sass.reading import parse
 from artifact_inspector.model import EventKind, Module, Stage
 from artifact_inspector.model.text import SourceText
 

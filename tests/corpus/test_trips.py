@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from launches_on_paper import LAUNCHES, ROOT
 
-from artifact_inspector.execution import proving
+from artifact_inspector.execution.interpreter import proving
 from artifact_inspector.execution.launch import Launch, Tensor
 from artifact_inspector.execution.loading import Loaded, load_kernel
 from artifact_inspector.execution.prediction import predict
 from artifact_inspector.execution.requests import parse_document, resolve
 from artifact_inspector.execution.running import run_launch
-from artifact_inspector.execution.sampling import sample_launch
+from artifact_inspector.execution.timing.sampling import sample_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 

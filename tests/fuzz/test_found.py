@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector.analysis.shared import scratch
 from artifact_inspector.analysis.shared.layouts import Layout
-from artifact_inspector.formats._sass_statement import OperandKind, parse_statement
+from artifact_inspector.formats.sass.statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
 from artifact_inspector.model.encoding import LayoutKind
 from tests.fuzz.checks import check_text, within

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.api.predicting import constants_of, pair_launches
-from artifact_inspector.execution.ranking import Contestant, Ranked, rank_launches
 from artifact_inspector.execution.requests import parse_document
+from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank_launches
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 

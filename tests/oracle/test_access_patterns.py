@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.wavefronts import (
+from artifact_inspector.execution.interpreter.wavefronts import (
     count_atomics,
     count_copied,
     count_sectors,

@@ -14,7 +14,7 @@ from saved import FIXTURES, saved
 
 from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
-from artifact_inspector.formats.sass import FORMAT, parse
+from artifact_inspector.formats.sass.reading import FORMAT, parse
 from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.model.text import SourceText
 

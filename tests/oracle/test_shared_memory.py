@@ -11,7 +11,7 @@ from saved import Saved, saved_kernels
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.amdgcn import FORMAT, OPCODES, parse
+from artifact_inspector.formats.amdgcn.reading import FORMAT, OPCODES, parse
 from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, Wait
 from artifact_inspector.model.text import SourceText
 

@@ -9,7 +9,7 @@ import pytest
 from saved import saved
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.execution.tensor_maps import parse_block
+from artifact_inspector.execution.interpreter.tensor_maps import parse_block
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.artifact import Artifact, HeldFile
 from artifact_inspector.files.assembly import _find, assemble, with_cubin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.formats._axes import axis_operation
+from artifact_inspector.formats.mlir.axes import axis_operation
 from artifact_inspector.model import EventKind, Instruction, Operands
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.banks import count_access, take_turns
-from artifact_inspector.execution.counters import WarpAccess
+from artifact_inspector.execution.interpreter.banks import count_access, take_turns
+from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
 from artifact_inspector.execution.requests import parse_document, resolve

@@ -10,7 +10,7 @@ import pytest
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.bill import Bill, find_bill
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 

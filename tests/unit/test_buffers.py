@@ -9,7 +9,7 @@ from artifact_inspector.analysis.order.reference import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers, _width, find_loop_buffers
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Module, Queue, Stage
 from artifact_inspector.model.text import SourceText
 

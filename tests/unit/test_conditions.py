@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.formats import amdgcn, llvm, mlir, ptx, sass
+from artifact_inspector.formats.amdgcn import reading as amdgcn
+from artifact_inspector.formats.llvm import reading as llvm
+from artifact_inspector.formats.mlir import reading as mlir
+from artifact_inspector.formats.ptx import reading as ptx
+from artifact_inspector.formats.sass import reading as sass
 from artifact_inspector.model import EventKind, Instruction, Operands
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 

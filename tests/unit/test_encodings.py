@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.formats._encodings import parse_encoding
+from artifact_inspector.formats.mlir.encodings import parse_encoding
 from artifact_inspector.model.encoding import Encoding, LayoutKind
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution import amdgcn
-from artifact_inspector.execution.counters import Counts
-from artifact_inspector.execution.lanes import Names, Unknown
+from artifact_inspector.execution.amdgcn import semantics as amdgcn
+from artifact_inspector.execution.interpreter.counters import Counts
+from artifact_inspector.execution.interpreter.lanes import Names, Unknown
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory import Memory, Scratch
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.machine import Machine
-from artifact_inspector.execution.memory import Memory, Scratch
 from artifact_inspector.execution.running import run_all
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats._amdgcn_kernel import read_beginning
+from artifact_inspector.formats.amdgcn.kernel import read_beginning
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 

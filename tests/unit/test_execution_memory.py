@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.wavefronts import (
-    count_copied_past,
-    count_wavefronts,
-)
+from artifact_inspector.execution.interpreter.wavefronts import count_copied_past, count_wavefronts
 
 LANES = np.arange(32)
 ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]

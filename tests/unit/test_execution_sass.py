@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.counters import Counts
-from artifact_inspector.execution.lanes import Names, Unknown, as_wide
+from artifact_inspector.execution.interpreter.counters import Counts
+from artifact_inspector.execution.interpreter.lanes import Names, Unknown, as_wide
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.machine import Machine
-from artifact_inspector.execution.memory import (
-    Memory,
-)
 from artifact_inspector.execution.running import run_all
-from artifact_inspector.execution.sass import Environment, read_program
+from artifact_inspector.execution.sass.semantics import Environment, read_program
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText

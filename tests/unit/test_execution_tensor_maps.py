@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from artifact_inspector.execution.tensor_maps import decode_map
+from artifact_inspector.execution.interpreter.tensor_maps import decode_map
 
 
 def a_map(rank: int, element: int, strides: list[int], extents: list[int], box: list[int]) -> bytes:

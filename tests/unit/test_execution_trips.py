@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from artifact_inspector.execution import proving, trips
-from artifact_inspector.execution.counters import Counts
-from artifact_inspector.execution.lanes import Names, Unknown
+from artifact_inspector.execution.interpreter import proving, trips
+from artifact_inspector.execution.interpreter.counters import Counts
+from artifact_inspector.execution.interpreter.lanes import Names, Unknown
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory import Memory
+from artifact_inspector.execution.interpreter.trips import Loops
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.machine import Machine
-from artifact_inspector.execution.memory import Memory
 from artifact_inspector.execution.running import run_all
-from artifact_inspector.execution.sass import Environment, read_program
-from artifact_inspector.execution.trips import Loops
+from artifact_inspector.execution.sass.semantics import Environment, read_program
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText

@@ -5,7 +5,7 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.issue import find_issue
-from artifact_inspector.formats import sass
+from artifact_inspector.formats.sass import reading as sass
 from artifact_inspector.model import BasicBlock, Control, EventKind, Function, Instruction, Operands
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.analysis.shared.layouts import Layout, extent_along, read_layout, span
-from artifact_inspector.formats._types import parse_types
+from artifact_inspector.formats.mlir.types import parse_types
 from artifact_inspector.model.encoding import LayoutKind
 
 ROWS = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"

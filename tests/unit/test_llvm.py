@@ -7,7 +7,7 @@ import re
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.llvm import FORMAT, OPCODES
+from artifact_inspector.formats.llvm.reading import FORMAT, OPCODES
 from artifact_inspector.model import (
     EventKind,
     Frame,

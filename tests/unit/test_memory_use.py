@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.shared.memory_use import MemoryUse
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 

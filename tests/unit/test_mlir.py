@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.mlir import FORMAT, OPCODES
+from artifact_inspector.formats.mlir.reading import FORMAT, OPCODES
 from artifact_inspector.model import (
     Access,
     EventKind,

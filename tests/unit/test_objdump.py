@@ -9,7 +9,7 @@ from saved import saved
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
-from artifact_inspector.formats.amdgcn import FORMAT
+from artifact_inspector.formats.amdgcn.reading import FORMAT
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.model.text import SourceText
 

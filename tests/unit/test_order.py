@@ -14,7 +14,7 @@ from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 

@@ -15,7 +15,7 @@ from artifact_inspector.analysis.order.reference import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.order.verdict import judge
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.partitions import find_partitions, find_slots
-from artifact_inspector.formats import mlir, ptx
+from artifact_inspector.formats.mlir import reading as mlir
+from artifact_inspector.formats.ptx import reading as ptx
 from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.model.text import SourceText
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from artifact_inspector.analysis.flow.program import Program, find_program
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Frame, Module, Stage
 from artifact_inspector.model.text import SourceText
 

@@ -9,7 +9,7 @@ import pytest
 
 from artifact_inspector.api.pruning import Pruner, prune_configs
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.ranking import Ranked
+from artifact_inspector.execution.timing.ranking import Ranked
 
 
 def ranked(launch: int, score: float | None, *, fits: bool = True) -> Ranked:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.ptx import FORMAT, OPCODES, parse
+from artifact_inspector.formats.ptx.reading import FORMAT, OPCODES, parse
 from artifact_inspector.model import (
     EventKind,
     Function,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.execution.controls import Control, read_controls
-from artifact_inspector.execution.ranking import Ranked, _throughput, put_in_order
-from artifact_inspector.execution.sampling import choose_ctas
-from artifact_inspector.execution.walking import Cost, Does, walk
+from artifact_inspector.execution.timing.controls import Control, read_controls
+from artifact_inspector.execution.timing.ranking import Ranked, _throughput, put_in_order
+from artifact_inspector.execution.timing.sampling import choose_ctas
+from artifact_inspector.execution.timing.walking import Cost, Does, walk
 
 FREE = Control(stall=1, result=None, operands=None, waits=())
 

@@ -9,10 +9,10 @@ import pytest
 from saved import saved
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.controls import Control
-from artifact_inspector.execution.ranking import Contestant
 from artifact_inspector.execution.requests import parse_document
-from artifact_inspector.execution.residency import (
+from artifact_inspector.execution.timing.controls import Control
+from artifact_inspector.execution.timing.ranking import Contestant
+from artifact_inspector.execution.timing.residency import (
     SLOTS,
     Activity,
     Residency,
@@ -20,7 +20,7 @@ from artifact_inspector.execution.residency import (
     find_residency,
     overlap_warps,
 )
-from artifact_inspector.execution.walking import Cost, Does, walk
+from artifact_inspector.execution.timing.walking import Cost, Does, walk
 from artifact_inspector.pictures.residency import residency
 
 PLAIN = Control(1, None, None, ())

@@ -4,7 +4,7 @@ from textwrap import dedent
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.rounds import RoundsOf, find_rounds
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 

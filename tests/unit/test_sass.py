@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.sass import FORMAT, parse
+from artifact_inspector.formats.sass.reading import FORMAT, parse
 from artifact_inspector.model import (
     Control,
     EventKind,

@@ -17,7 +17,7 @@ from artifact_inspector.analysis.shared.scratch import (
     most_bytes,
     scratch_bytes,
 )
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage, TensorType, TritonVersion
 from artifact_inspector.model.text import SourceText
 

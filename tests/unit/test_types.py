@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.formats._types import element_bits, parse_layouts, parse_types
+from artifact_inspector.formats.mlir.types import element_bits, parse_layouts, parse_types
 from artifact_inspector.model import TensorType
 
 

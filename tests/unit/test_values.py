@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from artifact_inspector.analysis.flow.values import Values, number_values
-from artifact_inspector.formats.mlir import FORMAT
+from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 

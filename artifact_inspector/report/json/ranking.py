@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.execution.ranking import Ranked
+from artifact_inspector.execution.timing.ranking import Ranked
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 

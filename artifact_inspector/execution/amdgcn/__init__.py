@@ -1,0 +1,1 @@
+"""AMDGCN run on paper."""

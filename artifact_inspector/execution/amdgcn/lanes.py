@@ -1,0 +1,149 @@
+"""What AMDGCN's instructions that cross lanes compute.
+
+**Source** AMD Instinct MI300 and RDNA 3 Instruction Set Architecture documents, "Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from artifact_inspector.execution.amdgcn.operands import (
+    Build,
+    Run,
+    first_lanes,
+    on_lanes,
+    put,
+    source,
+    sources,
+)
+from artifact_inspector.execution.amdgcn.plain import each
+from artifact_inspector.execution.interpreter.lanes import FULL, Known, Unknown, Value, apply, spread
+from artifact_inspector.formats.amdgcn.operations import Action, Meaning
+from artifact_inspector.formats.amdgcn.statement import Statement
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = ["LANES"]
+
+
+# ── Counting and crossing lanes ──────────────────────────────────────────────────────────────────
+
+
+def _count_lanes(statement: Statement, _meaning: Meaning) -> Run:
+    """`v_mbcnt`: bits of a mask below the lane, in its lower or upper half."""
+    readers, write = sources(statement, 1, 2), put(statement)
+    upper = "_hi_" in statement.base
+
+    def run(machine: Machine) -> None:
+        lane = machine.environment.lane(machine)
+        below = np.clip(lane - 32 if upper else lane, 0, 32)
+        window = (np.int64(1) << below) - 1
+
+        def count(mask: Known, added: Known) -> Known:
+            return each(lambda v, _bits: v.bit_count(), np.asarray(mask & window), 32) + added
+
+        write(machine, apply(count, *(reader(machine) for reader in readers)))
+
+    return on_lanes(run)
+
+
+def _read_lane(statement: Statement, meaning: Meaning) -> Run:
+    reader, write = source(statement.operands[1]), put(statement)
+    place = source(statement.operands[2]) if meaning.action is Action.READ_LANE else None
+
+    def of(machine: Machine, value: Known, lane: Value, mask: Any) -> Known:
+        if not isinstance(value, np.ndarray) or value.shape[1] == 1:
+            return value
+        if place is None:
+            return first_lanes(machine, value, mask)
+        warp = machine.program.warp
+        start = np.arange(machine.threads).reshape(1, -1) // warp * warp
+        at = np.broadcast_to(start + lane % warp, (value.shape[0], machine.threads))
+        return np.take_along_axis(value, at, axis=1)
+
+    def run(machine: Machine) -> None:
+        value = reader(machine)
+        lane = place(machine) if place is not None else 0
+        mask, machine.on, machine.maybe = machine.on, machine.group.mask, None
+        if isinstance(lane, Unknown) or (
+            isinstance(value, Unknown) and not isinstance(value.bad, np.ndarray)
+        ):
+            write(machine, Unknown(0, FULL, (lane if isinstance(lane, Unknown) else value).why))
+        elif isinstance(value, Unknown):
+            data, bad = (of(machine, held, lane, mask) for held in (value.data, value.bad))
+            write(machine, Unknown(data, bad, value.why) if np.any(bad) else data)
+        else:
+            write(machine, of(machine, value, lane, mask))
+
+    return on_lanes(run)
+
+
+def _write_lane(statement: Statement, _meaning: Meaning) -> Run:
+    value, place, write = source(statement.operands[1]), source(statement.operands[2]), put(statement)
+
+    def run(machine: Machine) -> None:
+        lane, new = place(machine), value(machine)
+        if isinstance(lane, Unknown):
+            write(machine, Unknown(0, FULL, lane.why))
+            return
+        here = machine.environment.lane(machine) == lane % machine.program.warp
+        machine.on = machine._and(machine.group.mask, np.asarray(here))
+        write(machine, new)
+
+    return run
+
+
+def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
+    """`ds_bpermute_b32`: another lane's register by its number times four; `ds_permute_b32` gives its own."""
+    place, value, write = source(statement.operands[1]), source(statement.operands[2]), put(statement)
+    offset = statement.number("offset")
+    pushes = statement.base.startswith("ds_permute")
+
+    def run(machine: Machine) -> None:
+        at, held = place(machine), value(machine)
+        missing = next((v for v in (at, held) if isinstance(v, Unknown)), None)
+        if missing is not None:
+            write(machine, Unknown(0, FULL, missing.why))
+            return
+        if pushes:
+            write(machine, _pushed(machine, ((at + offset) >> 2) % machine.program.warp, held))
+            return
+        if isinstance(held, np.ndarray) and held.shape[1] > 1:
+            warp = machine.program.warp
+            start = np.arange(machine.threads).reshape(1, -1) // warp * warp
+            goes = start + ((at + offset) >> 2) % warp
+            rows = max(held.shape[0], goes.shape[0])
+            held = np.take_along_axis(
+                np.broadcast_to(held, (rows, machine.threads)),
+                np.broadcast_to(goes, (rows, machine.threads)),
+                axis=1,
+            )
+        write(machine, held)
+
+    return on_lanes(run)
+
+
+def _pushed(machine: Machine, goes: Known, held: Known) -> Known:
+    """What lanes are given by others of their wave: the highest wins, and who is given nothing reads 0."""
+    warp = machine.program.warp
+    on = spread(machine.on, machine.shape).reshape(-1, warp)
+    to, what = (spread(given, machine.shape).reshape(-1, warp) for given in (goes, held))
+    found = np.zeros(on.shape, np.int64)
+    rows = np.arange(len(on))
+    for lane in range(warp):
+        found[rows, to[:, lane]] = np.where(on[:, lane], what[:, lane], found[rows, to[:, lane]])
+    return found.reshape(machine.shape)
+
+
+LANES: Mapping[Action, Build] = {
+    Action.COUNT_LANES: _count_lanes,
+    Action.READ_LANE: _read_lane,
+    Action.READ_FIRST: _read_lane,
+    Action.WRITE_LANE: _write_lane,
+    Action.PERMUTE_LANES: _permute_lanes,
+}
+"""Action → what builds its run from a statement."""

@@ -1,0 +1,115 @@
+"""What AMDGCN's instructions on numbers share: widths, signs, SCC, and who takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from artifact_inspector.execution.amdgcn.operands import (
+    Build,
+    Run,
+    nonzero,
+    on_lanes,
+    put,
+    put_wide,
+    sources,
+    wide,
+)
+from artifact_inspector.execution.interpreter.lanes import FULL, Known, apply
+from artifact_inspector.formats.amdgcn.operations import Meaning
+from artifact_inspector.formats.amdgcn.statement import Statement
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = ["cut", "each", "is_scalar", "operate", "run_of", "sum_wide", "then_test", "with_scc"]
+
+
+def is_scalar(statement: Statement) -> bool:
+    """Whether a wave does it once: its results are scalar registers and SCC."""
+    return statement.base.startswith("s_")
+
+
+def run_of(statement: Statement, run: Run) -> Run:
+    """A run of a wave, or of the lanes that EXEC has on."""
+    return run if is_scalar(statement) else on_lanes(run)
+
+
+def cut(value: Known, bits: int, *, is_signed: bool) -> Known:
+    """The lower bits of a number, with their sign where it has one."""
+    if bits >= 64:
+        return value
+    value = value & ((1 << bits) - 1)
+    if not is_signed:
+        return value
+    sign = 1 << (bits - 1)
+    return (value ^ sign) - sign
+
+
+def operate(function: Callable[..., Known], count: int) -> Build:
+    """Computes 32 bits, or the lower 16 of them, or 64 where the opcode says so."""
+
+    def build(statement: Statement, meaning: Meaning) -> Run:
+        bits, is_signed = meaning.bits, meaning.signed
+        names = statement.operands[0].names
+        readers = (
+            [wide(operand) for operand in statement.operands[1 : 1 + count]]
+            if bits == 64
+            else sources(statement, 1, count)
+        )
+        write = put(statement)
+        if bits == 16 and any(statement.has(name) for name in ("op_sel", "dst_sel", "src0_sel")):
+            raise ValueError(statement.opcode)
+
+        def run(machine: Machine) -> None:
+            values = [reader(machine) for reader in readers]
+            if bits == 64:
+                put_wide(machine, names, apply(function, *values))
+                return
+            given = [apply(lambda v: cut(v, bits, is_signed=is_signed), value) for value in values]
+            write(machine, apply(lambda *given: function(*given) & ((1 << bits) - 1), *given))
+
+        return run_of(statement, run)
+
+    return build
+
+
+def with_scc(function: Callable[..., Known], count: int) -> Build:
+    """A scalar instruction that sets SCC where its result is not nought; a vector one does not."""
+    plain = operate(function, count)
+
+    def build(statement: Statement, meaning: Meaning) -> Run:
+        run = plain(statement, meaning)
+        return then_test(run, statement) if is_scalar(statement) else run
+
+    return build
+
+
+def then_test(run: Run, statement: Statement) -> Run:
+    """A run that then sets SCC where its result is not nought."""
+    names = statement.operands[0].names
+
+    def and_test(machine: Machine) -> None:
+        run(machine)
+        machine.write("scc", nonzero(*(machine.read(name) for name in names)))
+
+    return and_test
+
+
+def sum_wide(a: Known, b: Known, c: Known) -> Known:
+    """A product and a sum, in 64 bits with sign."""
+    total = a * b + c
+    if isinstance(total, int):
+        return ((total + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+    return total
+
+
+def each(function: Callable[[Any, int], Any], value: Known, bits: int) -> Known:
+    """A function of every number on its own."""
+    window = (1 << bits) - 1
+    if isinstance(value, int):
+        return function(value & window, bits) & FULL
+    flat = [function(int(one) & window, bits) & FULL for one in value.ravel()]
+    return np.array(flat, np.int64).reshape(value.shape)

@@ -1,0 +1,401 @@
+"""What an access of a machine's lanes to global or shared memory touches and costs, whatever the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.banks import count_access
+from artifact_inspector.execution.interpreter.counters import WarpAccess
+from artifact_inspector.execution.interpreter.footprints import Access
+from artifact_inspector.execution.interpreter.lanes import (
+    FULL,
+    Mask,
+    Unknown,
+    Value,
+    bits_unknown,
+    data_of,
+    is_true,
+)
+from artifact_inspector.execution.interpreter.memory import outside
+from artifact_inspector.execution.interpreter.patterns import recall
+from artifact_inspector.execution.interpreter.wavefronts import (
+    count_atomics,
+    count_copied,
+    count_copied_past,
+    count_sectors,
+    count_wavefronts,
+)
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = [
+    "Lanes",
+    "access_atomic",
+    "access_copied",
+    "access_global",
+    "access_shared",
+    "keep_global",
+    "lanes_of",
+    "load_global",
+    "load_shared",
+    "store_shared",
+]
+
+
+class Lanes(NamedTuple):
+    """Addresses of the lanes that access memory."""
+
+    addresses: NDArray[np.int64]
+    """Shape (CTAs or 1, threads)."""
+    mask: NDArray[np.bool_] | None
+    """Of the same shape; None where all take part."""
+    repeat: int
+    """CTAs that a row stands for."""
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """Addresses of the lanes that take part, flat."""
+        return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
+
+
+def lanes_of(machine: Machine, address: Value, mask: Mask | None = None) -> Lanes | None:
+    """The lanes that access an address; None where there are none, or where it is not known."""
+    mask = machine.on if mask is None else mask
+    if machine.maybe is not None:
+        machine.counts.mark(machine.step.index, machine.maybe.why)
+    if not is_true(mask):
+        return None
+    if isinstance(address, Unknown):
+        bad = np.asarray(address.bad) != 0
+        if np.any(bad & mask):
+            machine.counts.mark(machine.step.index, address.why)
+            return None
+    data = np.asarray(data_of(address), np.int64)
+    data = data if data.ndim == 2 else data.reshape(1, 1)
+    rows = max(data.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
+    shape = (rows, machine.threads)
+    lanes = None if mask is True else np.broadcast_to(mask, shape)
+    return Lanes(np.broadcast_to(data, shape), lanes, machine.rows // rows)
+
+
+def _by_warp(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    warp = machine.program.warp
+    mask = None if lanes.mask is None else lanes.mask.reshape(-1, warp)
+    return lanes.addresses.reshape(-1, warp), mask
+
+
+def access_global(
+    machine: Machine,
+    address: Value,
+    size: int,
+    *,
+    reads: bool,
+    writes: bool,
+    updates: bool = False,
+    mask: Mask | None = None,
+    served: int | None = None,
+) -> Lanes | None:
+    """Count an access to global memory and note what it touches.
+
+    Args:
+        machine: whose lanes are on.
+        address: of each lane, 64 bits.
+        size: bytes of each lane.
+        reads: it reads.
+        writes: it writes.
+        updates: it is an atomic.
+        mask: the lanes that take part, those that are on where None.
+        served: lanes whose request is one, a warp's where None.
+    """
+    lanes = lanes_of(machine, address, mask)
+    if lanes is None:
+        return None
+    counts, index = machine.counts, machine.step.index
+    piece = machine.program.line
+    counted = _without_repeats(lanes, piece)
+    addresses, on = _by_warp(machine, counted)
+    row = served or machine.program.warp
+    requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
+    found = count_sectors(requests, asked, piece) * max(size // piece, 1)
+    if on is None:
+        full = -(-machine.program.warp * size // piece) * len(addresses)
+        active = counted.addresses.size
+    else:
+        each = on.sum(axis=1)
+        full, active = int((-(-each * size // piece)).sum()), int(each.sum())
+    counts.sectors[index] += found * counted.repeat
+    counts.sectors_ideal[index] += min(full, found) * counted.repeat
+    counts.bytes[index] += active * size * counted.repeat
+    counts.active[index] += active * counted.repeat
+    if machine.memory.footprints is not None:
+        machine.memory.footprints.add(Access(index, machine.ctas, lanes.addresses, lanes.mask, reads))
+    misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes, updates=updates)
+    if misses.size:
+        _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")
+    return lanes
+
+
+def _note_outside(machine: Machine, lanes: Lanes, misses: NDArray[Any], kind: str) -> None:
+    shape = lanes.addresses.shape
+    places = np.arange(lanes.addresses.size) if lanes.mask is None else np.flatnonzero(lanes.mask)
+    at = places[misses]
+    rows, threads = np.divmod(at, shape[1])
+    ctas = machine.ctas[rows]
+    counts = machine.counts
+    seen = sum(1 for found in counts.outside if found.index == machine.step.index)
+    if seen < 3:
+        kept = np.arange(len(at))[: 3 - seen]
+        counts.outside += outside(
+            machine.memory, machine.step.index, kind, kept, ctas, threads, lanes.addresses.ravel()[at]
+        )
+    counts.more_outside += len(at) * lanes.repeat
+
+
+def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
+    """What the words of an access hold, where the tensor's values were given."""
+    if lanes is None:
+        why = machine.counts.why.get(machine.step.index, 0)
+        return [Unknown(0, FULL, why)] * words
+    found: list[Value] = []
+    each = min(size, 4)
+    name = machine.memory.not_given(lanes.addresses)
+    if name is not None:
+        return [machine.unknown(name)] * words
+    active = lanes.active
+    for word in range(words):
+        data, name = machine.memory.load(active + 4 * word, each)
+        if data is None:
+            return [machine.unknown(name)] * words
+        if lanes.mask is None:
+            found.append(data.reshape(lanes.addresses.shape))
+        else:
+            values = np.zeros(lanes.addresses.shape, np.int64)
+            values[lanes.mask] = data
+            found.append(values)
+    return found
+
+
+def keep_global(machine: Machine, lanes: Lanes, size: int, value: Value) -> None:
+    """Keep what lanes store in memory that is followed; None is anything."""
+    addresses, mask = _per_cta(machine, lanes)
+    if value is None or np.any(np.broadcast_to(bits_unknown(value), machine.shape)[mask]):
+        machine.memory.keep(addresses[mask], size, None)
+        return
+    held = np.broadcast_to(np.asarray(data_of(value), np.int64), machine.shape)
+    machine.memory.keep(addresses[mask], size, held[mask])
+
+
+# ── Shared memory ────────────────────────────────────────────────────────────────────────────────
+
+
+def access_shared(
+    machine: Machine,
+    address: Value,
+    size: int,
+    mask: Mask | None = None,
+    served: int | None = None,
+    *,
+    loads: bool = False,
+) -> Lanes | None:
+    """Count an access to shared memory.
+
+    Args:
+        machine: whose lanes are on.
+        address: of each lane.
+        size: bytes of each lane.
+        mask: the lanes that take part, those that are on where None.
+        served: lanes that are served together, where the opcode fixes it.
+        loads: it is a load, whose lanes may share what they read.
+    """
+    whole = lanes_of(machine, address, mask)
+    if whole is None:
+        return None
+    row = served or machine.program.warp
+    for lanes in _requests(machine, whole):
+        addresses = lanes.addresses.reshape(-1, row)
+        on = None if lanes.mask is None else lanes.mask.reshape(-1, row)
+        counted = recall(count_wavefronts, addresses, size, on, within=_LINE, loads=loads)
+        _add_wavefronts(machine, counted, lanes.repeat)
+        if _loses_most(machine, lanes, counted):
+            _keep(machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, row, loads))
+    return whole
+
+
+def access_atomic(machine: Machine, address: Value, size: int, operands: int) -> Lanes | None:
+    """Count atomics on shared memory, each of which has its turn.
+
+    Args:
+        machine: whose lanes are on.
+        address: of each lane.
+        size: bytes of each lane.
+        operands: that each lane brings.
+    """
+    whole = lanes_of(machine, address)
+    if whole is None:
+        return None
+    for lanes in _requests(machine, whole):
+        addresses, on = _by_warp(machine, lanes)
+        counted = recall(count_atomics, addresses, size, on, operands, within=_LINE)
+        _add_wavefronts(machine, counted, lanes.repeat)
+        if _loses_most(machine, lanes, counted):
+            _keep(
+                machine, lanes, lambda held, cta, warp: WarpAccess(held, size, cta, warp, operands=operands)
+            )
+    return whole
+
+
+def _requests(machine: Machine, whole: Lanes) -> list[Lanes]:
+    """An access as it would be made one trip of a loop after the other, all at once where they are alike."""
+    lanes, trips = _without_repeats(whole, _LINE), machine.trips
+    if trips == 1 or len(lanes.addresses) == 1:
+        return [lanes]
+    addresses = np.split(lanes.addresses, trips)
+    masks = [None] * trips if lanes.mask is None else np.split(lanes.mask, trips)
+    return [Lanes(own, on, lanes.repeat) for own, on in zip(addresses, masks, strict=True)]
+
+
+def access_copied(
+    machine: Machine, address: Value, size: int, origin: Lanes | None, *, past_l1: bool
+) -> Lanes | None:
+    """Count the writes to shared memory of an asynchronous copy.
+
+    Args:
+        machine: whose lanes are on.
+        address: in shared memory, of each lane.
+        size: bytes of each lane.
+        origin: where lanes read global memory; the others write zeros.
+        past_l1: it does not go through the first-level cache.
+    """
+    whole = lanes_of(machine, address)
+    if whole is None:
+        return None
+    rows = max(len(whole.addresses), 1 if origin is None else len(origin.addresses))
+    shape = (rows, machine.threads)
+    origins = np.full(shape, -1, np.int64)
+    if origin is not None:
+        origins[:] = origin.addresses
+        if origin.mask is not None:
+            origins[~np.broadcast_to(origin.mask, shape)] = -1
+    warp = machine.program.warp
+    grouped = origins.reshape(rows, -1, warp)
+    least = np.where(grouped < 0, np.iinfo(np.int64).max, grouped).min(axis=2, keepdims=True) & -_LINE
+    origins = np.where(grouped < 0, -1, grouped - least).reshape(rows, -1)
+    addresses = np.broadcast_to(whole.addresses, shape)
+    mask = np.ones(shape, bool) if whole.mask is None else np.broadcast_to(whole.mask, shape)
+    repeat = machine.rows // rows
+    if rows > 1 and (origins == origins[:1]).all() and _are_alike(addresses, mask, _LINE):
+        addresses, mask, origins, repeat = addresses[:1], mask[:1], origins[:1], machine.rows
+    count = count_copied_past if past_l1 else count_copied
+    on, of = mask.reshape(-1, warp), origins.reshape(-1, warp)
+    counted = recall(count, addresses.reshape(-1, warp), size, on, of, within=_LINE)
+    _add_wavefronts(machine, counted, repeat)
+    return whole
+
+
+_LINE = 128
+"""Bytes of a line of the first-level cache."""
+
+
+def _add_wavefronts(machine: Machine, counted: tuple[int, int], repeat: int) -> None:
+    counts, index = machine.counts, machine.step.index
+    counts.wavefronts[index] += counted[0] * repeat
+    counts.wavefronts_ideal[index] += counted[1] * repeat
+
+
+def _loses_most(machine: Machine, lanes: Lanes, counted: tuple[int, int]) -> bool:
+    """True for the first access of an instruction, and for one that loses more to conflicts for each warp."""
+    lost, index = (counted[0] - counted[1]) / lanes.addresses.size, machine.step.index
+    if lost <= machine.counts.lost.get(index, -1):
+        return False
+    machine.counts.lost[index] = lost
+    return True
+
+
+def _keep(
+    machine: Machine, lanes: Lanes, make: Callable[[tuple[int | None, ...], int, int], WarpAccess]
+) -> None:
+    """Keep the warp that loses most of an access, of its first ones."""
+    addresses, on = _by_warp(machine, lanes)
+    per_cta = machine.threads // machine.program.warp
+    active = range(len(addresses)) if on is None else np.flatnonzero(on.any(axis=1)).tolist()
+    most = -1
+    for row in active[:_LOOKED_AT]:
+        mask = [True] * machine.program.warp if on is None else on[row].tolist()
+        held = tuple(
+            at if takes_part else None for at, takes_part in zip(addresses[row].tolist(), mask, strict=True)
+        )
+        access = make(held, int(machine.ctas[row // per_cta]), row % per_cta)
+        found, ideal = count_access(access)
+        if found - ideal > most:
+            most, machine.counts.shared[machine.step.index] = found - ideal, access
+
+
+_LOOKED_AT = 32
+"""Warps of an access of which the one that loses most is kept."""
+
+
+def _without_repeats(lanes: Lanes, piece: int) -> Lanes:
+    """One CTA for all where every CTA does the same, farther on by a multiple of some bytes.
+
+    Neither sectors nor lines nor banks of a warp's lanes change by that.
+    """
+    addresses, mask = lanes.addresses, lanes.mask
+    rows = len(addresses)
+    if rows == 1 or not _are_alike(addresses, mask, piece):
+        return lanes
+    return Lanes(addresses[:1], None if mask is None else mask[:1], lanes.repeat * rows)
+
+
+def _are_alike(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int) -> bool:
+    apart = addresses[:, :1] - addresses[:1, :1]
+    if (apart & (piece - 1)).any() or (mask is not None and not (mask == mask[:1]).all()):
+        return False
+    return bool((addresses - apart == addresses[:1]).all())
+
+
+def _per_cta(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    addresses = np.broadcast_to(lanes.addresses, machine.shape)
+    mask = np.ones(machine.shape, bool) if lanes.mask is None else np.broadcast_to(lanes.mask, machine.shape)
+    return addresses, mask
+
+
+def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
+    """What words in shared memory hold, where that is known."""
+    nothing = machine.unknown("what shared memory holds")
+    if lanes is None or machine.shared.data is None:
+        return [nothing] * words
+    addresses, mask = _per_cta(machine, lanes)
+    found: list[Value] = []
+    for word in range(words):
+        held = machine.shared.load(addresses + 4 * word, min(size, 4), mask)
+        if held is None:
+            found.append(nothing)
+            continue
+        data, known = held
+        missing = mask & ~known
+        found.append(Unknown(data, np.where(missing, FULL, 0), nothing.why) if missing.any() else data)
+    return found
+
+
+def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Sequence[Value]) -> None:
+    """Keep what is stored to shared memory; what is not known is forgotten there."""
+    shared = machine.shared
+    if lanes is None:  # it may be anywhere
+        if machine.counts.why.get(machine.step.index):
+            shared.forget()
+        return
+    wholly = [isinstance(value, Unknown) and not isinstance(value.bad, np.ndarray) for value in values]
+    if shared.data is None and all(wholly):
+        return
+    addresses, mask = _per_cta(machine, lanes)
+    for word, value in enumerate(values):
+        at, each = addresses + 4 * word, min(size, 4)
+        bad = np.broadcast_to(np.asarray(bits_unknown(value)) != 0, machine.shape)
+        data = np.broadcast_to(np.asarray(data_of(value), np.int64), machine.shape)
+        shared.store(at, each, data, mask & ~bad)
+        shared.store(at, each, None, mask & bad)

@@ -1,0 +1,445 @@
+"""The machine that runs a program over all lanes of some CTAs, whatever its language.
+
+Lanes run in groups that have converged: of a warp, a group has one set of lanes. The group at the lowest
+address runs first; groups of different warps that meet join, those of one warp do so only where the program
+says that they reconverge (`wait_for`). CTAs that part at a branch become a machine of their own, so that
+what is the same for all lanes stays one number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.counters import Counts
+from artifact_inspector.execution.interpreter.lanes import (
+    Mask,
+    Names,
+    Unknown,
+    Value,
+    choose,
+    data_of,
+    invert,
+    is_true,
+    rows_of,
+    widen,
+)
+from artifact_inspector.execution.interpreter.memory import Memory, Scratch
+from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
+
+__all__ = ["Group", "Machine", "Program", "Rounds", "Step", "Undecided"]
+
+
+ALWAYS_TRUE = frozenset(("PT", "UPT"))
+"""Predicates that hold without being written."""
+
+
+class Group:
+    """Lanes that run together."""
+
+    __slots__ = ("lanes", "mask", "pc", "warps")
+
+    def __init__(self, pc: int, mask: Mask, machine: Machine) -> None:
+        self.pc = pc
+        self.warps, self.lanes = machine.count_warps(mask), machine.count_lanes(mask)
+        self.mask: Mask = True if self.lanes == machine.rows * machine.threads else mask
+
+
+class Rounds(Protocol):
+    """What may shorten the loops of a machine."""
+
+    def arrive(self, machine: Machine) -> None:
+        """All its lanes are back at the beginning of a loop."""
+
+    def fresh(self) -> Rounds:
+        """The same for a machine that other CTAs go on with."""
+
+
+class Machine:
+    """Some CTAs of a launch on their way through a program."""
+
+    def __init__(
+        self,
+        program: Program,
+        ctas: NDArray[np.int64],
+        threads: int,
+        memory: Memory,
+        counts: Counts,
+        names: Names,
+        environment: Any,
+        loops: Rounds | None = None,
+    ) -> None:
+        self.program = program
+        self.ctas = ctas
+        """Linear numbers of the CTAs."""
+        self.threads = threads
+        self.memory = memory
+        self.counts = counts
+        self.names = names
+        self.environment = environment
+        """What the language keeps of the launch: constants, special registers."""
+        self.registers: dict[str, Value] = {}
+        self.barriers: dict[str, Mask] = {}
+        """Convergence barrier → the lanes that take part in it."""
+        self.saved: dict[str, Mask] = {}
+        self.waiting: list[tuple[str, Group]] = []
+        self.exited: Mask = False
+        self.arrivals: dict[str, Any] = {}
+        """Barrier of the CTA → threads that told that they came, by CTA."""
+        self.local = Scratch()
+        self.shared = Scratch()
+        self.on: Mask = True
+        self.maybe: Unknown | None = None
+        """Lanes of which it is not known whether the guard holds."""
+        self.groups = [Group(0, True, self)]
+        self.group = self.groups[0]
+        self.step = program.steps[0]
+        self.pending: list[Machine] = []
+        self.loops = loops
+        """Runs trips of loops side by side; None where each runs for itself."""
+        self.trips = 1
+        """Trips of a loop that stand one after the other among the CTAs."""
+        self.followed: int | None = None
+        """The CTA whose way is kept."""
+        self.way: list[int] | None = None
+        """Steps that most of its warps executed, in order; None where it is not on this machine."""
+
+    # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def rows(self) -> int:
+        """CTAs on this machine."""
+        return len(self.ctas)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """CTAs and threads."""
+        return len(self.ctas), self.threads
+
+    def count_lanes(self, mask: Mask) -> int:
+        """Lanes in a mask."""
+        rows, threads = self.shape
+        if isinstance(mask, bool):
+            return rows * threads if mask else 0
+        return int(np.count_nonzero(mask) * (rows // mask.shape[0]) * (threads // mask.shape[1]))
+
+    def count_warps(self, mask: Mask) -> int:
+        """Warps that have a lane in a mask."""
+        rows, threads = self.shape
+        warp = self.program.warp
+        if isinstance(mask, bool) or mask.shape[1] == 1:
+            return self.count_lanes(mask) // warp
+        found = np.count_nonzero(mask.reshape(mask.shape[0], threads // warp, warp).any(axis=2))
+        return int(found * (rows // mask.shape[0]))
+
+    # ── Registers ────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, name: str) -> Value:
+        """What a register or predicate holds."""
+        found = self.registers.get(name)
+        if found is None:
+            if name in ALWAYS_TRUE:
+                return True
+            nothing = self.names.unknown(f"{name}, which nothing wrote")
+            return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
+        return found
+
+    def write(self, name: str, value: Value) -> None:
+        """Write a register or predicate in the lanes that are on."""
+        if self.on is not True:
+            value = choose(self.on, value, self.read(name))
+        if self.maybe is not None:
+            value = choose(self.maybe, value, value)
+        self.registers[name] = value
+
+    def unknown(self, name: str) -> Unknown:
+        """A register of which nothing is known, and why."""
+        return self.names.unknown(name)
+
+    # ── Control ──────────────────────────────────────────────────────────────────────────────────
+
+    def branch(self, taken: Value, target: int) -> bool:
+        """Send the lanes for which a predicate holds to another place; True where any went."""
+        self._settle(taken)
+        if taken is True and self.on is True:
+            self.group.pc = target
+            return True
+        before = self.group
+        yes, no = self._divide(taken)
+        if not is_true(yes):
+            return self.group is not before
+        if not is_true(no):
+            self.group.pc = target
+            return True
+        pc = self.group.pc
+        both = widen(yes, self.program.warp) & widen(no, self.program.warp)
+        self.counts.divergent[self.step.index] += self.count_warps(both)
+        self.groups.remove(self.group)
+        self.groups += [Group(pc, no, self), Group(target, yes, self)]
+        return True
+
+    def leave(self) -> bool:
+        """End the lanes that are on."""
+        self._settle(True)
+        before = self.group
+        yes, no = self._divide(True)
+        if not is_true(yes):
+            return self.group is not before
+        self.exited = yes if self.exited is False else self.exited | yes
+        if is_true(no):
+            self.groups[self.groups.index(self.group)] = Group(self.group.pc, no, self)
+        else:
+            self.groups.remove(self.group)
+        return True
+
+    def _settle(self, taken: Value) -> None:
+        why = 0 if self.maybe is None else self.maybe.why
+        if isinstance(taken, Unknown) and is_true(self._and(self.on, taken.bad)):
+            why |= taken.why
+        if why:
+            raise Undecided(self.step, self.names.of(why))
+
+    @staticmethod
+    def _and(mask: Mask, other: Any) -> Mask:
+        if mask is True:
+            return other if isinstance(other, np.ndarray) else bool(other)
+        return mask & other
+
+    def _divide(self, taken: Value) -> tuple[Mask, Mask]:
+        """The group's lanes for which a predicate holds and the others; other CTAs are sent off first."""
+        yes = self._and(self.on, data_of(taken))
+        mask = self.group.mask
+        if isinstance(yes, bool) or not yes.any():
+            return (mask, False) if is_true(yes) else (False, mask)
+        no = np.logical_not(yes) if mask is True else mask & ~yes
+        if self.rows > 1 and max(yes.shape[0], no.shape[0]) > 1:
+            ways = yes.any(axis=1) * 2 + no.any(axis=1)
+            ways = np.broadcast_to(ways, (self.rows,))
+            kinds = [way for way in (1, 2, 3) if (ways == way).any()]
+            if len(kinds) > 1:
+                keep = kinds[0]
+                self._part(ways, kinds[1:])
+                here = np.flatnonzero((ways == keep) | (ways == 0))
+                yes, mask = _mask_rows(yes, here), _mask_rows(mask, here)
+                no = np.logical_not(yes) if mask is True else mask & ~yes
+                self._keep(here)
+        if not is_true(no):
+            return self.group.mask, False
+        return (yes, no) if is_true(yes) else (False, self.group.mask)
+
+    def _part(self, ways: NDArray[Any], kinds: list[int]) -> None:
+        """Leave the CTAs that go certain ways to machines of their own."""
+        for way in kinds:
+            self._send_off(np.flatnonzero(ways == way))
+
+    def _send_off(self, rows: NDArray[Any]) -> None:
+        """Leave some CTAs to a machine of their own, which runs the present step anew."""
+        other = object.__new__(Machine)
+        other.__dict__.update(self.__dict__)
+        other.registers = dict(self.registers)
+        other.barriers, other.saved = dict(self.barriers), dict(self.saved)
+        other.arrivals = dict(self.arrivals)
+        other.local, other.shared = self.local.copy(), self.shared.copy()
+        other.loops = None if self.loops is None else self.loops.fresh()
+        at = self.groups.index(self.group)
+        other.groups = [Group(group.pc, group.mask, self) for group in self.groups]
+        other.waiting = [(name, Group(group.pc, group.mask, self)) for name, group in self.waiting]
+        other.group = other.groups[at]
+        other.group.pc = self.step.index
+        other._keep(rows)
+        self.counts.executed[self.step.index] -= other.group.warps
+        self.counts.lanes[self.step.index] -= other.group.lanes
+        self.pending.append(other)
+
+    def _keep(self, rows: NDArray[Any]) -> None:
+        """Go on with some of the CTAs only."""
+        self.ctas = self.ctas[rows]
+        if self.way is not None and self.followed not in self.ctas:
+            self.way = None
+        self.registers = {name: rows_of(value, rows) for name, value in self.registers.items()}
+        self.barriers = {name: _mask_rows(mask, rows) for name, mask in self.barriers.items()}
+        self.saved = {name: _mask_rows(mask, rows) for name, mask in self.saved.items()}
+        self.exited = _mask_rows(self.exited, rows)
+        self.arrivals = {
+            name: told[rows] if isinstance(told, np.ndarray) else told for name, told in self.arrivals.items()
+        }
+        self.local.keep(rows)
+        self.shared.keep(rows)
+        at = self.groups.index(self.group)
+        groups = [Group(group.pc, _mask_rows(group.mask, rows), self) for group in self.groups]
+        self.group = groups[at]
+        self.groups = [group for group in groups if group.warps or group is self.group]
+        self.waiting = [(n, Group(g.pc, _mask_rows(g.mask, rows), self)) for n, g in self.waiting]
+
+    def begin_convergence(self, barrier: str) -> None:
+        """Have the lanes of the group take part in a convergence barrier."""
+        mask = self.group.mask
+        if mask is True:
+            self.barriers[barrier] = True
+            return
+        old = self.barriers.get(barrier, False)
+        warps = widen(mask, self.program.warp)
+        self.barriers[barrier] = (mask & warps) | (np.logical_not(warps) & old)
+
+    def leave_convergence(self, barrier: str) -> None:
+        """Take the lanes of the group out of a convergence barrier."""
+        old = self.barriers.get(barrier, False)
+        self.barriers[barrier] = np.logical_not(self.group.mask) & old if old is not False else False
+        self._release(barrier)
+
+    def wait_for(self, barrier: str) -> bool:
+        """Hold the group until all lanes of its warps that take part in a barrier have come."""
+        group, need = self.group, self.barriers.get(barrier, True)
+        if need is group.mask or (self.count_lanes(need) == group.lanes and not self.waiting):
+            return False
+        self.groups.remove(group)
+        self.waiting.append((barrier, group))
+        self._release(barrier)
+        return True
+
+    def meet(self, barrier: str, count: int | None, *, waits: bool = True) -> bool:
+        """Hold the group at a barrier of its CTA until enough threads have come.
+
+        Args:
+            barrier: its name.
+            count: threads that it takes; None is all that have not ended.
+            waits: False for a group that only tells that it came.
+        """
+        group = self.group
+        if group.mask is True:
+            return False
+        if waits:
+            self.groups.remove(group)
+            self.waiting.append((barrier, group))
+        here = [held for name, held in self.waiting if name == barrier]
+        came = sum(np.broadcast_to(held.mask, self.shape).sum(axis=1) for held in here)
+        told = self.arrivals.get(barrier, 0)
+        if not waits:
+            self.arrivals[barrier] = told + np.broadcast_to(group.mask, self.shape).sum(axis=1)
+            told = self.arrivals[barrier]
+        ended = np.broadcast_to(self.exited, self.shape).sum(axis=1)
+        ready = (came + told >= (self.threads - ended if count is None else count)) & (np.asarray(came) > 0)
+        if np.any(ready):
+            self.arrivals[barrier] = np.where(ready, 0, told)
+            self.waiting = [(name, held) for name, held in self.waiting if name != barrier]
+            for held in here:
+                if np.all(ready):
+                    self.groups.append(held)
+                    continue
+                goes, stays = held.mask & ready[:, None], held.mask & ~ready[:, None]
+                self.groups += [Group(held.pc, goes, self)] if goes.any() else []
+                self.waiting += [(barrier, Group(held.pc, stays, self))] if stays.any() else []
+        return True
+
+    def _release(self, barrier: str) -> None:
+        for pc in {group.pc for name, group in self.waiting if name == barrier}:
+            here = [group for name, group in self.waiting if name == barrier and group.pc == pc]
+            arrived: Mask = False
+            for group in here:
+                arrived = group.mask | arrived
+            need = self.barriers.get(barrier, True)
+            missing = need & np.logical_not(arrived) & np.logical_not(self.exited)
+            missing = np.broadcast_to(missing, self.shape)
+            ready = arrived & np.logical_not(widen(missing, self.program.warp))
+            if not ready.any():
+                continue
+            self.waiting = [held for held in self.waiting if held[1] not in here]
+            joined = Group(pc, ready, self)
+            self.groups.append(joined)
+            parts = sum(self.count_warps(group.mask & ready) for group in here)
+            self.counts.rejoined[pc] += parts - joined.warps
+            left = arrived & ~ready
+            if left.any():
+                self.waiting.append((barrier, Group(pc, left, self)))
+
+    # ── Running ──────────────────────────────────────────────────────────────────────────────────
+
+    def run(self) -> None:
+        """Run until every lane has ended."""
+        while self.groups or self.waiting:
+            if not self.groups:  # what they wait for will not come
+                self.groups = [group for _, group in self.waiting]
+                self.waiting = []
+            self._run_lowest()
+            went_back = self.group.pc <= self.step.index and len(self.groups) == 1
+            if went_back and self.loops is not None and not self.waiting:
+                self.loops.arrive(self)
+
+    def _run_lowest(self) -> None:
+        group = min(self.groups, key=_pc)
+        if len(self.groups) > 1:
+            group = self._join(group)
+        self.group = group
+        others = [other.pc for other in self.groups if other is not group]
+        stop = min(others) if others else len(self.program.steps)
+        steps, counts = self.program.steps, self.counts
+        way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
+        while True:
+            if group.pc >= len(steps):
+                raise Undecided(self.step, ("the code ends before its kernel does",))
+            step = self.step = steps[group.pc]
+            counts.spend(step)
+            if way is not None:
+                way.append(step.index)
+            counts.executed[step.index] += group.warps
+            group.pc += 1
+            if step.guard is None:
+                self.maybe = None
+                self.on = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
+                counts.lanes[step.index] += group.lanes
+            elif not self._guard(step) and not step.always:
+                if group.pc >= stop:
+                    return
+                continue
+            if step.run(self) or group.pc >= stop:
+                return
+
+    def _guard(self, step: Step) -> bool:
+        """Switch on the lanes for which the guard holds; False where there is none."""
+        assert step.guard is not None
+        group = self.group
+        holds = self.read(step.guard)
+        if step.unless:
+            holds = invert(holds)
+        mask = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
+        self.maybe = None
+        if isinstance(holds, Unknown):
+            bad = self._and(mask, holds.bad)
+            if is_true(bad):
+                self.maybe = Unknown(False, bad, holds.why)
+            holds = np.logical_and(holds.data, np.logical_not(holds.bad))
+        if isinstance(holds, np.ndarray):
+            self.on = self._and(mask, holds)
+            lanes = self.count_lanes(self.on)
+            if lanes == group.lanes and not step.is_uniform:
+                self.on = group.mask
+        else:
+            self.on = mask if holds else False
+            lanes = group.lanes if holds else 0
+        self.counts.lanes[step.index] += lanes
+        return lanes > 0 or self.maybe is not None
+
+    def _join(self, group: Group) -> Group:
+        """The group with those of other warps that stand at the same place."""
+        for other in [other for other in self.groups if other is not group and other.pc == group.pc]:
+            warp = self.program.warp
+            if is_true(self._and(widen(group.mask, warp), widen(other.mask, warp))):
+                continue
+            joined = Group(group.pc, group.mask | other.mask, self)
+            self.groups.remove(group)
+            self.groups[self.groups.index(other)] = joined
+            group = joined
+        return group
+
+
+def _pc(group: Group) -> int:
+    return group.pc
+
+
+def _mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
+    if isinstance(mask, bool) or mask.shape[0] == 1:
+        return mask
+    taken: NDArray[np.bool_] = mask[rows]
+    return True if taken.all() else taken

@@ -1,0 +1,372 @@
+"""Global, shared and local memory as a running program sees them.
+
+Global memory is the tensors of the launch: an address belongs to one of them or is out of bounds. Of shared
+and local memory only what is known is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.counters import Bounds
+from artifact_inspector.execution.interpreter.footprints import Footprints
+from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, choose, rows_of
+from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
+
+__all__ = [
+    "SECTOR",
+    "Memory",
+    "Region",
+    "Scratch",
+]
+
+SECTOR = 32
+"""Bytes that a request asks the L1 and L2 for at least."""
+MOST_TRACKED = 1 << 32
+"""Bytes of a tensor whose elements are followed one by one."""
+MOST_SHARED = 1 << 20
+"""Bytes of shared memory that are kept: no GPU has so many, and what is stored beyond is not known again."""
+MOST_OUTSIDE = 20
+"""Accesses out of bounds that are told one by one."""
+
+_FORMS: Mapping[str, str] = {
+    "bool": "u1", "int8": "i1", "uint8": "u1", "i8": "i1", "u8": "u1", "i1": "u1", "int16": "i2", "i16": "i2",
+    "uint16": "u2", "u16": "u2", "int32": "i4", "i32": "i4", "uint32": "u4", "u32": "u4", "int64": "i8",
+    "i64": "i8", "uint64": "u8", "u64": "u8", "float16": "f2", "fp16": "f2", "f16": "f2", "float32": "f4",
+    "fp32": "f4", "f32": "f4", "float64": "f8", "fp64": "f8", "f64": "f8", "long": "i8", "int": "i4",
+    "short": "i2", "half": "f2", "float": "f4", "double": "f8", "u1": "u1",
+}  # fmt: skip
+
+
+class Region:
+    """One tensor in memory: what was touched of it, and its bytes where they are known."""
+
+    def __init__(self, name: str, tensor: Tensor) -> None:
+        self.name = name
+        self.tensor = tensor
+        self.start = tensor.pointer or 0
+        self.stop = self.start + tensor.bytes
+        self.base = self.start & -SECTOR
+        self.granule = max(1, tensor.bits // 8) if tensor.bytes <= MOST_TRACKED else SECTOR
+        """Bytes that are followed as one: an element; a sector of a tensor that is very large."""
+        size = (-(-(self.stop - self.base) // SECTOR)) * SECTOR // self.granule
+        self.read = np.zeros(size, np.uint8)
+        """1 for every granule that was read."""
+        self.written = np.zeros(size, np.uint8)
+        self.updated: NDArray[np.uint8] | None = None
+        """The same of what atomics work on; None where there are none."""
+        self.content: NDArray[np.uint8] | None = None
+        self.keeps = name == SCRATCH
+        """Whether what is stored there is kept, to be read again."""
+        if self.keeps:
+            self.content = np.zeros(tensor.bytes, np.uint8)
+        form = _FORMS.get(tensor.dtype)
+        if tensor.values is not None and form is not None:
+            self.content = np.array(tensor.values).astype(f"<{form}").view(np.uint8).reshape(-1)
+
+    def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
+        """Mark what an access of some bytes at each address touches."""
+        each = max(1, size // self.granule)
+        at = (addresses - self.base) // self.granule
+        if each in (2, 4, 8):
+            form, ones = _WIDE[each]
+            marks.view(form)[at // each] = ones
+        else:
+            for step in range(0, each, 8):
+                if each >= 8:
+                    marks.view(np.uint64)[at // 8 + step // 8] = _WIDE[8][1]
+                else:
+                    marks[at + step] = 1
+
+    @property
+    def fetched(self) -> NDArray[np.uint8]:
+        """What comes from device memory: what is read, and what atomics work on."""
+        return self.read if self.updated is None else self.read | self.updated
+
+    def count(self, marks: NDArray[np.uint8]) -> tuple[int, int]:
+        """Bytes and sectors that are marked."""
+        bytes_marked = int(np.count_nonzero(marks)) * self.granule
+        sectors = marks.reshape(-1, SECTOR // self.granule)
+        return min(bytes_marked, self.tensor.bytes), int(np.count_nonzero(sectors.any(axis=1)))
+
+
+_WIDE: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
+    2: (np.uint16, 0x0101),
+    4: (np.uint32, 0x01010101),
+    8: (np.uint64, 0x0101010101010101),
+}
+
+
+class Memory:
+    """Global memory of a launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.regions = sorted(
+            (Region(name, tensor) for name, tensor in launch.tensors.items() if tensor.bytes),
+            key=lambda region: region.start,
+        )
+        self.starts = np.array([region.start for region in self.regions], np.int64)
+        self.stops = np.array([region.stop for region in self.regions], np.int64)
+        self.footprints: Footprints | None = None
+        """What each CTA reads, where that is wanted."""
+        self.track = True
+        """Whether to keep which bytes were touched."""
+
+    @property
+    def tensors(self) -> list[Region]:
+        """The regions of the launch's own arguments."""
+        return [region for region in self.regions if not region.keeps]
+
+    def region_of(self, address: int) -> Region | None:
+        """The tensor that an address is in."""
+        at = int(np.searchsorted(self.starts, address, side="right")) - 1
+        return self.regions[at] if at >= 0 and address < self.stops[at] else None
+
+    def touch(
+        self,
+        addresses: NDArray[np.int64],
+        size: int,
+        *,
+        reads: bool,
+        writes: bool,
+        updates: bool = False,
+    ) -> NDArray[Any]:
+        """Note what active lanes touch.
+
+        Args:
+            addresses: of the lanes that are on, flat.
+            size: bytes of each lane.
+            reads: they are read.
+            writes: they are written.
+            updates: what is written is computed from what was there.
+
+        Returns:
+            The places in `addresses` that are out of bounds.
+        """
+        low, high = int(addresses.min()), int(addresses.max())
+        region = self.region_of(low)
+        if region is not None and high + size <= region.stop:
+            self._touch(region, addresses, size, reads, writes, updates)
+            return np.empty(0, np.int64)
+        if not self.regions:
+            return np.arange(len(addresses))
+        at = np.searchsorted(self.starts, addresses, side="right") - 1
+        inside = (at >= 0) & (addresses + size <= self.stops[at])
+        for number, region in enumerate(self.regions):
+            mine = addresses[inside & (at == number)]
+            if mine.size:
+                self._touch(region, mine, size, reads, writes, updates)
+        return np.flatnonzero(~inside)
+
+    def _touch(
+        self,
+        region: Region,
+        addresses: NDArray[np.int64],
+        size: int,
+        reads: bool,
+        writes: bool,
+        updates: bool,
+    ) -> None:
+        if self.track:
+            if reads:
+                region.touch(region.read, addresses, size)
+            if writes:
+                region.touch(region.written, addresses, size)
+            if updates:
+                if region.updated is None:
+                    region.updated = np.zeros_like(region.written)
+                region.touch(region.updated, addresses, size)
+        if writes and region.content is not None and not region.keeps:
+            region.content = None  # it is not followed what is stored
+
+    def load(self, addresses: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64] | None, str]:
+        """The bytes at addresses as unsigned numbers of up to 4 bytes; None where they were not given.
+
+        With it the name of the tensor, or of what is not known.
+        """
+        region = self.region_of(int(addresses.flat[0]))
+        if region is None:
+            return None, "memory outside of every tensor"
+        if region.content is None:
+            return None, f"values of {region.name}"
+        if int(addresses.min()) < region.start or int(addresses.max()) + size > region.stop:
+            return None, "memory of several tensors"
+        at = addresses - region.start
+        found = np.zeros(at.shape, np.int64)
+        for byte in range(size):
+            found |= region.content[at + byte].astype(np.int64) << (8 * byte)
+        return found, region.name
+
+    def keep(self, addresses: NDArray[np.int64], size: int, values: NDArray[np.int64] | None) -> None:
+        """Keep what is stored where that is followed; None where it is not known."""
+        region = self.region_of(int(addresses.flat[0]))
+        if region is None or not region.keeps or region.content is None:
+            return
+        if values is None or int(addresses.max()) + size > region.stop:
+            region.content = None
+            return
+        for byte in range(size):
+            region.content[addresses - region.start + byte] = (values >> (8 * byte)) & 0xFF
+
+    def content_at(self, address: int, size: int) -> bytes | None:
+        """Bytes at an address; None where they are not known."""
+        region = self.region_of(address)
+        if region is None or region.content is None or address + size > region.stop:
+            return None
+        return region.content[address - region.start :][:size].tobytes()
+
+    def describe(self, address: int) -> str:
+        """The tensor that begins or ends closest to an address, and by how much it is missed."""
+        best = min(
+            self.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None
+        )
+        if best is None:
+            return "the launch has no tensor"
+        if address >= best.stop:
+            return f"{address - best.stop} bytes behind the end of {best.name}"
+        return f"{best.start - address} bytes before {best.name}"
+
+    def unique(self) -> tuple[int, int]:
+        """Bytes that were read and that were written, each counted once."""
+        return (
+            sum(region.count(region.read)[0] for region in self.tensors),
+            sum(region.count(region.written)[0] for region in self.tensors),
+        )
+
+    def sectors(self) -> tuple[int, int]:
+        """Sectors that were read or updated and that were written, each counted once."""
+        return (
+            sum(region.count(region.fetched)[1] for region in self.regions),
+            sum(region.count(region.written)[1] for region in self.regions),
+        )
+
+    def not_given(self, addresses: NDArray[np.int64]) -> str | None:
+        """The tensor in which the first address is, where its values were not given."""
+        region = self.region_of(int(addresses.flat[0]))
+        return None if region is None or region.content is not None else f"values of {region.name}"
+
+
+# ── Shared and local memory ──────────────────────────────────────────────────────────────────────
+
+
+class Scratch:
+    """Shared or local memory of some CTAs: what is known of it.
+
+    Words that all lanes name by the same address are kept by that address, with a value for every lane
+    (local memory, most of it); of shared memory, which lanes address one by one, bytes are kept by CTA.
+    """
+
+    def __init__(self) -> None:
+        self.words: dict[int, Value] = {}
+        self.data: NDArray[np.uint8] | None = None
+        self.known: NDArray[np.bool_] | None = None
+
+    def copy(self) -> Scratch:
+        """Another with the same content."""
+        other = Scratch()
+        other.words = dict(self.words)
+        if self.data is not None and self.known is not None:
+            other.data, other.known = self.data.copy(), self.known.copy()
+        return other
+
+    def keep(self, rows: NDArray[Any]) -> None:
+        """Keep the content of some CTAs."""
+        self.words = {at: rows_of(value, rows) for at, value in self.words.items()}
+        if self.data is not None and self.known is not None:
+            self.data, self.known = self.data[rows], self.known[rows]
+
+    # Words that every lane has for itself.
+
+    def store_word(self, at: int, value: Value, mask: Mask) -> None:
+        """Keep a lane's word."""
+        if mask is not True:
+            value = choose(mask, value, self.words.get(at, Unknown(0, FULL, 0)))
+        self.words[at] = value
+
+    def load_word(self, at: int) -> Value | None:
+        """A lane's word, None where nothing was stored."""
+        return self.words.get(at)
+
+    # Bytes that the lanes of a CTA share.
+
+    def store(
+        self,
+        addresses: NDArray[np.int64],
+        size: int,
+        value: NDArray[np.int64] | None,
+        mask: NDArray[np.bool_],
+    ) -> None:
+        """Store up to 4 bytes of each lane; None where they are not known.
+
+        Args:
+            addresses: shape (CTAs, threads).
+            size: bytes of each lane.
+            value: of the same shape.
+            mask: lanes that store.
+        """
+        if value is None and self.data is None:
+            return
+        mask = mask & (addresses >= 0) & (addresses <= MOST_SHARED - size)
+        rows = np.broadcast_to(np.arange(addresses.shape[0])[:, None], addresses.shape)[mask]
+        at = addresses[mask]
+        if not at.size:
+            return
+        self._grow(addresses.shape[0], int(at.max()) + size)
+        assert self.data is not None
+        assert self.known is not None
+        for byte in range(size):
+            self.known[rows, at + byte] = value is not None
+            if value is not None:
+                self.data[rows, at + byte] = (value[mask] >> (8 * byte)) & 0xFF
+
+    def _grow(self, rows: int, size: int) -> None:
+        if self.data is None or self.known is None:
+            self.data, self.known = np.zeros((rows, size), np.uint8), np.zeros((rows, size), bool)
+        elif self.data.shape[1] < size:
+            more = max(size, 2 * self.data.shape[1]) - self.data.shape[1]
+            self.data = np.pad(self.data, ((0, 0), (0, more)))
+            self.known = np.pad(self.known, ((0, 0), (0, more)))
+
+    def forget(self, start: int | None = None, stop: int | None = None) -> None:
+        """Know nothing of a range any more."""
+        if self.known is not None:
+            self.known[:, slice(start, stop)] = False
+
+    def load(
+        self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """Up to 4 bytes of each lane, and where they are known; None where nothing is."""
+        if self.data is None or self.known is None:
+            return None
+        inside = mask & (addresses >= 0) & (addresses + size <= self.data.shape[1])
+        at = np.where(inside, addresses, 0)
+        rows = np.arange(addresses.shape[0])[:, None]
+        found = np.zeros(addresses.shape, np.int64)
+        known = inside.copy()
+        for byte in range(size):
+            place = np.minimum(at + byte, self.data.shape[1] - 1)
+            found |= self.data[rows, place].astype(np.int64) << (8 * byte)
+            known &= self.known[rows, place]
+        return (found, known) if known.any() else None
+
+
+def outside(
+    memory: Memory, index: int, kind: str, places: NDArray[Any], ctas: NDArray[Any], lanes: NDArray[Any],
+    addresses: NDArray[Any],
+) -> list[Bounds]:  # fmt: skip
+    """The first accesses out of bounds, one by one."""
+    return [
+        Bounds(
+            index,
+            kind,
+            int(ctas[at]),
+            int(lanes[at]),
+            int(addresses[at]),
+            memory.describe(int(addresses[at])),
+        )
+        for at in places[:MOST_OUTSIDE]
+    ]

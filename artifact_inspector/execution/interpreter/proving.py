@@ -1,0 +1,378 @@
+"""Trips of a loop side by side: the state of each is foreseen, they run at once, and that proves it or not.
+
+`Guess` takes how the state changed in the trips before, and lays out the states in which the next ones would
+begin. They run as though they were further CTAs. Where each ends in the state in which the next was to
+begin, all of them are what would have run one after the other: by induction, as the first begins in the
+state that is there. What they count and touch is kept until then, and thrown away where anything was
+otherwise.
+
+What proves nothing: trips that part ways, that store where data were given, that leave tensors, or that know
+less side by side than one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.counters import Spent
+from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, is_spoiled, rows_of
+from artifact_inspector.execution.interpreter.machine import Group, Machine
+from artifact_inspector.execution.interpreter.memory import Scratch
+from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Undecided
+from artifact_inspector.execution.interpreter.rehearsal import Refused, Rehearsal
+
+__all__ = ["Change", "Guess", "Name", "Recorded", "find_change", "state_of"]
+
+MOST_SHARED = 1 << 25
+"""Bytes of shared memory that are copied for all trips."""
+
+Name: TypeAlias = Any
+"""Of a register, a `str`; of local memory the address of a word, an `int`."""
+
+
+class Recorded(dict[str, Value]):
+    """Registers that know which of them were read before they were written."""
+
+    def __init__(self, held: Mapping[str, Value]) -> None:
+        super().__init__(held)
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What a register holds."""
+        if name not in self.written:
+            self.read.add(name)
+        return super().get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.written:
+            self.read.add(name)
+        return super().__getitem__(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.written.add(name)
+        super().__setitem__(name, value)
+
+
+def state_of(machine: Machine) -> dict[Name, Value]:
+    """What the lanes of a machine hold: registers, and words of local memory."""
+    return {**machine.registers, **machine.local.words}
+
+
+# ── How a state changes ──────────────────────────────────────────────────────────────────────────
+
+
+class Change:
+    """What is added to each register in a trip."""
+
+    __slots__ = ("added", "key")
+
+    def __init__(self, added: dict[Name, Any]) -> None:
+        self.added = added
+        """Modulo 2³²; of a predicate whether it turns. Only where that is not nothing."""
+        self.key = {
+            name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+            for name, value in added.items()
+        }
+
+
+def find_change(
+    before: Mapping[Name, Value], after: Mapping[Name, Value], names: Iterable[Name]
+) -> Change | None:
+    """How registers changed; None where one did as no number does."""
+    found: dict[Name, Any] = {}
+    for name in names:
+        old, new = before.get(name), after.get(name)
+        if old is new:
+            continue
+        if old is None or new is None:
+            return None
+        if isinstance(old, Unknown) or isinstance(new, Unknown):
+            if _is_same_unknown(old, new):
+                continue
+            return None
+        if _is_bool(old) is not _is_bool(new):
+            return None
+        added = np.not_equal(old, new) if _is_bool(old) else np.subtract(new, old) & FULL
+        if np.any(added):
+            found[name] = added if isinstance(added, np.ndarray) else added.item()
+    return Change(found)
+
+
+def _is_same_unknown(a: Value, b: Value) -> bool:
+    """Whether of two registers, or predicates, the same is known, and is the same."""
+    if not isinstance(a, Unknown) or not isinstance(b, Unknown) or a.why != b.why:
+        return False
+    if is_spoiled(a) and is_spoiled(b):
+        return True
+    every = True if _is_bool(a.bad) else FULL
+    return bool(np.all(np.equal(a.bad, b.bad)) and np.all(np.equal(a.data, b.data) | np.equal(a.bad, every)))
+
+
+def _is_bool(value: Value) -> bool:
+    return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
+
+
+def _foresee(value: Value, changes: list[Any], count: int) -> Any:
+    """A register at the beginning of each of the next trips, and behind the last.
+
+    Args:
+        value: at the beginning of the first.
+        changes: what the trips add to it in turn.
+        count: trips.
+
+    Returns:
+        Shape (trips + 1, CTAs or 1, threads or 1).
+    """
+    start = np.asarray(value).reshape((1, 1, 1) if np.ndim(value) == 0 else (1, *value.shape))
+    trips = np.arange(count + 1).reshape(-1, 1, 1)
+    rounds, place = np.divmod(trips, len(changes))
+    held = [
+        np.asarray(change).reshape((1, 1) if np.ndim(change) == 0 else change.shape) for change in changes
+    ]
+    shape = np.broadcast_shapes(*(change.shape for change in held))
+    steps = np.stack([np.broadcast_to(change, shape) for change in held])
+    if start.dtype == np.bool_:
+        turned = np.logical_xor.accumulate(steps, axis=0)
+        before = np.concatenate([np.zeros((1, *shape), bool), turned])
+        found = start ^ before[place.ravel()] ^ (turned[-1] & (rounds % 2 == 1))
+    else:
+        sums = np.cumsum(steps, axis=0, dtype=np.int64)
+        before = np.concatenate([np.zeros((1, *shape), np.int64), sums])
+        found = (start + before[place.ravel()] + rounds * (sums[-1] & FULL)) & FULL
+    return found
+
+
+# ── Guessing and proving ─────────────────────────────────────────────────────────────────────────
+
+
+class _Parted(Exception):  # noqa: N818 - no error: the trips up to here can be run together
+    """Trips go different ways."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(f"row {row}")
+        self.row = row
+
+
+class _Trial(Machine):
+    """The machine on which trips run as though they were further CTAs."""
+
+    def _part(self, ways: NDArray[Any], _kinds: list[int]) -> None:
+        raise _Parted(int(np.flatnonzero(ways != ways[0])[0]))
+
+    def go_round(self, header: int) -> bool:
+        """Run until all lanes are back where they began; False where they do not come."""
+        while self.groups:
+            self._run_lowest()
+            if len(self.groups) == 1 and not self.waiting and self.groups[0].pc == header:
+                return self.group.pc <= self.step.index
+            masks = [group.mask for group in self.groups] + [group.mask for _, group in self.waiting]
+            if self.way is not None and any(isinstance(m, np.ndarray) and len(m) > 1 for m in masks):
+                return False
+        return False
+
+
+class Guess:
+    """So many trips of a loop, foreseen.
+
+    Args:
+        machine: at the beginning of the first.
+        changes: of the trips, in turn and then again from the first.
+        count: trips.
+        steps: that one takes at most.
+    """
+
+    def __init__(self, machine: Machine, changes: Sequence[Change], count: int, steps: int) -> None:
+        self.machine, self.count, self.steps = machine, count, steps
+        state = state_of(machine)
+        self.guessed: dict[Name, NDArray[Any]] = {}
+        for name in dict.fromkeys(name for change in changes for name in change.added):
+            zero = False if _is_bool(state[name]) else 0
+            self.guessed[name] = _foresee(
+                state[name], [change.added.get(name, zero) for change in changes], count
+            )
+
+    def run(self) -> int:
+        """Run the trips; where all of them are proven, the machine stands behind them.
+
+        Returns:
+            Trips that are proven: those that it would be worth it to try where they are not all.
+        """
+        machine = self.machine
+        if machine.shared.data is not None and self.count * machine.shared.data.size > MOST_SHARED:
+            return 0
+        rehearsal = Rehearsal(machine.memory, machine.rows)
+        trial = self._trial(rehearsal)
+        given: dict[Name, Value] = {**trial.registers, **trial.local.words}
+        names = machine.names.count()
+        proven = self._go_round(trial)
+        if proven == self.count:
+            proven = self._proven(trial, given)
+        is_new = machine.names.count() > names
+        machine.names.forget(names)
+        if proven < self.count:
+            return proven
+        if is_new:  # what was not given gets its name where it is missed first
+            return 0
+        self._commit(trial, rehearsal, given)
+        return proven
+
+    def _go_round(self, trial: _Trial) -> int:
+        """Run all trips; how many of them go the same way."""
+        machine, counts = self.machine, self.machine.counts
+        try:
+            if not trial.go_round(machine.groups[0].pc):
+                return 0
+        except _Parted as parted:
+            return min(parted.row // machine.rows, self.count - 1)
+        except (Undecided, Spent, Refused, *ODD_OPERANDS):
+            return 0
+        if trial.counts.outside or any(why & ~counts.why.get(at, 0) for at, why in trial.counts.why.items()):
+            return 0
+        return self.count if self._is_as_before(trial) else 0
+
+    def _trial(self, rehearsal: Rehearsal) -> _Trial:
+        machine, count = self.machine, self.count
+        trial = object.__new__(_Trial)
+        trial.__dict__.update(machine.__dict__)
+        trial.ctas, trial.trips = np.tile(machine.ctas, count), count
+        trial.memory = rehearsal
+        trial.counts = machine.counts.beside(self.steps)
+        trial.barriers = {name: self._tile(mask) for name, mask in machine.barriers.items()}
+        trial.saved = {name: self._tile(mask) for name, mask in machine.saved.items()}
+        trial.exited = self._tile(machine.exited)
+        trial.arrivals = {name: self._tile_told(told) for name, told in machine.arrivals.items()}
+        trial.registers = Recorded(
+            {name: self._begin(name, held) for name, held in machine.registers.items()}
+        )
+        trial.local, trial.shared = Scratch(), machine.shared.copy()
+        trial.local.words = {at: self._begin(at, held) for at, held in machine.local.words.items()}
+        if trial.shared.data is not None and trial.shared.known is not None:
+            trial.shared.data = np.tile(trial.shared.data, (count, 1))
+            trial.shared.known = np.tile(trial.shared.known, (count, 1))
+        trial.way = None if machine.way is None else []
+        trial.loops = None
+        trial.waiting, trial.pending = [], []
+        trial.groups = [Group(machine.groups[0].pc, self._tile(machine.groups[0].mask), trial)]
+        trial.group = trial.groups[0]
+        return trial
+
+    def _tile(self, mask: Mask) -> Mask:
+        if isinstance(mask, np.ndarray) and mask.ndim and len(mask) > 1:
+            return np.tile(mask, (self.count, 1))
+        return mask
+
+    def _tile_told(self, told: Any) -> Any:
+        return np.tile(told, self.count) if isinstance(told, np.ndarray) and told.ndim else told
+
+    def _begin(self, name: Name, held: Value) -> Value:
+        """A register at the beginning of all trips, trip by trip."""
+        if name in self.guessed:
+            return self._lay(self.guessed[name][:-1])
+        if isinstance(held, Unknown):
+            return Unknown(self._tile(held.data), self._tile(held.bad), held.why)
+        return self._tile(held)
+
+    def _lay(self, trips: NDArray[Any]) -> NDArray[Any]:
+        count, rows, threads = trips.shape
+        if rows != self.machine.rows:
+            trips = np.broadcast_to(trips, (count, self.machine.rows, threads))
+        return np.ascontiguousarray(trips.reshape(-1, threads))
+
+    def _is_as_before(self, trial: _Trial) -> bool:
+        """Whether all but registers is what it was: masks of lanes, barriers, shared memory."""
+        machine = self.machine
+        masks = [(trial.groups[0].mask, machine.groups[0].mask), (trial.exited, machine.exited)]
+        for now, before in ((trial.barriers, machine.barriers), (trial.saved, machine.saved)):
+            if now.keys() != before.keys():
+                return False
+            masks += [(now[name], before[name]) for name in now]
+        if any(np.any(np.not_equal(now, self._tile(was))) for now, was in masks):
+            return False
+        if trial.arrivals.keys() != machine.arrivals.keys() or any(
+            np.any(told != self._tile_told(machine.arrivals[name])) for name, told in trial.arrivals.items()
+        ):
+            return False
+        return _is_same_shared(trial.shared, machine.shared, self.count)
+
+    def _proven(self, trial: _Trial, given: Mapping[Name, Value]) -> int:
+        """Trips that began in the state in which the one before them ended, and so did the one after."""
+        registers = trial.registers
+        assert isinstance(registers, Recorded)
+        if trial.local.words.keys() != self.machine.local.words.keys():
+            return 0
+        ended: dict[Name, Value] = {**dict(registers), **trial.local.words}
+        self.carried: set[Name] = {*registers.read, *trial.local.words}
+        proven = self.count
+        for name in self.carried:
+            got = ended.get(name)
+            if name in self.guessed:
+                want: Value = self._lay(self.guessed[name][1:])
+            else:
+                want = given.get(name)
+            proven = min(proven, self._agreed(got, want))
+            if not proven:
+                return 0
+        before = state_of(self.machine)
+        for name, got in ended.items():  # side by side no less must be known than one by one
+            if isinstance(got, Unknown) and got is not given.get(name):
+                was = before.get(name)
+                if (
+                    not isinstance(was, Unknown)
+                    or got.why & ~was.why
+                    or np.any(got.bad != self._tile(was.bad))
+                ):
+                    return 0
+        return proven
+
+    def _agreed(self, got: Value, want: Value) -> int:
+        """Trips behind which a register is as it was guessed, up to the first behind which it is not."""
+        if got is want or _is_same_unknown(got, want):
+            return self.count
+        if got is None or want is None or isinstance(got, Unknown) or isinstance(want, Unknown):
+            return 0
+        if _is_bool(got) is not _is_bool(want):
+            return 0
+        wrong = np.broadcast_to(
+            np.asarray(got != want), (self.count * self.machine.rows, self.machine.threads)
+        )
+        rows = wrong.any(axis=1)
+        return self.count if not rows.any() else int(rows.argmax()) // self.machine.rows
+
+    def _commit(self, trial: _Trial, rehearsal: Rehearsal, given: Mapping[Name, Value]) -> None:
+        """Count what was counted, touch what was touched, and go on behind the last trip."""
+        machine = self.machine
+        machine.counts.add(trial.counts, self.count, machine.step)
+        rehearsal.perform()
+        if machine.way is not None and trial.way is not None:
+            machine.way.extend(trial.way * self.count)
+        last = np.arange((self.count - 1) * machine.rows, self.count * machine.rows)
+
+        def behind(name: Name, got: Value, old: Value) -> Value:
+            if name in self.guessed and name in self.carried:
+                end = self.guessed[name][-1]
+                return end.item() if end.size == 1 else end
+            if got is given.get(name):
+                return old
+            return rows_of(got, last)
+
+        machine.registers = {
+            name: behind(name, got, machine.registers.get(name))
+            for name, got in dict(trial.registers).items()
+        }
+        words = machine.local.words
+        machine.local.words = {at: behind(at, got, words[at]) for at, got in trial.local.words.items()}
+
+
+def _is_same_shared(now: Scratch, before: Scratch, count: int) -> bool:
+    if now.data is None or before.data is None:
+        return now.data is before.data
+    if now.data.shape[1] != before.data.shape[1] or now.known is None or before.known is None:
+        return False
+    known = np.tile(before.known, (count, 1))
+    data = np.tile(before.data, (count, 1))
+    return bool((now.known == known).all() and ((now.data == data) | ~known).all())

@@ -1,0 +1,160 @@
+"""What copies by the tensor memory accelerator move: boxes of tensors, as their maps describe them.
+
+The map of a descriptor that the host made stands among the kernel's parameters; its box is the block of the
+kernel's own type, cut where the swizzle allows no more. A map that the kernel makes itself is read where it
+puts it.
+
+**Source** CUDA driver API, `cuTensorMapEncodeTiled` (the inner extent of a box is at most that of the
+swizzle, no extent is over 256); Triton, `TMAUtilities.cpp`, `getTMABlockShape`. Of the 128 bytes of a
+map: what ptxas makes of each `tensormap.replace` (PTX ISA, "tensormap.replace", numbers the types).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.footprints import Access
+from artifact_inspector.execution.interpreter.lanes import Mask, Unknown, data_of, is_true, spread
+from artifact_inspector.execution.launch import Tensor
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = ["MAP", "WINDOW", "Descriptor", "copy_box", "decode_map", "parse_block"]
+
+WINDOW = 0x6000_0000_0000
+"""Where parameters seem to lie for an address of all memory, by our choice."""
+SWIZZLE = 128
+"""Bytes of the widest swizzle."""
+MOST_EXTENT = 256
+PIECE = 16
+"""Bytes that every row of a box is a multiple of."""
+
+_BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d{1,9}x)+)")
+
+
+class Descriptor(NamedTuple):
+    """A tensor and the block that the kernel reads or writes of it at a time."""
+
+    name: str
+    tensor: Tensor
+    block: tuple[int, ...]
+    whole: bool = False
+    """The block is what one copy moves."""
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """What one copy moves, in elements, outermost first."""
+        if self.whole:
+            return self.block
+        *outer, inner = self.block
+        inner = min(inner, SWIZZLE * 8 // self.tensor.bits)
+        return (*(min(extent, MOST_EXTENT) for extent in outer), inner)
+
+
+def parse_block(kind: str) -> tuple[int, ...]:
+    """The block in the type of a descriptor.
+
+    Example:
+        >>> parse_block("!tt.tensordesc<tensor<128x64xf16>>")
+        (128, 64)
+    """
+    found = _BLOCK.search(kind)
+    return () if found is None else tuple(int(part) for part in found[1].rstrip("x").split("x"))
+
+
+MAP = 128
+"""Bytes of a tensor map."""
+_ELEMENTS = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f32",
+             9: "f64", 10: "bf16", 11: "f32", 12: "f32"}  # fmt: skip
+"""Type of the elements by its number in a map; those of fewer than 8 bits are not read."""
+
+
+def decode_map(held: bytes) -> Descriptor | None:
+    """The descriptor in the 128 bytes of a tensor map; None where its elements are not known.
+
+    | offset | what stands there |
+    |---|---|
+    | 0 | address |
+    | 8 | bits 4 to 6 extents less one, 7 to 10 type of the elements |
+    | 12 | strides of the outer extents in 16 bytes, 32 bits each; their bits 32 to 35 from 28 on |
+    | 32 | extents less one, the innermost first |
+    | 55 | extents of the box less one, a byte each |
+    """
+    kinds = int.from_bytes(held[8:12], "little")
+    element, rank = _ELEMENTS.get(kinds >> 7 & 15), (kinds >> 4 & 7) + 1
+    if element is None or rank > 5:
+        return None
+    (low, *extents) = struct.unpack_from(f"<Q{'24x'}{rank}I", held)
+    strides = [1]
+    bits = Tensor((1,), element).bits
+    for axis in range(rank - 1):
+        high = held[28 + axis // 2] >> (4 * (axis % 2)) & 15
+        strides.append(((high << 32 | struct.unpack_from("<I", held, 12 + 4 * axis)[0]) << 4) * 8 // bits)
+    shape = tuple(extent + 1 for extent in reversed(extents))
+    box = tuple(extent + 1 for extent in reversed(held[55 : 55 + rank]))
+    return Descriptor("a tensor", Tensor(shape, element, tuple(reversed(strides)), low), box, True)
+
+
+def copy_box(
+    machine: Machine,
+    held: Descriptor,
+    coordinates: Sequence[Any],
+    *,
+    reads: bool,
+    updates: bool = False,
+    mask: Mask = True,
+) -> None:
+    """Note what the warps that are on copy.
+
+    Args:
+        machine: whose lanes are on.
+        held: the descriptor.
+        coordinates: innermost first, of each lane.
+        reads: from memory to the multiprocessor; else the other way.
+        updates: what is written is added to what was there.
+        mask: the lanes of those that are on whose descriptor it is.
+    """
+    counts, index = machine.counts, machine.step.index
+    if machine.maybe is not None:
+        counts.mark(index, machine.maybe.why)
+    if not is_true(machine.on):
+        return
+    first = (spread(machine.on, machine.shape) & mask)[:, :: machine.program.warp]
+    rows, warps = np.nonzero(first)
+    lanes = warps * machine.program.warp
+    for value in coordinates:
+        if isinstance(value, Unknown) and spread(value.bad, machine.shape)[rows, lanes].any():
+            counts.mark(index, value.why)
+            return
+    at = np.stack([spread(data_of(value), machine.shape)[rows, lanes] for value in coordinates])
+    for column, row in enumerate(rows.tolist()):
+        start = [(int(c) ^ 0x80000000) - 0x80000000 for c in at[::-1, column]]
+        addresses = _addresses(held, start)
+        if not addresses.size:
+            continue
+        counts.bytes[index] += addresses.size * PIECE
+        footprints = machine.memory.footprints
+        if footprints is not None:
+            cta = machine.ctas[row : row + 1]
+            footprints.add(Access(index, cta, addresses.reshape(1, -1), None, reads, row))
+        machine.memory.touch(addresses, PIECE, reads=reads, writes=not reads, updates=updates)
+
+
+def _addresses(held: Descriptor, start: Sequence[int]) -> Any:
+    """Of the 16-byte pieces of a box that lie in the tensor."""
+    tensor, box = held.tensor, held.box
+    rank = len(tensor.shape)
+    each = PIECE * 8 // tensor.bits
+    offsets: Any = np.zeros(1, np.int64)
+    for axis in range(rank):
+        step = each if axis == rank - 1 else 1
+        low, extent = start[axis], box[axis] if axis < len(box) else 1
+        places = np.arange(max(low, 0), min(low + extent, tensor.shape[axis]), step, dtype=np.int64)
+        offsets = (offsets[:, None] + places[None, :] * tensor.strides[axis]).reshape(-1)
+    return (tensor.pointer or 0) + offsets * tensor.bits // 8

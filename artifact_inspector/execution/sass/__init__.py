@@ -1,0 +1,1 @@
+"""SASS run on paper."""

@@ -1,0 +1,399 @@
+"""SASS's accesses to global, shared, local and constant memory, tensor copies and atomics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from artifact_inspector.execution.interpreter.access import (
+    access_atomic,
+    access_copied,
+    access_global,
+    access_shared,
+    keep_global,
+    lanes_of,
+    load_global,
+    load_shared,
+    store_shared,
+)
+from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, apply, data_of, is_true
+from artifact_inspector.execution.interpreter.wavefronts import served_together
+from artifact_inspector.execution.sass.operands import (
+    Build,
+    Reader,
+    Run,
+    following,
+    is_nothing,
+    predicate,
+    results,
+    source,
+    wide,
+)
+from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement, bytes_moved
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = ["MEMORY"]
+
+_SCALE = re.compile(r"X(\d+)$")
+
+
+def _address(operand: Operand, *, is_global: bool, extended: bool = True) -> Reader:
+    """Reads the address of each lane: 64 bits of global memory, 32 of any other."""
+    readers: list[Reader] = []
+    for name, suffix in operand.parts:
+        register = Operand(OperandKind.REGISTER, name)
+        is_pair = is_global and ("64" in suffix or (not suffix and (name.startswith("U") or extended)))
+        if is_pair and not is_nothing(register):
+            readers.append(wide(register))
+            continue
+        scale = next((int(found[1]) for part in suffix if (found := _SCALE.match(part))), 1)
+        readers.append(_scaled(source(register), scale) if scale > 1 else source(register))
+    offset = operand.value
+
+    def read(machine: Machine) -> Value:
+        found: Value = offset
+        for reader in readers:
+            found = apply(lambda a, b: a + b, found, reader(machine))
+        return found if is_global else apply(lambda v: v & FULL, found)
+
+    return read
+
+
+def _scaled(reader: Reader, scale: int) -> Reader:
+    return lambda machine: apply(lambda v: v * scale, reader(machine))
+
+
+def _addresses(statement: Statement) -> list[Operand]:
+    return [operand for operand in statement.operands if operand.kind is OperandKind.ADDRESS]
+
+
+def _data(statement: Statement) -> Operand | None:
+    """The register that is stored: the last of the operands that are no address."""
+    rest = [o for o in statement.operands if o.kind in (OperandKind.REGISTER, OperandKind.NUMBER)]
+    return rest[-1] if rest else None
+
+
+_SIGNED = {"S8": 8, "S16": 16}
+
+
+def _narrow(statement: Statement, value: Value) -> Value:
+    """A loaded byte or half-word, with its sign where it has one."""
+    bits = next((_SIGNED[m] for m in statement.modifiers if m in _SIGNED), None)
+    if bits is None:
+        return value
+    sign = 1 << (bits - 1)
+    return apply(lambda v: ((v ^ sign) - sign) & FULL, value)
+
+
+def _write_words(machine: Machine, name: str | None, values: list[Value]) -> None:
+    if name is not None:
+        for step, value in enumerate(values):
+            machine.write(following(name, step), value)
+
+
+# ── Global memory ────────────────────────────────────────────────────────────────────────────────
+
+
+def _load_global(statement: Statement) -> Run:
+    name, _, _ = results(statement, 0)
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=True, extended=statement.has("E"))
+    words = max(size // 4, 1)
+
+    def run(machine: Machine) -> None:
+        lanes = access_global(machine, at(machine), size, reads=True, writes=False)
+        values = [_narrow(statement, value) for value in load_global(machine, lanes, size, words)]
+        if is_true(machine.on) or machine.maybe is not None:
+            _write_words(machine, name, values)
+
+    return run
+
+
+def _store_global(statement: Statement) -> Run:
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=True, extended=statement.has("E"))
+
+    def run(machine: Machine) -> None:
+        access_global(machine, at(machine), size, reads=False, writes=True)
+
+    return run
+
+
+def _atomic_global(statement: Statement) -> Run:
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=True, extended=statement.has("E"))
+    returns = statement.base.startswith("ATOM")
+    names = _written(statement) if returns else []
+    data = _data(statement)
+    stored = source(data) if data is not None and statement.has("EXCH") and size == 4 else None
+
+    def run(machine: Machine) -> None:
+        lanes = access_global(machine, at(machine), size, reads=False, writes=True, updates=True)
+        if lanes is not None:
+            keep_global(machine, lanes, size, None if stored is None else stored(machine))
+        for name in names:
+            machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
+
+    return run
+
+
+def _nothing_of(machine: Machine, name: str, why: str) -> Value:
+    found = machine.unknown(why)
+    return Unknown(False, True, found.why) if name.lstrip("U").startswith("P") else found
+
+
+def _written(statement: Statement) -> list[str]:
+    """All that an atomic or an instruction without semantics writes."""
+    name, beside, _ = results(statement, 0)
+    size = max(bytes_moved(statement.opcode) // 4, 1)
+    names = [following(name, step) for step in range(size)] if name is not None else []
+    return names + [found for found in beside if found is not None]
+
+
+def _copy_to_shared(statement: Statement) -> Run:
+    """LDGSTS: global to shared; a last predicate that is false writes zeros and reads nothing."""
+    size = bytes_moved(statement.opcode)
+    first, second = _addresses(statement)[:2]
+    if first.prefix == "desc":  # as some versions print it
+        first, second = second, first
+    target = _address(first, is_global=False)
+    origin = _address(second, is_global=True, extended=statement.has("E"))
+    chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
+    given = [predicate(o) for o in chosen]
+    past_l1 = statement.has("BYPASS")
+    served = served_together(size) if past_l1 else None
+    # Nsight Compute counts wavefronts of a copy past the L1 as if P0 did not hold.
+    as_zeros, as_read = (
+        past_l1 and any(o.name == "P0" and o.invert is inverted for o in chosen) for inverted in (False, True)
+    )
+
+    def run(machine: Machine) -> None:
+        mask: Mask = machine.on
+        for reader in given:
+            holds = reader(machine)
+            if isinstance(holds, Unknown):
+                machine.counts.mark(machine.step.index, holds.why)
+            data = data_of(holds)
+            mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
+        address = origin(machine)
+        lanes = access_global(machine, address, size, reads=True, writes=False, mask=mask, served=served)
+        if as_zeros:
+            into = access_shared(machine, target(machine), size)
+        else:
+            taken = lanes_of(machine, address) if as_read else lanes
+            into = access_copied(machine, target(machine), size, taken, past_l1=past_l1)
+        words = max(size // 4, 1)
+        values = [machine.unknown("what shared memory holds")] * words
+        if lanes is not None and lanes.mask is None:
+            values = list(load_global(machine, lanes, size, words))
+        store_shared(machine, into, size, values)
+
+    return run
+
+
+# ── Shared memory ────────────────────────────────────────────────────────────────────────────────
+
+
+def _load_shared(statement: Statement) -> Run:
+    name, _, _ = results(statement, 0)
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=False)
+    words = max(size // 4, 1)
+
+    def run(machine: Machine) -> None:
+        lanes = access_shared(machine, at(machine), size, loads=True)
+        values = [_narrow(statement, value) for value in load_shared(machine, lanes, size, words)]
+        if is_true(machine.on) or machine.maybe is not None:
+            _write_words(machine, name, values)
+
+    return run
+
+
+def _stored(statement: Statement) -> tuple[int, Reader, list[Reader]]:
+    """Bytes that each lane stores, where, and the words of what it stores."""
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=False)
+    operand = _data(statement)
+    return size, at, [] if operand is None else [source(operand, step=n) for n in range(max(size // 4, 1))]
+
+
+def _store_shared(statement: Statement) -> Run:
+    size, at, readers = _stored(statement)
+
+    def run(machine: Machine) -> None:
+        lanes = access_shared(machine, at(machine), size)
+        store_shared(machine, lanes, size, [reader(machine) for reader in readers])
+
+    return run
+
+
+_MATRICES = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
+
+
+def _matrix(statement: Statement) -> Run:
+    """LDSM, STSM: 8 rows of 16 bytes for each matrix, whose addresses 8 lanes hold each."""
+    found = _MATRICES.search(statement.opcode)
+    count = int((found[1] or found[2] or 1) if found is not None else 1)
+    at = _address(_addresses(statement)[0], is_global=False)
+    loads = statement.base == "LDSM"
+    name = results(statement, 0)[0] if loads else None
+
+    def run(machine: Machine) -> None:
+        lane = machine.environment.lane(machine)
+        mask: Mask = machine.on & (lane < 8 * count) if machine.on is not True else lane < 8 * count
+        mask = True if count == 4 and machine.on is True else mask
+        lanes = access_shared(machine, at(machine), 16, mask, served=8)
+        if loads:
+            _write_words(machine, name, [machine.unknown("what shared memory holds")] * count)
+        elif lanes is not None:
+            store_shared(machine, lanes, 16, [machine.unknown("what shared memory holds")] * 4)
+
+    return run
+
+
+def _atomic_shared(statement: Statement) -> Run:
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=False)
+    names = _written(statement)
+    added_up = statement.has("POPC")  # lanes of one address are added up beforehand
+    operands = 2 if statement.has("CAS") or statement.has("CAST") else 1
+
+    def run(machine: Machine) -> None:
+        if added_up:
+            lanes = access_shared(machine, at(machine), size)
+        else:
+            lanes = access_atomic(machine, at(machine), size, operands)
+        nothing = machine.unknown("what an atomic returns")
+        store_shared(machine, lanes, size, [nothing] * max(size // 4, 1))
+        for name in names:
+            machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
+
+    return run
+
+
+# ── Local memory and constants ───────────────────────────────────────────────────────────────────
+
+
+def _load_local(statement: Statement) -> Run:
+    name, _, _ = results(statement, 0)
+    size = bytes_moved(statement.opcode)
+    at = _address(_addresses(statement)[0], is_global=False)
+
+    def run(machine: Machine) -> None:
+        address = at(machine)
+        values: list[Value] = []
+        for word in range(max(size // 4, 1)):
+            held = machine.local.load_word(address + 4 * word) if isinstance(address, int) else None
+            values.append(machine.unknown("what local memory holds") if held is None else held)
+        if size < 4:
+            shift = 8 * (address & 3) if isinstance(address, int) else 0
+            values = [apply(lambda v: (v >> shift) & ((1 << 8 * size) - 1), values[0])]
+        _write_words(machine, name, [_narrow(statement, value) for value in values])
+
+    return run
+
+
+def _store_local(statement: Statement) -> Run:
+    size, at, readers = _stored(statement)
+
+    def run(machine: Machine) -> None:
+        address = at(machine)
+        if not isinstance(address, int):
+            machine.local.words.clear()
+            return
+        for word, reader in enumerate(readers):
+            value = reader(machine)
+            if size < 4:
+                value = value if address % 4 == 0 else machine.unknown("what local memory holds")
+            machine.local.store_word((address + 4 * word) & ~3, value, machine.on)
+
+    return run
+
+
+def _load_constant(statement: Statement) -> Run:
+    name, _, at = results(statement, 0)
+    operand = statement.operands[at]
+    size = bytes_moved(statement.opcode)
+    readers = [source(operand, step=n) for n in range(max(size // 4, 1))]
+
+    def run(machine: Machine) -> None:
+        values = [reader(machine) for reader in readers]
+        if size < 4 and operand.kind is OperandKind.CONSTANT and not operand.parts:
+            values = [machine.environment.constant(operand.bank, operand.value, size)]
+        _write_words(machine, name, [_narrow(statement, value) for value in values])
+
+    return run
+
+
+# ── Tensor copies ────────────────────────────────────────────────────────────────────────────────
+
+
+def _tensor_copy(statement: Statement) -> Run:
+    """TMA: what it moves stands in the tensor map; what lands in shared memory is not known."""
+
+    def run(machine: Machine) -> None:
+        machine.environment.copy_tensor(machine, statement)
+        machine.shared.forget()
+
+    return run
+
+
+def _bulk(statement: Statement) -> Run:
+    del statement
+    return lambda machine: machine.counts.mark(
+        machine.step.index, machine.unknown("a bulk copy, whose size is not followed").why
+    )
+
+
+def _warpgroup_product(statement: Statement) -> Run:
+    """HGMMA and its kin: four warps read B together, and A each its share unless it is in registers.
+
+    Wavefronts as measured with ncu on an H200: n/16 for each warp, and four more for A.
+    """
+    shape = next((m for m in statement.modifiers if m.count("x") == 2), "0x0x0")
+    first = next((o for o in statement.operands[1:] if o.kind is not OperandKind.PREDICATE), None)
+    each = int(shape.split("x")[1]) // 16 + (4 if first is not None and first.prefix == "gdesc" else 0)
+
+    def run(machine: Machine) -> None:
+        counts, index = machine.counts, machine.step.index
+        counts.wavefronts[index] += each * machine.group.warps
+        counts.wavefronts_ideal[index] += each * machine.group.warps
+
+    return run
+
+
+MEMORY: Mapping[str, Build] = {
+    "LDG": _load_global,
+    "LD": _load_global,
+    "STG": _store_global,
+    "ST": _store_global,
+    "RED": _atomic_global,
+    "REDG": _atomic_global,
+    "ATOM": _atomic_global,
+    "ATOMG": _atomic_global,
+    "LDGSTS": _copy_to_shared,
+    "LDS": _load_shared,
+    "STS": _store_shared,
+    "LDSM": _matrix,
+    "STSM": _matrix,
+    "ATOMS": _atomic_shared,
+    "REDS": _atomic_shared,
+    "LDL": _load_local,
+    "STL": _store_local,
+    "LDC": _load_constant,
+    "ULDC": _load_constant,
+    "LDCU": _load_constant,
+    "UTMALDG": _tensor_copy,
+    "UTMASTG": _tensor_copy,
+    "UTMAREDG": _tensor_copy,
+    "UBLKCP": _bulk,
+    "UBLKRED": _bulk,
+    "HGMMA": _warpgroup_product,
+    "IGMMA": _warpgroup_product,
+    "QGMMA": _warpgroup_product,
+    "BGMMA": _warpgroup_product,
+}
+"""Opcode without modifiers."""

@@ -1,0 +1,306 @@
+"""How SASS statements name what they read and write: readers of operands for a machine that runs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.lanes import (
+    FULL,
+    Known,
+    Unknown,
+    Value,
+    apply,
+    as_wide,
+    data_of,
+    invert,
+)
+from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = [
+    "Build",
+    "Reader",
+    "Run",
+    "as_predicate",
+    "both",
+    "either",
+    "following",
+    "is_nothing",
+    "least",
+    "move",
+    "not_understood",
+    "plain",
+    "predicate",
+    "results",
+    "source",
+    "to_number",
+    "wide",
+    "words",
+    "write_wide",
+    "xor",
+]
+
+Reader: TypeAlias = Callable[["Machine"], Value]
+Run: TypeAlias = Callable[["Machine"], "bool | None"]
+Build: TypeAlias = Callable[[Statement], Run]
+
+_NOTHING = frozenset(("RZ", "URZ", "PT", "UPT", "SRZ"))
+
+
+def is_nothing(operand: Operand) -> bool:
+    """Whether a register is one that reads as zero (or true) and keeps nothing."""
+    return operand.name in _NOTHING
+
+
+def following(name: str, step: int = 1) -> str:
+    """The register some places after another: `R4` → `R5`.
+
+    Example:
+        >>> following("UR7"), following("RZ")
+        ('UR8', 'RZ')
+    """
+    if name in _NOTHING or step == 0:
+        return name
+    bank = name.rstrip("0123456789")
+    return f"{bank}{int(name[len(bank) :]) + step}"
+
+
+def results(statement: Statement, most: int = 1) -> tuple[str | None, list[str | None], int]:
+    """The register written, predicates written beside it, and the number of operands that say so.
+
+    Predicates stand in front of the register (`LOP3 P0, R1, …`) or right behind it (`IADD3 R1, P0, …`).
+    """
+    operands, at = statement.operands, 0
+    beside: list[str | None] = []
+    while operands[at].kind is OperandKind.PREDICATE:
+        beside.append(_kept(operands[at]))
+        at += 1
+    register = _kept(operands[at])
+    at += 1
+    while at < len(operands) and len(beside) < most and operands[at].kind is OperandKind.PREDICATE:
+        beside.append(_kept(operands[at]))
+        at += 1
+    return register, beside, at
+
+
+def _kept(operand: Operand) -> str | None:
+    return None if operand.name in _NOTHING else operand.name
+
+
+def predicate(operand: Operand) -> Reader:
+    """Reads a predicate, negated where the operand is."""
+    name, inverted = operand.name, operand.invert
+    if name in _NOTHING:
+        return lambda _machine: not inverted
+    if inverted:
+        return lambda machine: invert(machine.read(name))
+    return lambda machine: machine.read(name)
+
+
+def source(operand: Operand, *, real: bool = False, step: int = 0) -> Reader:
+    """Reads 32 bits.
+
+    Args:
+        operand: a register, number or constant.
+        real: signs are of a float.
+        step: registers or words further on.
+    """
+    base = _plain(operand, step)
+    if not (operand.minus or operand.invert or operand.absolute):
+        return base
+    change = _float_sign(operand) if real else _integer_sign(operand)
+    return lambda machine: apply(change, base(machine))
+
+
+def _integer_sign(operand: Operand) -> Callable[[Known], Known]:
+    def change(value: Known) -> Known:
+        if operand.absolute:
+            value = abs((value ^ 0x80000000) - 0x80000000)
+        if operand.invert:
+            value = value ^ FULL
+        return -value & FULL if operand.minus else value
+
+    return change
+
+
+def _float_sign(operand: Operand) -> Callable[[Known], Known]:
+    def change(value: Known) -> Known:
+        if operand.absolute:
+            value = value & 0x7FFFFFFF
+        return value ^ 0x80000000 if operand.minus else value
+
+    return change
+
+
+def _plain(operand: Operand, step: int) -> Reader:
+    if operand.kind is OperandKind.REGISTER:
+        if operand.name in _NOTHING:
+            return lambda _machine: 0
+        name = following(operand.name, step)
+        return lambda machine: machine.read(name)
+    if operand.kind is OperandKind.NUMBER:
+        number = (operand.value >> (32 * step)) & FULL
+        return lambda _machine: number
+    if operand.kind is OperandKind.FLOAT:
+        bits = struct.unpack("<I", struct.pack("<f", operand.real))[0]
+        return lambda _machine: bits
+    if operand.kind is OperandKind.CONSTANT:
+        return _constant(operand, step)
+    if operand.kind is OperandKind.PREDICATE:  # of USEL and the like, never a number
+        return predicate(operand)
+    text = operand.name
+    return lambda machine: machine.unknown(f"operand {text}")
+
+
+def _constant(operand: Operand, step: int) -> Reader:
+    offset, bank = operand.value + 4 * step, operand.bank
+    if operand.prefix == "cx" or operand.descriptor:
+        return lambda machine: machine.unknown("a constant bank that a register chooses")
+    if not operand.parts:
+        return lambda machine: machine.environment.constant(bank, offset, 4)
+
+    def read(machine: Machine) -> Value:
+        at: Value = offset
+        for name, _ in operand.parts:
+            at = apply(lambda a, b: a + b, at, 0 if name in _NOTHING else machine.read(name))
+        if isinstance(at, (int, np.integer)):
+            return machine.environment.constant(bank, int(at) & FULL, 4)
+        return machine.unknown(f"c[{bank:#x}] at an address that differs between lanes")
+
+    return read
+
+
+def wide(operand: Operand) -> Reader:
+    """Reads 64 bits of a pair of registers, a number or a constant."""
+    if operand.kind is OperandKind.NUMBER:
+        number = operand.value
+        return lambda _machine: number
+    plain = operand._replace(minus=False, invert=False, absolute=False)
+    low, high = source(plain), source(plain, step=1)
+    minus, inverted = operand.minus, operand.invert
+
+    def read(machine: Machine) -> Value:
+        value = as_wide(low(machine), high(machine))
+        if minus:
+            return apply(lambda v: -v, value)
+        return apply(lambda v: ~v, value) if inverted else value
+
+    return read
+
+
+def write_wide(machine: Machine, name: str | None, value: Value) -> None:
+    """Write a 64-bit number to a pair of registers."""
+    if name is None:
+        return
+    machine.write(name, apply(lambda v: v & FULL, value))
+    machine.write(following(name), apply(lambda v: (v >> 32) & FULL, value))
+
+
+# ── What several kinds of instructions share ─────────────────────────────────────────────────────
+
+
+def plain(function: Callable[..., Known], sources: int) -> Build:
+    """An instruction that computes one register from some others."""
+
+    def build(statement: Statement) -> Run:
+        name, _, at = results(statement, 0)
+        readers = [source(operand) for operand in statement.operands[at : at + sources]]
+
+        def run(machine: Machine) -> None:
+            if name is not None:
+                machine.write(name, apply(function, *(reader(machine) for reader in readers)))
+
+        return run
+
+    return build
+
+
+def to_number(value: Value) -> Value:
+    """A predicate as 0 or 1."""
+    return apply(lambda v: v.astype(np.int64) if isinstance(v, np.ndarray) else int(v), value)
+
+
+def as_predicate(value: Value) -> Value:
+    """What `apply` made of a comparison: whole lanes are known or not."""
+    if isinstance(value, Unknown):
+        return Unknown(value.data, value.bad != 0, value.why)
+    return value if isinstance(value, np.ndarray) else bool(value)
+
+
+def least(by: Known, most: int) -> Known:
+    """The smaller of both."""
+    return np.minimum(by, most) if isinstance(by, np.ndarray) else min(by, most)
+
+
+def not_understood(name: str | None) -> Run:
+    """Writes that nothing is known, because the opcode has no semantics."""
+
+    def run(machine: Machine) -> None:
+        if name is not None:
+            machine.write(name, machine.unknown(f"opcode {machine.step.opcode}, which has no semantics here"))
+
+    return run
+
+
+def move(statement: Statement, place: int | None = None) -> Run:
+    """Copies one operand, the first source or that at a place."""
+    name, _, at = results(statement, 0)
+    at = at if place is None else place
+    if statement.has("64"):
+        reader = wide(statement.operands[at])
+        return lambda machine: write_wide(machine, name, reader(machine))
+    read = source(statement.operands[at])
+
+    def run(machine: Machine) -> None:
+        if name is not None:
+            machine.write(name, read(machine))
+
+    return run
+
+
+def both(a: Value, b: Value) -> Value:
+    """`and` of predicates."""
+    return _combine(a, b, False)
+
+
+def either(a: Value, b: Value) -> Value:
+    """`or` of predicates."""
+    return _combine(a, b, True)
+
+
+def _combine(a: Value, b: Value, settles: bool) -> Value:
+    """`and` or `or` of predicates: one that settles the result need not know the other."""
+    if isinstance(a, bool):
+        return settles if a is settles else b
+    if isinstance(b, bool):
+        return settles if b is settles else a
+    function: Any = np.logical_or if settles else np.logical_and
+    if not isinstance(a, Unknown) and not isinstance(b, Unknown):
+        return function(a, b)
+    data: Any = function(data_of(a), data_of(b))
+    bad: Any = False
+    why = 0
+    for mine, other in ((a, b), (b, a)):
+        if isinstance(mine, Unknown):
+            why |= mine.why
+            sure = other.bad if isinstance(other, Unknown) else False
+            settled = np.logical_and(np.equal(data_of(other), settles), np.logical_not(sure))
+            bad = np.logical_or(bad, np.logical_and(mine.bad, np.logical_not(settled)))
+            data = np.where(settled, settles, data)
+    return Unknown(data, bad, why) if np.any(bad) else data
+
+
+def xor(a: Value, b: Value) -> Value:
+    """Where one of two predicates holds."""
+    return as_predicate(apply(np.logical_xor, a, b))
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a table."""
+    return frozenset(text.split())

@@ -1,0 +1,431 @@
+"""SASS run on paper: a function of nvdisasm's text as a program, and what a launch gives it.
+
+`SEMANTICS` has one row for each opcode, for sm_75 to sm_120. The uniform kind of an opcode (`UIADD3`) does
+what its namesake does, for a warp. An opcode without a row writes results that are unknown, and is listed.
+
+**Source** CUDA Binary Utilities, "Instruction Set Reference" (names); the offsets of constant bank 0 from
+`.nv.info` of cubins that Triton 2.1 to 3.9 made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.lanes import FULL, Names, Unknown, Value, as_wide, spread
+from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
+from artifact_inspector.execution.interpreter.tensor_maps import MAP, WINDOW, Descriptor, copy_box, decode_map
+from artifact_inspector.execution.launch import Launch, Tensor, encode
+from artifact_inspector.execution.sass.control import CONTROL, NOTHING, branch_to
+from artifact_inspector.execution.sass.float import FLOAT
+from artifact_inspector.execution.sass.integer import INTEGER
+from artifact_inspector.execution.sass.lanes import LANES
+from artifact_inspector.execution.sass.logic import LOGIC
+from artifact_inspector.execution.sass.memory import MEMORY
+from artifact_inspector.execution.sass.operands import Build, Run, following, is_nothing, words
+from artifact_inspector.execution.sass.waits import WAITS
+from artifact_inspector.formats.sass import reading as language
+from artifact_inspector.formats.sass.statement import OperandKind, Statement, parse_statement
+from artifact_inspector.model import Function, Instruction, MatrixOp, Module
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = ["SEMANTICS", "Environment", "arch_of", "default_parameters", "read_program"]
+
+SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL, **LANES, **WAITS}
+"""Opcode without modifiers → what builds its run from a statement."""
+
+WORD = 16
+"""Bytes of an instruction since sm_70."""
+
+_BRANCHES = frozenset(("BRA", "JMP", "CALL"))
+_ALWAYS = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
+_KINDS: Mapping[str, str] = {
+    "LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDGSTS": "copy",
+    "RED": "global_reduction", "REDG": "global_reduction", "ATOM": "global_atomic", "ATOMG": "global_atomic",
+    "LDS": "shared_load", "STS": "shared_store", "STSM": "matrix_store", "LDSM": "matrix_load",
+    "ATOMS": "shared_atomic", "REDS": "shared_atomic", "LDL": "local_load", "STL": "local_store",
+    "UTMALDG": "tensor_load", "UTMASTG": "tensor_store", "UTMAREDG": "tensor_store", "UBLKCP": "tensor_load",
+    "BAR": "barrier", "WARPSYNC": "warp_sync",
+}  # fmt: skip
+_FLOP: Mapping[str, tuple[str, int]] = {
+    "FADD": ("fp32", 1), "FMUL": ("fp32", 1), "FFMA": ("fp32", 2), "FADD2": ("fp32", 2), "FMUL2": ("fp32", 2),
+    "FFMA2": ("fp32", 4), "FADD32I": ("fp32", 1), "FMUL32I": ("fp32", 1), "FFMA32I": ("fp32", 2),
+    "DADD": ("fp64", 1), "DMUL": ("fp64", 1), "DFMA": ("fp64", 2), "HADD2": ("fp16", 2), "HMUL2": ("fp16", 2),
+    "HFMA2": ("fp16", 4),
+}  # fmt: skip
+"""Floating-point operations of one lane, a multiply-add counted as two."""
+_TYPES: Mapping[str, str] = {
+    "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8",
+    "u8": "int8", "s4": "int4", "u4": "int4", "b1": "b1", "e2m1": "fp4", "e2m3": "fp6", "e3m2": "fp6",
+}  # fmt: skip
+
+
+def arch_of(module: Module) -> int:
+    """The number of the architecture that SASS is for, 90 where it does not say."""
+    return int("".join(c for c in module.attributes.get("target", "sm_90") if c.isdigit()) or 90)
+
+
+def read_program(
+    module: Module,
+    kernel: str,
+    *,
+    constants: Mapping[int, bytes] | None = None,
+    parameters: Sequence[tuple[int, int]] = (),
+) -> Program:
+    """A kernel's machine code, ready to run.
+
+    Args:
+        module: as the reader of SASS has it.
+        kernel: the function; the only one where none has that name.
+        constants: banks that the binary brings.
+        parameters: offset in constant bank 0 and bytes of each parameter, in order.
+    """
+    section = _section(module, kernel)
+    arch = arch_of(module)
+    instructions = [instruction for function in section for instruction in function.instructions]
+    targets = _targets(section)
+    steps = tuple(
+        _step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)
+    )
+    return Program(
+        section[0].name,
+        steps,
+        {step.address: step.index for step in steps},
+        constants=dict(constants or {}),
+        parameters=tuple(parameters),
+        arch=arch,
+        target=f"sm_{arch}",
+        bytes=len(steps) * WORD,
+    )
+
+
+def _section(module: Module, kernel: str) -> tuple[Function, ...]:
+    """A kernel and the functions behind it in its section of the file, which it calls."""
+    functions = module.functions
+    at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
+    stop = at + 1
+    while stop < len(functions) and functions[stop].name.startswith("$"):
+        stop += 1
+    return functions[at:stop]
+
+
+def _targets(section: Sequence[Function]) -> dict[int, int]:
+    """Branch or call → where it goes."""
+    found: dict[int, int] = {}
+    places: dict[str, int] = {}
+    start = 0
+    for function in section:
+        labels = {block.label: start + block.start for block in function.blocks if block.label}
+        places |= {function.name: start, **labels}
+        for block in function.blocks:
+            if block.start == block.stop:
+                continue
+            at = block.stop - 1
+            statement = parse_statement(function.instructions[at].text)
+            goes = [operand for operand in statement.operands if operand.kind is OperandKind.LABEL]
+            if statement.base in _BRANCHES and goes and goes[-1].name in labels:
+                found[start + at] = labels[goes[-1].name]
+            elif statement.base in ("BRA", "JMP") and block.successors:
+                found[start + at] = start + function.blocks[block.successors[0]].start
+        start += len(function.instructions)
+    instructions = (instruction for function in section for instruction in function.instructions)
+    for at, instruction in enumerate(instructions):
+        if at not in found and instruction.opcode.startswith("CALL"):
+            operands = parse_statement(instruction.text).operands
+            name = operands[-1].name.strip("`()") if operands else ""
+            if name in places:
+                found[at] = places[name]
+    return found
+
+
+def _step(at: int, instruction: Instruction, module: Module, target: int | None) -> Step:
+    statement = parse_statement(instruction.text)
+    base = statement.base
+    run, understood = _run(statement, instruction, target)
+    guard = None if statement.guard in (None, "PT", "UPT") and not statement.unless else statement.guard
+    matrix = language.FORMAT.matrix(instruction, module)
+    frames = instruction.location
+    return Step(
+        at,
+        at * WORD,
+        statement.opcode,
+        instruction.text,
+        instruction.line,
+        None if not frames else (frames[-1].file, frames[-1].line),
+        run,
+        guard=guard,
+        unless=statement.unless,
+        is_uniform=_is_uniform(statement),
+        always=base in _ALWAYS and not (base == "EXIT" and guard is not None),
+        work=_work(statement, matrix),
+        kind=_kind(statement, instruction),
+        is_understood=understood,
+    )
+
+
+def _is_uniform(statement: Statement) -> bool:
+    if not statement.base.startswith("U") or statement.base in MEMORY:
+        return statement.base in ("S2UR", "CS2UR", "ULDC", "LDCU")
+    return True
+
+
+def _run(statement: Statement, instruction: Instruction, target: int | None) -> tuple[Run, bool]:
+    """What runs a statement, and whether it is understood."""
+    base = statement.base
+    if base in _BRANCHES:
+        return branch_to(statement, target), True
+    if base in NOTHING or (base == "LDTM"):
+        results = instruction.operands.results
+        return (_forget(results, f"the result of {statement.opcode}") if results else _idle), True
+    build = SEMANTICS.get(base) or (SEMANTICS.get(base[1:]) if base.startswith("U") else None)
+    if build is not None:
+        try:
+            run = build(statement)
+            return (_then_forget(run, instruction.operands.results, base) if "GMMA" in base else run), True
+        except ODD_OPERANDS:
+            pass
+    results = instruction.operands.results
+    if "MMA" in base or base in _DATA or base.removeprefix("U") in _DATA:
+        return _forget(results, f"the result of {statement.opcode}"), True
+    return _forget(results, f"opcode {statement.opcode}, which has no semantics here"), False
+
+
+_DATA = words("""
+    HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2 FADD2 FMUL2 FFMA2 FHADD FHFMA FMNMX3 FSET FRND F2F F2FP F2IP I2I
+    I2IP DADD DMUL DFMA DSETP DMNMX IDP IDP4A MOVM VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
+    """)
+"""Instructions on data: their results are never computed here, by intent."""
+
+
+def _idle(_machine: Machine) -> None:
+    return None
+
+
+def _forget(results: tuple[str, ...], why: str) -> Run:
+    def run(machine: Machine) -> None:
+        nothing = machine.unknown(why)
+        for name in results:
+            is_predicate = name.lstrip("U").startswith("P")
+            machine.write(name, Unknown(False, True, nothing.why) if is_predicate else nothing)
+
+    return run
+
+
+def _then_forget(first: Run, results: tuple[str, ...], base: str) -> Run:
+    forget = _forget(results, f"the result of {base}")
+
+    def run(machine: Machine) -> None:
+        first(machine)
+        forget(machine)
+
+    return run
+
+
+def _kind(statement: Statement, instruction: Instruction) -> str:
+    base = statement.base
+    del instruction
+    if ("MMA" in base and not base.startswith("WARP")) or statement.has("MMA"):
+        return "tensor"
+    return _KINDS.get(base, "")
+
+
+def _work(statement: Statement, matrix: MatrixOp | None) -> tuple[tuple[str, int], ...]:
+    """Floating-point operations of one lane by type; of a matrix operation its share."""
+    if matrix is not None:
+        lanes = 128 if matrix.issuer == "warpgroup" else 32
+        name = matrix.types.partition("×")[0]
+        return ((_TYPES.get(name, name), matrix.flop // lanes),)
+    found = _FLOP.get(statement.base)
+    if found is None:
+        return ()
+    sources = [o for o in statement.operands[1:] if o.kind is not OperandKind.PREDICATE]
+    if all(is_nothing(o) or o.kind in (OperandKind.FLOAT, OperandKind.NUMBER) for o in sources):
+        return ()  # a constant is moved
+    if statement.base == "HADD2" and is_nothing(sources[0]):
+        return ()  # a conversion
+    name, count = found
+    return ((("bf16" if any("BF16" in m for m in statement.modifiers) else name), count),)
+
+
+# ── What a launch gives ──────────────────────────────────────────────────────────────────────────
+
+_FORMATS: Mapping[int, str] = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
+_CLUSTERED = (90,)
+_RECIPROCALS = 0x150
+"""Where one over the CTAs of a cluster stands in each direction, as float32."""
+_STACK = 0x00FF_F000
+"""Where the stack of local memory begins, by our choice."""
+
+
+class _Layout:
+    """Places in constant bank 0 by architecture, read off cubins of Triton 2.1 to 3.9."""
+
+    def __init__(self, arch: int) -> None:
+        newest = arch >= 100
+        self.parameters = 0x380 if newest else 0x210 if arch >= 90 else 0x160
+        self.threads = 0x360 if newest else 0x0
+        self.grid = 0x370 if newest else 0xC
+        self.stack = 0x37C if newest else 0x28
+        self.window = 0x348 if newest else 0x198
+        """The address of the bank itself, for tensor maps among the parameters."""
+
+
+def default_parameters(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Where parameters stand in constant bank 0 where no cubin says: in order, aligned to their size.
+
+    Args:
+        arch: 75, 90 …
+        types: as Triton writes them.
+    """
+    at, found = _Layout(arch).parameters, []
+    for kind in types:
+        size = 128 if kind.startswith("!tt") else 8 if kind.startswith("*") else _bytes_of(kind)
+        align = 64 if size == 128 else size
+        at = -(-at // align) * align
+        found.append((at, size))
+        at += size
+    return tuple(found)
+
+
+def _bytes_of(kind: str) -> int:
+    bits = int("".join(letter for letter in kind if letter.isdigit()) or 32)
+    return max(1, bits // 8)
+
+
+class Environment:
+    """Constants and special registers of one launch.
+
+    Args:
+        program: whose parameters are known.
+        launch: with an address for every tensor.
+        parameters: what stands in each parameter, in order; None where it was not given, with its name.
+        threads: of a CTA.
+        names: of what was not given.
+        descriptors: offset in constant bank 0 → the descriptor that stands there.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        launch: Launch,
+        parameters: Sequence[tuple[str, Tensor | int | float | bool | None]],
+        threads: int,
+        names: Names,
+        descriptors: Mapping[int, Descriptor] | None = None,
+    ) -> None:
+        self.descriptors = descriptors or {}
+        self.launch = launch
+        self.threads = threads
+        self.names = names
+        self.program = program
+        layout = _Layout(program.arch)
+        self.bank = bytearray(0x1000)
+        self.known: dict[int, str | None] = {}
+        """Byte → None where it is known, else the name of what was not given."""
+        for step, extent in enumerate((threads, 1, 1)):
+            self._put(layout.threads + 4 * step, extent, 4)
+        for step, extent in enumerate(launch.extents):
+            self._put(layout.grid + 4 * step, extent, 4)
+        if program.arch in _CLUSTERED:
+            for step, extent in enumerate((launch.cluster, 1, 1)):
+                self._put(_RECIPROCALS + 4 * step, 1 / extent, 4)
+        self._put(layout.stack, _STACK, 4)
+        self._put(layout.window, WINDOW, 8)
+        for (offset, size), (name, given) in zip(program.parameters, parameters, strict=False):
+            self._put(offset, given, size, name)
+
+    def _put(self, offset: int, given: Any, size: int, name: str = "") -> None:
+        held = encode(given, size)
+        if held is not None:
+            self.bank[offset : offset + size] = held
+        for byte in range(offset, offset + size):
+            self.known[byte] = name if held is None else None
+
+    def begin(self, machine: Machine) -> None:
+        """Nothing: code finds what a launch gives in constants and special registers."""
+
+    def constant(self, bank: int, offset: int, size: int) -> Value:
+        """What a constant bank holds at an offset."""
+        if bank == 0:
+            missing = [self.known.get(byte, f"c[0x0][{offset:#x}]") for byte in range(offset, offset + size)]
+            why = next((name for name in missing if name is not None), None)
+            if why is not None:
+                return self.names.unknown(why)
+            return int.from_bytes(self.bank[offset : offset + size], "little")
+        data = self.program.constants.get(bank)
+        if data is None or offset + size > len(data):
+            return self.names.unknown(f"constant bank {bank:#x}")
+        return int.from_bytes(data[offset : offset + size], "little")
+
+    def lane(self, machine: Machine) -> Any:
+        """The lane in its warp."""
+        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp).reshape(1, -1)
+
+    def special(self, machine: Machine, name: str) -> Value:
+        """What a special register holds."""
+        x, y, _ = self.launch.extents
+        cluster = self.launch.cluster
+        ctas = machine.ctas.reshape(-1, 1)
+        threads = np.arange(machine.threads, dtype=np.int64).reshape(1, -1)
+        simple: Mapping[str, Any] = {
+            "SR_TID.X": lambda: threads,
+            "SR_TID.Y": lambda: 0,
+            "SR_TID.Z": lambda: 0,
+            "SR_TID": lambda: threads,
+            "SR_CTAID.X": lambda: ctas % x,
+            "SR_CTAID.Y": lambda: ctas // x % y,
+            "SR_CTAID.Z": lambda: ctas // (x * y),
+            "SR_LANEID": lambda: threads % machine.program.warp,
+            "SR_LTMASK": lambda: (1 << (threads % 32)) - 1,
+            "SR_LEMASK": lambda: (2 << (threads % 32)) - 1,
+            "SR_EQMASK": lambda: 1 << (threads % 32),
+            "SR_GTMASK": lambda: FULL & ~((2 << (threads % 32)) - 1),
+            "SR_GEMASK": lambda: FULL & ~((1 << (threads % 32)) - 1),
+            "SR_CgaCtaId": lambda: ctas % cluster if cluster > 1 else 0,
+            "SR_CgaSize": lambda: cluster,
+            "SR_CLUSTER_CTAID.X": lambda: ctas % cluster if cluster > 1 else 0,
+            "SR_SWINHI": lambda: 0,
+        }
+        found = simple.get(name)
+        if found is None:
+            return self.names.unknown(f"special register {name}")
+        value = found()
+        return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+
+    def copy_tensor(self, machine: Machine, statement: Statement) -> None:
+        """A copy by the tensor unit, by the map at the address that its last operand names."""
+        places = [operand for operand in statement.operands if operand.kind is OperandKind.ADDRESS]
+        dimensions = next((int(m[0]) for m in statement.modifiers if m[:1].isdigit() and m[1:] == "D"), 0)
+        reads = statement.base == "UTMALDG"
+        first = places[0].parts[0][0]
+        skip = 2 if reads else 1  # where in shared memory, and a load's barrier
+        coordinates = [machine.read(following(first, skip + axis)) for axis in range(dimensions)]
+        address = as_wide(*(machine.read(following(places[-1].parts[0][0], step)) for step in (0, 1)))
+        on = spread(machine.on, machine.shape)
+        if isinstance(address, Unknown):
+            if spread(address.bad, machine.shape)[on].any():
+                machine.counts.mark(machine.step.index, address.why)
+                return
+            address = address.data
+        addresses = spread(address, machine.shape)
+        for place in np.unique(addresses[on]).tolist():
+            held = self._descriptor(machine, place)
+            if held is None or dimensions != len(held.tensor.shape):
+                why = "a tensor map that cannot be read" if held is None else "a tensor map of another rank"
+                machine.counts.mark(machine.step.index, self.names.bit(why))
+                return
+            updates = statement.base == "UTMAREDG"
+            copy_box(machine, held, coordinates, reads=reads, updates=updates, mask=addresses == place)
+
+    def _descriptor(self, machine: Machine, place: int) -> Descriptor | None:
+        """The descriptor at an address: among the parameters, or in memory where the kernel put it."""
+        base = place - WINDOW
+        for offset in (base, base + _Layout(self.program.arch).parameters):
+            if offset in self.descriptors:
+                return self.descriptors[offset]
+        held = machine.memory.content_at(place, MAP)
+        return None if held is None else decode_map(held)

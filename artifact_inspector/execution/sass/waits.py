@@ -1,0 +1,76 @@
+"""Waits of specialised warps, which on hardware fail some times before they succeed.
+
+Any other wait succeeds at once here, and so it does on an H200: in eleven launches whose warps load for
+themselves no wait for a tensor copy failed. Where some warps load for others, those begin while the first
+copy is on its way. Six launches (K from 256 to 1024, 128 to 512 CTAs) have beyond the program's own way,
+for each warp, 4.1 instructions of a first `USETMAXREG.TRY_ALLOC` and 5.0 to 5.6 of a first wait, however
+long the loop is: one and two failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.lanes import Known
+from artifact_inspector.execution.sass.control import succeed
+from artifact_inspector.execution.sass.operands import Build, Run, is_nothing
+from artifact_inspector.formats.sass.statement import OperandKind, Statement
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+__all__ = ["WAITS"]
+
+FAILS = 2
+"""Times that the first wait fails of a warp that was given registers."""
+_ASKED = "whether a warp asked for registers, or gave some away"
+_LEFT = "times that a warp's wait still fails"
+
+
+def _held(machine: Machine, name: str) -> Known:
+    return machine.registers.get(name, 0)
+
+
+def _keep(machine: Machine, name: str, value: Known) -> None:
+    mask = machine.on
+    machine.registers[name] = value if mask is True else np.where(mask, value, _held(machine, name))
+
+
+def _registers(statement: Statement) -> Run:
+    """USETMAXREG: a warp's first request fails once, before others have given theirs away."""
+    target = next((o.name for o in statement.operands if o.kind is OperandKind.PREDICATE), None)
+
+    def run(machine: Machine) -> None:
+        asked = _held(machine, _ASKED)
+        _keep(machine, _ASKED, 1)
+        _keep(machine, _LEFT, 0 if target is None else FAILS)
+        if target is not None:
+            machine.write(target, asked == 1)
+
+    return run
+
+
+def _phase(statement: Statement) -> Run:
+    """SYNCS: waits by TRYWAIT may fail; whatever else it does succeeds."""
+    otherwise = succeed(statement)
+    target = statement.operands[0] if statement.operands else None
+    if not statement.has("TRYWAIT") or target is None or target.kind is not OperandKind.PREDICATE:
+        return otherwise
+
+    def run(machine: Machine) -> bool | None:
+        left = _held(machine, _LEFT)
+        if isinstance(left, int) and left == 0:
+            return otherwise(machine)
+        _keep(machine, _LEFT, np.maximum(left - 1, 0) if isinstance(left, np.ndarray) else max(left - 1, 0))
+        if not is_nothing(target):
+            machine.write(target.name, left == 0)
+        return None
+
+    return run
+
+
+WAITS: Mapping[str, Build] = {"USETMAXREG": _registers, "SYNCS": _phase}
+"""Opcode without modifiers."""

@@ -1,0 +1,338 @@
+"""Which of several launches will be fastest: an order, by what each would keep busy and wait for.
+
+Some CTAs run on paper (`sampling`). What they ask of each unit, in cycles, bounds the launch from below; so
+does the time that a CTA takes alone (`walking`), once for each wave. How both come together, many CTAs
+sharing units and each of them waiting, is a closed queueing network: every CTA that a multiprocessor holds is
+a customer, every unit a station, and what a CTA waits for without keeping anything busy its time to think.
+
+It is an order, no forecast of times: the clock, other work and the order of CTAs are not known.
+
+**Source** M. Reiser, S. S. Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks" (1980).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from artifact_inspector.analysis.resources.occupancy import find_occupancy
+from artifact_inspector.analysis.resources.taken import Resources, find_resources
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import Launch
+from artifact_inspector.execution.loading import Loaded, load_kernel
+from artifact_inspector.execution.requests import Request, resolve
+from artifact_inspector.execution.timing.controls import Control, read_controls
+from artifact_inspector.execution.timing.costs import Chip, Costs, find_costs
+from artifact_inspector.execution.timing.forking import map_forked
+from artifact_inspector.execution.timing.sampling import Sample, sample_launch
+from artifact_inspector.execution.timing.walking import Walk, walk
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.files.binaries import read_code, read_cubin
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.hardware.peaks import find_peaks
+from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.hardware.timing import TIMING
+
+__all__ = [
+    "Contestant",
+    "Ranked",
+    "blocks_of",
+    "chip_of",
+    "judge_launch",
+    "label_launches",
+    "put_in_order",
+    "rank_launches",
+]
+
+PATH, LAUNCH = "path", "launch"
+_CTAS = "how many CTAs a multiprocessor holds"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One launch, and what it will take."""
+
+    launch: int
+    """Its place among the launches that were given, from 0."""
+    hash: str
+    label: str
+    """What sets it apart: blocks, warps, stages."""
+    score: float | None
+    """Cycles of a multiprocessor that the terms add up to; less is better. None where it does not fit or its
+    way depends on what was not given."""
+    binding: str | None
+    """The term that is largest."""
+    terms: Mapping[str, float]
+    """Term → cycles that it alone would take: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
+    `tensor`), `l2`, `dram`, `launch` of CTAs, `path`: waves × a CTA on its own."""
+    fits: bool
+    """False where a multiprocessor cannot hold one CTA: the launch would fail."""
+    blocks: int | None
+    """CTAs that a multiprocessor holds at a time."""
+    waves: int | None
+    """Rounds of CTAs until all have run."""
+    unknown: tuple[str, ...] = field(default=())
+    """What was not given, so that the score lacks it or there is none."""
+    notes: tuple[str, ...] = field(default=())
+
+    def at(self, launch: int) -> Ranked:
+        """The same at another place among the launches."""
+        return replace(self, launch=launch)
+
+
+def chip_of(target: Target, gpu: str | None) -> Chip:
+    """The GPU that launches are ranked for.
+
+    Args:
+        target: of the machine code.
+        gpu: a product by its name; None is the one that stands for the target.
+
+    Raises:
+        UsageError: what it can do is not known.
+    """
+    named = target if gpu is None else parse_target(gpu)
+    if named.backend is not target.backend or named.arch.number // 10 != target.arch.number // 10:
+        raise UsageError(f"{gpu} does not run machine code for {target}.", "Name a GPU of that generation.")
+    product, rates, limits = named.gpu.product, named.gpu.rates, named.limits.multiprocessor
+    peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
+    if product is None or rates is None or limits is None or peaks is None:
+        raise UsageError(
+            f"Nothing can be ranked for {gpu or named}: its rates or its bandwidth are not known here.",
+            "Name a product that is known with --gpu: H100, H200, A100, 4090 …",
+        )
+    megahertz = product.megahertz or 1800
+    return Chip(
+        gpu or product.name,
+        rates,
+        product.multiprocessors,
+        product.l2_mib << 20,
+        limits.shared,
+        peaks.bandwidth / (megahertz * 1e6),
+        TIMING,
+    )
+
+
+def judge_launch(
+    loaded: Loaded, launch: Launch, chip: Chip, target: Target, *, index: int = 0, label: str = "", limit: int
+) -> Ranked:
+    """What one launch will take.
+
+    Args:
+        loaded: the kernel.
+        launch: its grid and arguments.
+        chip: that it runs on.
+        target: whose limits count.
+        index: place among the launches given.
+        label: what sets it apart.
+        limit: steps after which it counts as endless.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid launches nothing.
+    """
+    artifact = loaded.artifact
+    cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
+    taken = find_resources(artifact.target, artifact.metadata, binary=cubin)
+    blocks = blocks_of(target, taken)
+    nothing = Ranked(
+        launch=index,
+        hash=artifact.hash,
+        label=label,
+        score=None,
+        binding=None,
+        terms={},
+        fits=blocks != 0,
+        blocks=blocks,
+        waves=None,
+        unknown=(),
+        notes=launch.notes,
+    )
+    if blocks == 0:
+        return nothing
+    sample = sample_launch(loaded, launch, limit=limit)
+    unknown, notes = _unknown(sample), launch.notes
+    if sample.counts.outside:
+        first = sample.counts.outside[0]
+        notes += (
+            f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.lane}, {first.near}; "
+            "`predict` tells them all",
+        )
+    if sample.ended or blocks is None or loaded.cubin is None:
+        lacks = "control codes, which a cubin has" if loaded.cubin is None else _CTAS
+        why = unknown or (lacks,)
+        return replace(nothing, unknown=why, notes=notes)
+    controls = read_controls(read_code(loaded.cubin, loaded.program.name))
+    frame = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
+    costs = find_costs(sample, chip, blocks, frame, int(taken.shared.value or 0))
+    score, terms, waves = _score(sample, costs, controls, chip, blocks)
+    binding = max(terms, key=lambda name: terms[name])
+    return replace(
+        nothing, score=score, binding=binding, terms=terms, waves=waves, unknown=unknown, notes=notes
+    )
+
+
+def blocks_of(target: Target, taken: Resources) -> int | None:
+    """CTAs that a multiprocessor holds at a time."""
+    return find_occupancy(
+        target,
+        registers=taken.registers.value,
+        shared_bytes=taken.shared.value,
+        warps_per_block=taken.warps_per_block.value,
+        barriers=taken.barriers.value,
+        tensor_columns=taken.tensor_columns.value,
+    ).blocks
+
+
+def _unknown(sample: Sample) -> tuple[str, ...]:
+    """What was not given, each once."""
+    told = [reason for end in sample.ended for reason in end.reasons]
+    told += [name for why in sample.counts.why.values() for name in sample.names.of(why)]
+    return tuple(dict.fromkeys(told))
+
+
+def _score(
+    sample: Sample, costs: Costs, controls: Sequence[Control], chip: Chip, blocks: int
+) -> tuple[float, dict[str, float], int]:
+    """Cycles, the terms that they come of, and waves."""
+    warps = -(-sample.loaded.threads // 32)
+    timing, issue = chip.timing, chip.rates.issue
+
+    def together(held: int) -> Walk:
+        """CTAs that go through the program in step: as one that asks for as much as all of them."""
+        steps = costs.steps if held == 1 else {at: cost.times(held) for at, cost in costs.steps.items()}
+        return walk(sample.way, controls, steps, max(held * warps / issue, 1), timing.barrier)
+
+    alone = together(1)
+    each = dict(alone.busy)
+    for unit, cycles in costs.others.items():
+        each[unit] = each.get(unit, 0.0) + cycles
+    each["issue"] = sum(sample.counts.executed) / len(sample.ctas) / issue
+    ctas, multiprocessors = sample.launch.ctas, chip.multiprocessors
+    most = -(-ctas // multiprocessors)
+    held = min(blocks, most)
+    waves = -(-most // held)
+    # the caches and the memory are shared: they see the average, all else the fullest multiprocessor
+    average = ctas / min(ctas, multiprocessors)
+    terms = {name: cycles * (average if name in ("l2", "dram") else most) for name, cycles in each.items()}
+    terms[LAUNCH] = most * (timing.launch + max(0, warps - 2) * timing.launch_warp)
+    demands = [cycles / most for cycles in terms.values()]
+    full, rest = divmod(most, held)
+    apart = full * held / _throughput(held, demands, alone.cycles)
+    if rest:
+        apart += rest / _throughput(rest, demands, alone.cycles)
+    terms[PATH] = waves * alone.cycles
+    apart = max(apart, sum(cycles**timing.crowding for cycles in terms.values()) ** (1 / timing.crowding))
+    in_step = alone.cycles if held == 1 else together(held).cycles
+    in_step = full * in_step + (together(rest).cycles if rest else 0.0)
+    share = timing.in_step / waves
+    score = apart * (1 - share) + max(apart, in_step) * share
+    return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
+
+
+def _throughput(customers: int, demands: Sequence[float], alone: float) -> float:
+    """CTAs that end in a cycle, where so many share the units.
+
+    Args:
+        customers: CTAs that a multiprocessor holds.
+        demands: cycles that one asks of each unit.
+        alone: cycles that one takes where no other is.
+    """
+    total = sum(demands)
+    thinks = max(alone - total, 0.0)
+    apart = min(1.0, alone / total) if total else 1.0  # units that one CTA keeps busy at a time do not add up
+    queues = [0.0] * len(demands)
+    rate = 1 / alone
+    for number in range(1, customers + 1):
+        stays = [demand * apart * (1 + queue) for demand, queue in zip(demands, queues, strict=True)]
+        rate = min(number / (sum(stays) + thinks), 1 / max(demands))
+        queues = [rate * stay for stay in stays]
+    return rate
+
+
+def put_in_order(found: Sequence[Ranked]) -> list[Ranked]:
+    """The best first; behind them those without a score, and those that do not fit."""
+    return sorted(
+        found,
+        key=lambda row: (
+            not row.fits,
+            row.score is None,
+            row.score if row.score is not None else 0.0,
+            row.launch,
+        ),
+    )
+
+
+# ── Many launches ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A launch that takes part in a ranking."""
+
+    artifact: Artifact
+    request: Request
+    constants: Mapping[str, Any]
+    """What the kernel was compiled with, as far as that is known."""
+    label: str = ""
+    """What it is called; by default what sets it apart from the others."""
+
+
+def label_launches(contestants: Sequence[Contestant]) -> list[str]:
+    """What sets each launch apart from the others: constants and options that differ between them."""
+    rows = []
+    for one in contestants:
+        held = {**one.request.arguments, **one.constants}
+        row = {name: value for name, value in held.items() if isinstance(value, (int, float, str, bool))}
+        for option in ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu"):
+            value = one.artifact.metadata.get(option)
+            if isinstance(value, int):
+                row[option] = value
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    varied = [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
+    return [
+        one.label or " ".join(f"{name}={row[name]}" for name in varied if name in row)
+        for one, row in zip(contestants, rows, strict=True)
+    ]
+
+
+def rank_launches(
+    contestants: Sequence[Contestant],
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None = None,
+    limit: int = 50_000_000,
+    processors: int = 1,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Ranked]:
+    """The launches, the best first.
+
+    Args:
+        contestants: the launches.
+        disassemble: makes SASS of cubins.
+        gpu: a product by its name; None is the one that stands for the kernels' target.
+        limit: steps after which one counts as endless.
+        processors: how many are judged at a time.
+        progress: called whenever one was.
+
+    Raises:
+        UsageError: what the GPU can do is not known, arguments are missing or wrong, a grid launches nothing.
+        CacheError: a kernel has no machine code that can be read.
+    """
+    labels = label_launches(contestants)
+
+    def judge(at: int) -> Ranked:
+        one = contestants[at]
+        loaded = load_kernel(one.artifact, disassemble)
+        target = one.artifact.target or parse_target(f"sm_{loaded.program.arch}")
+        launch = resolve(one.request, [part.argument for part in loaded.parameters], one.constants)
+        limits = target if gpu is None else parse_target(gpu)
+        return judge_launch(
+            loaded, launch, chip_of(target, gpu), limits, index=at, label=labels[at], limit=limit
+        )
+
+    found = []
+    for row in map_forked(judge, range(len(contestants)), processors):
+        progress()
+        found.append(row)
+    return put_in_order(found)

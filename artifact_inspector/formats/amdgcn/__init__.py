@@ -1,0 +1,1 @@
+"""AMDGCN, AMD's assembly."""

@@ -1,0 +1,50 @@
+"""LLVM's machine code for AMD between the passes of its code generator: the order of loads and computes.
+
+Source: llvm/lib/CodeGen/MachineInstr.cpp, `MachineInstr::print`: `%0:vgpr_32 = OPCODE operands,
+debug-location !7; file.py:31:37`. Opcodes are those of the assembly in capitals, with a suffix for the
+encoding (llvm/lib/Target/AMDGPU).
+
+Cannot read: blocks and registers; the code of other targets.
+"""
+
+from __future__ import annotations
+
+import re
+
+from artifact_inspector.formats.amdgcn.reading import OPCODES
+from artifact_inspector.model import EventKind
+
+__all__ = ["machine_order"]
+
+_INSTRUCTION = re.compile(
+    r"^(?:\d+B)?[ \t]+(?:[^=;\"]+ = )?"
+    r"(?:(?:nofpexcept|nnan|ninf|nsz|contract|nuw|nsw|reassoc|afn|arcp|frame-setup|exact)\s)*"
+    r"(?P<opcode>[A-Z][A-Z0-9]*_\w+)\b(?P<rest>[^\n]*)",
+    re.M,
+)
+_PLACE = re.compile(r"; (?P<file>[^\s:;]+):(?P<line>\d+):\d+")
+_ENCODING = re.compile(r"_(?:e32|e64|sdwa|dpp|gfx\d+|vi|soft|offen|offset|saddr|sgpr|imm)\w*$")
+_TOLD = {EventKind.GLOBAL_LOAD: "L", EventKind.ASYNC_COPY: "A", EventKind.MATRIX: "M", EventKind.FLOAT: "F"}
+
+
+def machine_order(text: str) -> tuple[str, ...]:
+    """Loads, by the line that loads, and computes in the order of the text; runs of the same are one.
+
+    Example:
+        >>> machine_order("  %1:vreg_64 = GLOBAL_LOAD_DWORDX2 %0, debug-location !7; a.py:9:5")
+        ('L(9)',)
+    """
+    found: list[str] = []
+    for match in _INSTRUCTION.finditer(text):
+        opcode = match["opcode"].lower()
+        while opcode != (shorter := _ENCODING.sub("", opcode)):
+            opcode = shorter
+        letter = _TOLD.get(OPCODES.kind(opcode))
+        if letter is None:
+            continue
+        place = _PLACE.search(match["rest"])
+        loads = letter in "LA" and place is not None
+        word = f"{letter}({place['line']})" if loads and place is not None else letter
+        if not found or found[-1] != word:
+            found.append(word)
+    return tuple(found)

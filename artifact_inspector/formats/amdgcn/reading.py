@@ -1,0 +1,445 @@
+"""AMDGCN assembly as LLVM's AMDGPU back end prints it (AMD ISA documents; LLVM AMDGPUUsage), gfx9 to gfx12.
+
+A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. What a wait waits for, what goes
+to LDS and what reloads a spilled register stands in operands and comments, so the parser decides it.
+
+Not read: see `FORMAT.cannot_read`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.formats import _amd
+from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
+from artifact_inspector.formats._conditions import AMDGCN
+from artifact_inspector.formats._faults import UNCLOSED, Faults
+from artifact_inspector.formats._figures import amdgcn_figures
+from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, no_types
+from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
+from artifact_inspector.model import (
+    EventKind,
+    Function,
+    Instruction,
+    Location,
+    MatrixOp,
+    Module,
+    Operands,
+    Queue,
+    Stage,
+    Transfer,
+    Wait,
+)
+from artifact_inspector.model.text import SourceText, integer
+
+__all__ = ["FORMAT", "OPCODES", "parse"]
+
+_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?(gfx[0-9a-f]+(?:-[\w-]*generic)?)[^"\n]*"', re.M)
+# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+_NUMBERS = re.compile(
+    r"\n[ \t]+(?:- )?\.(vgpr_count|agpr_count|sgpr_count|vgpr_spill_count|sgpr_spill_count|wavefront_size"
+    r"|private_segment_fixed_size|group_segment_fixed_size|max_flat_workgroup_size"
+    r"|workgroup_processor_mode|amdhsa_workgroup_processor_mode"
+    r"|amdhsa_next_free_vgpr|amdhsa_next_free_sgpr|amdhsa_accum_offset):?[ \t]+(\d+)"
+)
+_FILE = re.compile(r'\.file[ \t]+(\d{1,9})[ \t]+"([^"\n]*)"(?:[ \t]+"([^"\n]*)")?')
+_FUNCTION = re.compile(r'\.type[ \t]+"?([\w$.@]+?|(?<=")[^"\n]*)"?,[ \t]*@function')
+_LOC = re.compile(r"\s*\.loc\s+(\d{1,9})\s+(\d{1,9})\b(?:\s+(\d{1,9})\b)?")
+_OPCODE = re.compile(r"[a-z][a-z0-9_]*\Z")
+_RENAMED = re.compile(r"(?<![^\s,])[^\s,]+ /\*([^*]*)\*/")
+_REGISTER = re.compile(
+    r"(?<![\w.$@])(?:(v|s|a|ttmp)(?:(\d{1,4})\b|\[(\d{1,4}):(\d{1,4})\])|(vcc|exec|flat_scratch)(_lo|_hi)?\b|(m0|scc)\b)"
+)
+
+_CODE_OBJECT, _END_OF_METADATA = ".amdhsa_code_object_version", ".end_amdgpu_metadata"
+"""The compiler writes the first near the top of a file, and then the second behind all code."""
+_SCRATCH = (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
+_LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec", ".Lpost_")
+_ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc", "s_add_pc")
+_ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_load", "s_waitcnt", "v_dual_")
+_CODE_SECTION = re.compile(r"\n\t\.(?:section\t\.)?text")
+_DISTANCE = re.compile(r"(?<![\w.$])([\w.$]+)-\.Lpost_(?:getpc|addpc)\d*\b|\.Lpost_getpc\d*-([\w.$]+)")
+_FAR = 6
+"""Instructions of a long branch in front of its `s_setpc`, at most: LLVM keeps them together."""
+_NO_RESULT = re.compile(
+    r".*_store_|.*_to_lds|.*_from_lds|global_load_lds|buffer_load_lds|.*prefetch|ds_write|ds_store(?!xchg)"
+    r"|s_(?:cmpk?_|bitcmp|wait|barrier|branch|cbranch|endpgm|setpc|setprio|setreg|set_|nop|sleep|trap|clause"
+    r"|delay|sendmsg(?!_rtn)|sched|code_end|dcache|icache|inst_pre|sethalt|rfe|wakeup|alloc_vgpr|ttrace)"
+    r"|v_nop|exp\b|exp_|ds_nop|ds_gws|buffer_(?:gl|inv|wb)|global_(?:inv|wb)"
+)
+_ATOMIC = re.compile(
+    r"(?:global|flat|buffer|image)_atomic|ds_(?!.*_rtn|append|consume|bpermute|permute|swizzle|read|load)"
+)
+_RETURNS = re.compile(r"\b(?:glc|sc0)\b|ATOMIC_RETURN")
+_TWO_RESULTS = re.compile(
+    r"v_(?:add|addc|sub|subb|subbrev|subrev|subrevb|mad)_co_|v_mad_[iu]64_[iu]32|v_div_scale|v_swap|v_permlane\d+_swap"
+)
+_READS_RESULT = re.compile(
+    r"v_(?:dual_)?(?:fmac|mac_|pk_fmac|dot\w*c_|dot\w*acc|smfmac|swmmac|writelane|swap|permlane\d+_swap)"
+    r"|s_(?:fmac|addk|mulk|cmovk?_|bitset|cmov)|.*_d16(?:_hi)?(?:_|$)"
+)
+_COMPARE_MASK = re.compile(r"v_cmpx_")
+
+
+def sniff(text: str) -> bool:
+    """True when the text names an AMDGCN target, as LLVM does at the top of every module."""
+    return ".amdgcn_target" in text[:20_000]
+
+
+def parse(source: SourceText, stage: Stage) -> Module:
+    """The module in an AMDGCN text; what cannot be read is passed over and named in `problems`.
+
+    Raises:
+        ParseError: the text holds no function.
+    """
+    # A carriage return ends no line here, so line numbers stay those of the file.
+    text = source.text.replace("\r", "") if "\r" in source.text else source.text
+    found = _TARGET.search(text)
+    target = {} if found is None else {"target": found[1]}
+    # The bigger part of the file is data: cut it out before looking at single lines.
+    code = _without_data(text)
+    faults = Faults(source)
+    files = ((number, str(PurePosixPath(a, b))) for number, a, b in _FILE.findall(code))
+    reader = _Reader(Paths(files, faults), set(_FUNCTION.findall(code)), target.get("target", ""), faults)
+    _read(code.split("\n"), reader)
+    functions = reader.functions
+    if not functions:
+        raise ParseError(
+            "no AMDGCN function",
+            source.span(0),
+            "Compile the kernel again: the file is empty, cut off, or not AMDGCN.",
+        )
+    numbers: dict[str, str] = {}
+    for key, value in _NUMBERS.findall(text):
+        numbers.setdefault(key.removeprefix("amdhsa_"), value)
+    if _CODE_OBJECT in text and _END_OF_METADATA not in text:
+        faults.cut_off(text.count("\n") + 1, "the metadata behind the code is missing or not closed")
+    return Module(
+        stage,
+        source.name,
+        faults.distinct(functions),
+        target | numbers,
+        faults.problems,
+        is_whole=faults.is_whole,
+    )
+
+
+def _without_data(text: str) -> str:
+    """The text with every section that holds no code replaced by as many newlines."""
+    parts, start = [], 0
+    while (at := text.find("\n\t.section\t", start)) >= 0:
+        if text.startswith((".text", '".text'), at + 11):
+            parts.append(text[start : at + 2])
+            start = at + 2
+            continue
+        found = _CODE_SECTION.search(text, at + 2)
+        end = len(text) if found is None else found.start()
+        parts += (text[start:at], "\n" * text.count("\n", at, end))
+        start = end
+    return "".join([*parts, text[start:]]).rstrip()
+
+
+def _read(lines: list[str], reader: _Reader) -> None:
+    """Every line in turn: those that are like an earlier one here, all others in the reader."""
+    known, where, append = reader.known, reader.where, reader.append
+    location: Location | None = None
+    new, unset = tuple.__new__, ()
+    for number, line in enumerate(lines, 1):
+        entry = known.get(line.partition(" ")[0])
+        if entry is not None:
+            text = line.partition(";")[0].strip() if ";" in line else line.strip()
+            append(new(Instruction, (number, *entry, location, None, text, _decode)))
+            continue
+        moved = where.get(line, unset)
+        if moved is not unset:
+            reader.location = location = moved
+            continue
+        first = line[:1]
+        if first == "\t" or first == " ":
+            reader.indented(number, line)
+        elif first:
+            reader.unindented(number, line)
+        append, location = reader.append, reader.location
+    reader.finish()
+
+
+class _Reader:
+    """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
+
+    def __init__(self, paths: Paths, names: set[str], target: str, faults: Faults) -> None:
+        """`names` are those that the file declares to be functions."""
+        self.functions: list[Function] = []
+        self._faults = faults
+        self.known: dict[str, tuple[str, EventKind]] = {}
+        """First word of a line, its indent included → its opcode and kind."""
+        self.where: dict[str, Location | None] = {}
+        """By the whole `.loc` line."""
+        self.location: Location | None = None
+        self.append = list[Instruction]().append
+        self._paths = paths
+        self._names = names
+        self._target = target
+        self._in_asm = False
+        self._body: _Body | None = None
+
+    def indented(self, number: int, line: str) -> None:
+        """Take in a statement, a directive or a comment."""
+        code = line.strip()
+        first = code[:1]
+        if first == ";":
+            self._mark_asm(code)
+        elif first == ".":
+            if code.startswith(".loc") and code[4:5].isspace():
+                self._locate(number, line)
+        elif first and self._body is not None:
+            self._statement(number, line, code, self._body)
+
+    def _mark_asm(self, code: str) -> None:
+        if code.startswith((";#ASM", ";;#ASM")):
+            self._in_asm = "START" in code
+
+    def _locate(self, number: int, line: str) -> None:
+        """Take in `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; line 0 means no line."""
+        found = _LOC.match(line)
+        if found is None or int(found[2]) == 0:
+            self.location = None
+        else:
+            inner = self._paths.frame(number, found[1], found[2], found[3])
+            self.location = self._paths.chain(number, inner, self._paths.callers(line.partition(";")[2]))
+        self.where[line] = self.location
+        if self._body is not None and self._body.location is None:
+            self._body.location = self.location
+
+    def _statement(self, number: int, line: str, code: str, body: _Body) -> None:
+        code, _, comment = code.partition(";")
+        code = code.rstrip()
+        opcode = code.split(None, 1)[0]
+        if opcode.endswith(":"):
+            return  # a label of inline asm
+        if _OPCODE.match(opcode) is None:
+            self._faults.tell(number, f"not an instruction: {code[:60]!r}")
+        elif opcode.startswith(_ASKS_OPERANDS):
+            body.ask(number, code, comment, self.location, self._target, cuts=not self._in_asm)
+        else:
+            kind = kind_of(opcode)
+            self.append(Instruction(number, opcode, kind, self.location, None, code, _decode))
+            word = line.partition(" ")[0]
+            if word.strip() == opcode:
+                self.known[word] = (opcode, kind)
+
+    def unindented(self, number: int, line: str) -> None:
+        """Take in a label, the start or end of a function, or a comment."""
+        body = self._body
+        if line[0] == ";":
+            if line.startswith("; %bb.") and body is not None:
+                body.mark(line[2:].partition(":")[0])
+            else:
+                self._mark_asm(line)
+        elif line[0] != ".":
+            self._begin(number, line)
+        elif body is not None:
+            if line.startswith(".Lfunc_end"):
+                self._end(body)
+            elif not self._in_asm and not line.startswith(_LINE_MARKS):
+                name, colon, _ = line.partition(":")
+                if colon:
+                    body.mark(name)
+
+    def _begin(self, number: int, line: str) -> None:
+        # The name of a function that is not inlined holds its signature, between quotes.
+        name, colon, _ = line[1:].partition('":') if line[0] == '"' else line.partition(":")
+        if colon and (name in self._names or (self._body is None and not self._names)):
+            if self._body is not None:
+                self._end(self._body)
+            self._body = _Body(name, number)
+            self.append, self.location, self._in_asm = self._body.instructions.append, None, False
+            self.known.clear()
+
+    def _end(self, body: _Body) -> None:
+        self.functions.append(body.close(self._faults))
+        self._body = None
+        self.known.clear()
+
+    def finish(self) -> None:
+        """Close a function that the file ends inside."""
+        body = self._body
+        if body is not None:
+            self._faults.cut_off(body.line, f"function {body.name} {UNCLOSED}")
+            self.functions.append(body.close(self._faults))
+
+
+class _Body:
+    """A function while it is read."""
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name, self.line = name, line
+        self.location: Location | None = None
+        self.instructions: list[Instruction] = []
+        self.marks: list[tuple[int, str]] = []
+        self.exits: dict[int, Exit] = {}
+        self.followers: set[int] = set()
+
+    def mark(self, name: str) -> None:
+        """A block called `name` starts here."""
+        self.marks.append((len(self.instructions), name))
+
+    def ask(
+        self, line: int, code: str, comment: str, location: Location | None, target: str, *, cuts: bool
+    ) -> None:
+        """Add a statement whose kind, or whose end of a block, stands in its operands."""
+        for text in code.split(" :: "):
+            opcode = text.split(None, 1)[0]
+            if opcode.startswith(_ENDS) and cuts:
+                goes = text.split()[-1] if "branch" in opcode else self._goes_far(text)
+                self.exits[len(self.instructions)] = Exit(
+                    () if goes is None else (goes,), opcode.startswith("s_cbranch")
+                )
+            if opcode == "s_clause":
+                # The operand is one less than the length; only the first load gets a `.loc`.
+                first = len(self.instructions) + 2
+                self.followers.update(range(first, first + min(63, integer(text.split()[-1]) or 0)))
+            kind = _kind_in_place(opcode, text, comment, target)
+            self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
+
+    def _goes_far(self, text: str) -> str | None:
+        """The label of a branch further than 16 bits of words, which adds a distance to the program counter.
+
+        It is `s_getpc`, sums of its halves and the label's distance, `s_setpc`; gfx1250 has `s_add_pc`.
+        **Source**: SIInstrInfo::insertIndirectBranch in LLVM's lib/Target/AMDGPU.
+        """
+        if (found := _DISTANCE.search(text)) is not None:
+            return found[1]
+        low = _decode(text).reads[:1]  # of the pair of registers
+        for earlier in reversed(self.instructions[-_FAR:]):
+            found = _DISTANCE.search(earlier.text)
+            if found is not None and low and earlier.operands.results[:1] == low:
+                return found[1] or found[2]
+            if earlier.opcode.startswith(("s_getpc", "s_get_pc")):
+                break
+        return None
+
+    def close(self, faults: Faults) -> Function:
+        """The function, cut into blocks."""
+        # `.LBB0_3` is what branches name; `%bb.3` only says that a block starts.
+        titles = dict(sorted(self.marks, key=lambda mark: mark[1].startswith(".")))
+        blocks, missing = cut_blocks(
+            len(self.instructions), self.marks, self.exits, titles, faults, self.line
+        )
+        for name in sorted({name for _, name in missing}):
+            faults.cut_off(self.line, f"no label {name} in function {self.name}")
+        return Function(
+            self.name,
+            self.line,
+            self.location,
+            (),
+            tuple(self.instructions),
+            blocks,
+            followers=frozenset(self.followers),
+        )
+
+
+def _kind_in_place(opcode: str, text: str, comment: str, target: str) -> EventKind:
+    kind = kind_of(opcode)
+    if opcode == "s_waitcnt":
+        return EventKind.OTHER if _amd.wait_of(opcode, text, target) is None else EventKind.WAIT
+    if kind is EventKind.GLOBAL_LOAD:
+        if "Folded Reload" in comment:
+            return EventKind.LOCAL_LOAD
+        return EventKind.ASYNC_COPY if "lds" in text.split() else kind
+    return EventKind.LOCAL_STORE if kind is EventKind.GLOBAL_STORE and "Folded Spill" in comment else kind
+
+
+@lru_cache(maxsize=DECODED)
+def _decode(text: str) -> Operands:
+    """Operands: as a rule the first one is the result (LLVM AMDGPUInstructionSyntax)."""
+    results: list[str] = []
+    reads: list[str] = []
+    for half in text.split(" :: "):
+        opcode, _, rest = _RENAMED.sub(r"\1", half).strip().partition(" ")
+        operands = [_registers(part) for part in rest.split(",")] if rest else []
+        count = 1
+        if _NO_RESULT.match(opcode) or (opcode.startswith("buffer_load") and "lds" in rest.split()):
+            count = 0
+        elif _ATOMIC.match(opcode):
+            count = 1 if _RETURNS.search(rest) else 0
+        elif _COMPARE_MASK.match(opcode):
+            count = 1 if len(operands) > 2 else 0  # gfx10 and later write exec only
+        elif _TWO_RESULTS.match(opcode):
+            count = 2
+        made = [name for operand in operands[:count] for name in operand]
+        results += made
+        reads += [name for operand in operands[count:] for name in operand]
+        if (
+            _READS_RESULT.match(opcode)
+            or (count and opcode.startswith("buffer_atomic"))
+            or "UNUSED_PRESERVE" in rest
+        ):
+            reads += made
+    return Operands(tuple(results), tuple(reads))
+
+
+def _registers(operand: str) -> list[str]:
+    names: list[str] = []
+    for bank, one, first, last, special, half, single in _REGISTER.findall(operand):
+        if one:
+            names.append(bank + one)
+        elif first:
+            names += [
+                f"{bank}{number}" for number in range(int(first), min(int(last), int(first) + 1023) + 1)
+            ]
+        elif single:
+            names.append(single)
+        else:
+            names += [special + half] if half else [f"{special}_lo", f"{special}_hi"]
+    return names
+
+
+def _wait(instruction: Instruction, module: Module) -> Wait | None:
+    if instruction.kind is not EventKind.WAIT:
+        return None
+    return _amd.wait_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
+
+
+def _transfer(instruction: Instruction, module: Module) -> Transfer | None:
+    # Scratch traffic is counted by the same counters as global memory's.
+    if instruction.kind not in TRANSFERS and instruction.kind not in _SCRATCH:
+        return None
+    return _amd.transfer_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
+
+
+def _commit(_instruction: Instruction) -> Queue | None:
+    return None  # AMD's counters count single operations
+
+
+def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    if instruction.kind is not EventKind.MATRIX:
+        return None
+    text = instruction.text
+    return _amd.matrix_of(instruction.opcode, _amd.result_registers(text), _amd.formats_of(text))
+
+
+FORMAT = Format(
+    name="AMDGCN",
+    stages=(Stage.AMDGCN,),
+    parse=parse,
+    sniff=sniff,
+    wait=_wait,
+    transfer=_transfer,
+    commit=_commit,
+    matrix=_matrix,
+    types=no_types,
+    bank_of=_amd.bank_of,
+    in_shared=lambda instruction: instruction.opcode.startswith("ds_"),
+    traits=_amd.TRAITS.of,
+    conditions=AMDGCN,
+    figures=amdgcn_figures,
+    cannot_read=(
+        "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
+        "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",
+        "Counts of `s_waitcnt` for stores, LDS and scalar loads are not waits here.",
+        "Branches and labels inside inline asm make no blocks and no edges.",
+    ),
+)

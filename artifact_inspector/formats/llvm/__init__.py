@@ -1,0 +1,1 @@
+"""LLVM IR as Triton's backends print it."""

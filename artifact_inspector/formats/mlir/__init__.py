@@ -1,0 +1,1 @@
+"""The tensor-level IR that Triton prints: TTIR and TTGIR."""

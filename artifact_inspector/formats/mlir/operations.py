@@ -1,0 +1,80 @@
+"""Single operations of MLIR's custom assembly form: their kind, and the values they define and read."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.formats._scan import DECODED
+from artifact_inspector.formats.mlir.dialects import VALUE, modern
+from artifact_inspector.formats.mlir.opcodes import OPCODES
+from artifact_inspector.model import EventKind, Operands
+from artifact_inspector.model.limits import RESULTS
+from artifact_inspector.model.text import integer
+
+__all__ = ["BODIES", "OPERATION", "count_results", "decode", "kind_of", "result_names"]
+
+OPERATION = re.compile(r'(%[^\s,=()%]+(?:, %[^\s,=()%]+)*)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)*)"?')
+BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
+"""Operations whose region says how two elements combine."""
+_CALLED_FLOAT = re.compile(
+    r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d"
+)
+_EXTENT = re.compile(r"axis = (\d{1,2})\b")
+_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+
+
+@lru_cache(maxsize=DECODED)
+def decode(text: str) -> Operands:
+    """Results and reads of one operation; types and attributes hold no values.
+
+    Operations with regions (`scf.*`) have no results here: their values arrive by flows.
+    """
+    found = OPERATION.match(text)
+    if found is None:
+        return Operands((), tuple(VALUE.findall(text)))
+    results = () if found[2].startswith("scf.") else result_names(found[1] or "")
+    return Operands(results, tuple(VALUE.findall(text, found.end())))
+
+
+def kind_of(opcode: str, text: str) -> EventKind:
+    """The kind of an operation; that of a reduction stands in its types."""
+    kind = OPCODES.kind(modern(opcode))
+    if kind is EventKind.FLOAT and opcode in BODIES and _extent(text) == 1:
+        return EventKind.MOVE  # nothing is combined along an axis of extent 1
+    if opcode == "tt.elementwise_inline_asm":
+        return EventKind.FLOAT if _CALLED_FLOAT.search(text) is not None else EventKind.MOVE
+    return kind
+
+
+def _extent(text: str) -> int | None:
+    axis, shape = _EXTENT.search(text), _SHAPE.search(text)
+    if axis is None or shape is None:
+        return None
+    extents = shape[1].rstrip("x").split("x")
+    return integer(extents[int(axis[1])]) if int(axis[1]) < len(extents) else None
+
+
+def count_results(text: str) -> int:
+    """How many values `%a, %b:3` names; more than any bound where the number has too many digits."""
+    most = RESULTS.most + 1
+    count = 0
+    for part in text.split(","):
+        _, colon, number = part.partition(":")
+        named = integer(number) if colon and number.isdecimal() else 1
+        count += most if named is None else named
+    return count
+
+
+def result_names(text: str) -> tuple[str, ...]:
+    """Names of the values that an operation defines: `%a, %b:2` are `%a`, `%b#0`, `%b#1`."""
+    names: list[str] = []
+    most = RESULTS.most
+    for part in text.split(","):
+        name, colon, number = part.strip().partition(":")
+        count = integer(number) if colon and number.isdecimal() else None
+        if count is not None:
+            names += [f"{name}#{i}" for i in range(min(count, most - len(names)))]
+        elif name:
+            names.append(name)
+    return tuple(names)

@@ -1,0 +1,161 @@
+"""What single operations of Triton's dialects ask of shared memory, and what their module says of its launch.
+
+Source: TritonOps.td, TritonGPUOps.td and TritonNvidiaGPUOps.td of Triton 2.1 to 3.9;
+WarpSpecializeOp::getCaptureSizeAlign and getSharedMemorySize in lib/Dialect/TritonGPU/IR.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.formats.mlir.dialects import modern
+from artifact_inspector.model import Instruction, Module
+from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
+from artifact_inspector.model.text import split_list
+
+__all__ = ["launch", "shared_use", "source_name"]
+
+_ROLES = {
+    "local_alloc": SharedRole.ALLOCATION,
+    "alloc_tensor": SharedRole.ALLOCATION,
+    "alloc_mbarrier": SharedRole.ALLOCATION,
+    "convert_layout": SharedRole.CONVERSION,
+    "reduce": SharedRole.REDUCTION,
+    "scan": SharedRole.SCAN,
+    "histogram": SharedRole.HISTOGRAM,
+    "gather": SharedRole.GATHER,
+    "tensormap_create": SharedRole.TENSOR_MAP,
+    "call": SharedRole.CALL,
+    "warp_specialize": SharedRole.PARTITIONS,
+    "init_barrier": SharedRole.BARRIER,
+    "async_tma_store": SharedRole.STAGED_STORE,
+    "trans": SharedRole.VIEW,
+    "select": SharedRole.VIEW,
+}
+_BUFFERS = ("memdesc_index", "memdesc_subview", "extract_slice", "insert_slice_async")
+_VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|reinterpret|select$|poison")
+_PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
+"""Blackwell's matrix operations, with what they read when no barrier is among it."""
+_AXIS = re.compile(r"axis = (\d{1,2})\b")
+_SCALAR = re.compile(r"-> (?:b?f|i)(\d{1,3})\b|, (?:b?f|i)(\d{1,3})(?:, i1)?\)?$")
+_ALIGNMENT = re.compile(r"\balignment = (\d{1,9})\b")
+_CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
+_TYPES = re.compile(r" : \((.*)\) -> \(")
+_CAPTURED = re.compile(r"(?:b?f|i)(\d{1,4})$")
+_EXTENT = re.compile(r"(?<!\d)\d+x")
+_WARPS = re.compile(r"\bpartition\d+ num_warps\((\d{1,4})\)")
+_MOST_DIGITS = 9
+
+
+@lru_cache(maxsize=4096)
+def _role(opcode: str) -> SharedRole:
+    name = modern(opcode).rpartition(".")[2]
+    if name.endswith(_BUFFERS):
+        return SharedRole.BUFFER
+    role = _ROLES.get(name)
+    if role is not None:
+        return role
+    if name in _PLAIN_MMA:
+        return SharedRole.MATRIX_BARRIER
+    if name.startswith("atomic_"):
+        return SharedRole.ATOMIC
+    if "local_to_global" in name:
+        return SharedRole.STAGED_STORE
+    return SharedRole.VIEW if _VIEWS.search(opcode) is not None else SharedRole.NONE
+
+
+_TOLD = (
+    SharedRole.ALLOCATION,
+    SharedRole.REDUCTION,
+    SharedRole.SCAN,
+    SharedRole.ATOMIC,
+    SharedRole.CALL,
+    SharedRole.PARTITIONS,
+    SharedRole.MATRIX_BARRIER,
+)
+"""Roles whose operations say more than their role."""
+_ALONE = {role: SharedUse(role) for role in SharedRole if role not in _TOLD}
+
+
+def shared_use(instruction: Instruction) -> SharedUse:
+    """What an operation is to shared memory, with the numbers that its text names for it."""
+    role, text = _role(instruction.opcode), instruction.text
+    if role in _ALONE:
+        return _ALONE[role]
+    if role is SharedRole.ALLOCATION:
+        return SharedUse(role, alignment=_number(_ALIGNMENT.search(text)))
+    if role in (SharedRole.REDUCTION, SharedRole.SCAN):
+        return SharedUse(role, axis=_number(_AXIS.search(text)))
+    if role is SharedRole.ATOMIC:
+        return SharedUse(role, scalar_bits=_number(_SCALAR.search(text)))
+    if role is SharedRole.CALL:
+        callee = _CALLEE.search(text)
+        return SharedUse(role, callee="" if callee is None else callee[1].strip('"'))
+    if role is SharedRole.PARTITIONS:
+        warps = _WARPS.findall(text)
+        return SharedUse(role, captured=_captured_bytes(text), warps=sum(map(int, warps)) if warps else None)
+    if role is SharedRole.MATRIX_BARRIER:
+        name = instruction.opcode.rpartition(".")[2]
+        return SharedUse(role if len(instruction.operands.reads) == _PLAIN_MMA[name] else SharedRole.NONE)
+    return SharedUse(role)
+
+
+def _number(found: re.Match[str] | None) -> int | None:
+    """The number of the first group that matched."""
+    return None if found is None else int(next(group for group in found.groups() if group is not None))
+
+
+def _captured_bytes(text: str) -> int | None:
+    """Bytes of the values that partitions are handed; None where their types are not in the text."""
+    found = _TYPES.search(text)
+    if found is None:
+        return None
+    size = 0
+    for kind in split_list(found[1]):
+        scalar = _CAPTURED.match(kind)
+        if scalar is not None:
+            size += -(-int(scalar[1]) // 8)
+        elif "memdesc<" in kind and "tensor_memory" not in kind:
+            size += 8 + 4 * len(_EXTENT.findall(kind.partition("<")[2].partition(",")[0]))
+        elif kind.startswith("!"):
+            size += 8
+        else:
+            return None
+    return size
+
+
+def source_name(instruction: Instruction) -> str:
+    """What the program calls the result of an operation, empty where the IR has a number for it."""
+    results = instruction.operands.results
+    name = results[0].lstrip("%").partition("#")[0] if results else ""
+    base, _, suffix = name.rpartition("_")
+    name = base if base and suffix.isdigit() else name
+    return "" if name.isdigit() or name.startswith("cst") else name
+
+
+def launch(module: Module) -> Launch:
+    """What a module says of its launch, in any version's dialect."""
+    said = module.attributes
+    is_new = any(key.startswith("ttg.") for key in said)
+    prefix = "ttg." if is_new else "triton_gpu."
+
+    def number(name: str) -> int | None:
+        value = said.get(prefix + name, "")
+        return int(value) if value.isdecimal() and len(value) <= _MOST_DIGITS else None
+
+    target = said.get(f"{prefix}target", "")
+    release: tuple[int, int] | None = None
+    if not is_new:
+        # 3.2 is the first to name the memory space of a buffer, 2.2 to name the CTAs.
+        names_space = "#triton_gpu.shared_memory" in module.layouts.values()
+        names_ctas = f"{prefix}num-ctas" in said
+        release = (3, 2) if names_space else (3, 0) if target else (2, 2) if names_ctas else (2, 1)
+    return Launch(
+        target,
+        number("num-warps"),
+        number("total-num-warps"),
+        number("threads-per-warp"),
+        number("num-ctas"),
+        release,
+    )

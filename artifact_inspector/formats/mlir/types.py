@@ -1,0 +1,143 @@
+"""Tensor and memory types of Triton's dialects, and the layouts they carry.
+
+Source: the printed forms of RankedTensorType (MLIR Language Reference, Builtin Dialect) and of
+MemDescType (`!tt.memdesc` in Triton 3.0 and 3.1, `!triton_gpu.memdesc` in 3.2, `!ttg.memdesc` since).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from artifact_inspector.formats.mlir.encodings import parse_encoding
+from artifact_inspector.model import TensorType
+from artifact_inspector.model.limits import LAYOUT
+from artifact_inspector.model.text import integer, split_closed
+
+__all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
+
+# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+_ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
+# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.
+_START = re.compile(
+    r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
+)
+_USED = re.compile(r"#\w+(?![\w.])")
+_BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d{1,4})(?!\d)|(index|!tt\.ptr)")
+_POINTER = re.compile(r"!tt\.ptr<([^,]+)(?:, \d+)?>")
+_DIVISOR = re.compile(r"\btt\.divisibility = (\d+)")
+_FLOAT = re.compile(r"\bf(?=\d+\b)")
+# Triton, python/src/ir.cc: get_fp8e4nv_ty and its like.
+_MOST_ELEMENTS = 1 << 62
+_FLOAT8 = {
+    "f8E4M3FN": "fp8e4nv",
+    "f8E4M3FNUZ": "fp8e4b8",
+    "f8E5M2": "fp8e5",
+    "f8E5M2FNUZ": "fp8e5b16",
+}
+
+
+def parse_layouts(text: str) -> dict[str, str]:
+    """The aliases at the head of a module, those inside others resolved: `#blocked` → its attribute."""
+    found = dict(_ALIAS.findall(f"\n{text}"))
+    left = LAYOUT.most
+    # An alias may use those above it only.
+    for name, layout in found.items():
+        used = _USED.findall(layout)
+        left -= sum(len(found.get(one, "")) for one in used)
+        if left < 0:
+            break  # what is left stays as it is written
+        found[name] = _USED.sub(lambda one: found.get(one[0], one[0]), layout) if used else layout
+    return found
+
+
+def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
+    """Every tensor and memory type in a text, in order.
+
+    Operations on memory may leave the dialect out (`-> <128x32xf16, #shared, #smem, mutable>`). Until
+    Triton 2.3 memory is a tensor with a shared layout.
+
+    Example:
+        >>> found = parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
+        >>> found.shape, found.element, found.bits, found.encoding.name
+        ((64, 32), '!tt.ptr<f16>', 16, 'linear')
+    """
+    types: list[TensorType] = []
+    for written in _written_types(text):
+        layout = written.layout
+        if layout:
+            layout = layouts.get(layout) or _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
+        is_memory = written.is_memory or layout.startswith("#triton_gpu.shared<")
+        encoding = parse_encoding(layout) if layout else None
+        types.append(written._replace(layout=layout, is_memory=is_memory, encoding=encoding))
+    return tuple(types)
+
+
+@lru_cache(maxsize=4096)
+def _written_types(text: str) -> tuple[TensorType, ...]:
+    """The types with their layouts as written: several analyses ask for those of one operation."""
+    types: list[TensorType] = []
+    for found in _START.finditer(text):
+        parts = split_closed(text, found.end())
+        if parts:
+            # A tensor's encoding is its only parameter; of memory's, the first is the layout.
+            layout = parts[1] if len(parts) > 1 else ""
+            shape = _shape(found[2] or found[3])
+            if shape is None:
+                continue
+            types.append(TensorType(shape, parts[0], element_bits(parts[0]), layout, found[1] != "tensor"))
+    return tuple(types)
+
+
+def read_signature(text: str) -> tuple[str, ...]:
+    """The types of a function's arguments in Triton's own notation, with what divides them.
+
+    Memory spaces and what only one vendor's launcher says of a pointer are left out: a kernel has one
+    signature on all targets and versions.
+
+    Args:
+        text: of the function's line, behind the opening bracket.
+
+    Example:
+        >>> read_signature("%a: !tt.ptr<f16, 1> {tt.divisibility = 16 : i32}, %n: i32 loc(#loc)) {")
+        ('*fp16:16', 'i32')
+    """
+    signature = []
+    for argument in split_closed(text, 0):
+        written = argument.partition(": ")[2].partition(" loc(")[0]
+        kind, _, attributes = written.partition(" {")
+        divisor = _DIVISOR.search(attributes)
+        hint = "" if divisor is None or divisor[1] == "1" else f":{divisor[1]}"
+        pointer = _POINTER.fullmatch(kind)
+        name = _scalar(kind) if pointer is None else f"*{_scalar(pointer[1])}"
+        signature.append(name + hint)
+    return tuple(signature)
+
+
+def _scalar(kind: str) -> str:
+    """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton names the other types as MLIR does."""
+    return _FLOAT8.get(kind) or _FLOAT.sub("fp", kind)
+
+
+def _shape(text: str) -> tuple[int, ...] | None:
+    """The extents of `64x32x`; None for more elements than there can be."""
+    shape = []
+    elements = 1
+    for written in text[:-1].split("x"):
+        extent = integer(written)
+        elements *= extent or 0
+        if extent is None or elements > _MOST_ELEMENTS:
+            return None
+        shape.append(extent)
+    return tuple(shape)
+
+
+@lru_cache(maxsize=1024)
+def element_bits(element: str) -> int:
+    """Bits of an element type, or of what a pointer points at; 0 for a type of no known size."""
+    inner = element[element.find("<") + 1 :].rstrip(">") if "<" in element else element
+    found = _BITS.match(inner.partition(",")[0].strip())
+    if found is None:
+        return 0
+    return 64 if found[2] else int(found[1])

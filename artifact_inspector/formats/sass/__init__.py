@@ -1,0 +1,1 @@
+"""SASS, NVIDIA's machine code, as nvdisasm prints it."""

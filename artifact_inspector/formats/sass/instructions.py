@@ -1,0 +1,235 @@
+"""What single SASS instructions do: control codes, matrix shapes, transfers and waits.
+
+Every function takes the opcode with its modifiers and the text that holds its operands.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from artifact_inspector.formats._scan import Traits
+from artifact_inspector.model import (
+    Control,
+    EventKind,
+    Instruction,
+    MatrixOp,
+    Module,
+    Queue,
+    Trait,
+    Transfer,
+    Wait,
+)
+from artifact_inspector.model.text import integer
+
+__all__ = [
+    "TRAITS",
+    "bytes_of",
+    "commit_queue",
+    "dumped_control",
+    "matrix_of",
+    "read_control",
+    "transfer_of",
+    "wait_of",
+]
+
+TRAITS = Traits({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
+
+_NO_BARRIER = 7
+
+
+def read_control(word: int) -> Control:
+    """The control code in the second 64-bit word of an instruction (Volta and later).
+
+    **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
+    Microbenchmarking" (2018), section 2.1, has the fields: from bit 105 of the 128 on 4 bits of stall
+    cycles, the yield flag, 3 bits each of write and read barrier, 6 of wait mask, 4 of reuse. That a
+    cleared flag yields and that 7 stands for no barrier is as triton/tools/disasm.py prints them.
+    """
+    write, read = word >> 46 & 7, word >> 49 & 7
+    return Control(
+        word >> 41 & 15,
+        not word >> 45 & 1,
+        None if write == _NO_BARRIER else write,
+        None if read == _NO_BARRIER else read,
+        word >> 52 & 63,
+        word >> 58 & 15,
+    )
+
+
+def dumped_control(wait: str, read: str, write: str, yields: str, stall: str) -> Control:
+    """The control code as Triton writes it: `02:-:1:Y:2`, the mask in decimal, the stall in hexadecimal."""
+    return Control(
+        int(stall, 16),
+        yields == "Y",
+        None if write == "-" else int(write),
+        None if read == "-" else int(read),
+        0 if wait == "--" else int(wait),
+        None,
+    )
+
+
+# ── Memory ───────────────────────────────────────────────────────────────────────────────────────
+
+_WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x2|B?F(16)_V2)(?=\.|$)")
+_POLICY = re.compile(
+    r"\.(STRONG\.\w+|CONSTANT|STRONG|WEAK|MMIO|EF|EL|LU|EU|NA|BYPASS|ACCESS|LTC(?:64|128|256)B)(?=\.|$)"
+)
+"""How strong an access is goes with its scope: `STRONG.GPU`."""
+
+
+_TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED"))
+
+
+def transfer_of(opcode: str) -> Transfer | None:
+    """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
+    moved, cache = _modifiers(opcode)
+    base = opcode.partition(".")[0]
+    if base in ("UTMALDG", "UBLKCP") and not opcode.startswith("UBLKCP.G.S"):
+        return Transfer(None, Queue.PHASE, cache, of_block=True)
+    if base in ("UTMASTG", "UTMAREDG", "UBLKRED", "UBLKCP"):
+        return Transfer(None, Queue.STORES, cache, of_block=True)
+    if base == "LDGSTS":
+        return Transfer(moved, Queue.GROUP, cache)
+    if base in ("ATOMS", "REDS"):
+        return None
+    if base in ("STAS", "REDAS"):  # st.async, red.async
+        return Transfer(moved, Queue.PHASE, cache)
+    size = None if base in _TEXTURES else moved
+    return Transfer(size, None if base.startswith(("ST", "SUST", "RED", "SURED", "U")) else Queue.USE, cache)
+
+
+def bytes_of(opcode: str) -> int:
+    """Bytes per thread that a memory operation moves; four where it names no width."""
+    found = _WIDTH.search(opcode)
+    if found is None:
+        return 4
+    # `F32x2` and `BF16_V2` are pairs.
+    return (
+        int(next(bits for bits in found.groups() if bits is not None))
+        * (2 if found[3] or found[4] else 1)
+        // 8
+    )
+
+
+@lru_cache(maxsize=1024)
+def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
+    return bytes_of(opcode), tuple(_POLICY.findall(opcode))
+
+
+# ── Waits ────────────────────────────────────────────────────────────────────────────────────────
+
+_DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d{1,3})\b")
+_ADDRESS = re.compile(r"\[([^][]+)\]")
+
+
+def wait_of(instruction: Instruction, module: Module) -> Wait | None:
+    """What a wait waits for; None for a wait on scoreboards that no group holds."""
+    opcode, text = instruction.opcode, instruction.text
+    if opcode.startswith("SYNCS.PHASECHK"):
+        barrier = _ADDRESS.search(text)
+        return Wait("SYNCS.PHASECHK", None, Queue.PHASE, None if barrier is None else barrier[1])
+    found = _DEPTH.search(text)
+    if found is None:
+        return None
+    if opcode.startswith("WARPGROUP.DEPBAR"):
+        return Wait("WARPGROUP.DEPBAR.LE", integer(found[2]), Queue.MATRIX)
+    queue = None if found[1] is None else _GROUPS.queue(int(found[1]), module)
+    return None if queue is None else Wait("DEPBAR.LE", integer(found[2]), queue)
+
+
+class _Groups:
+    """The queue whose groups each scoreboard counts, of the module last asked about."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Module | None, dict[int, Queue]] = (None, {})
+
+    def queue(self, scoreboard: int, module: Module) -> Queue | None:
+        """What `DEPBAR.LE` on a scoreboard waits for; None for loads that no instruction groups."""
+        if self._known[0] is not module:
+            self._known = (module, self._read(module))
+        return self._known[1].get(scoreboard)
+
+    @staticmethod
+    def _read(module: Module) -> dict[int, Queue]:
+        found: dict[int, Queue] = {}
+        for function in module.functions:
+            for at, instruction in enumerate(function.instructions):
+                if instruction.opcode == "LDGDEPBAR":
+                    # ptxas has always given it the first; the text alone does not say.
+                    held = function.controls[at].write_barrier if function.controls else 0
+                    queue = Queue.GROUP
+                elif instruction.opcode == "UTMACMDFLUSH":
+                    held = function.controls[at].read_barrier if function.controls else None
+                    queue = Queue.STORES
+                else:
+                    continue
+                if held is not None and found.get(held) is not Queue.GROUP:
+                    found[held] = queue
+        return found
+
+
+_GROUPS = _Groups()
+
+
+def commit_queue(instruction: Instruction) -> Queue | None:
+    """The queue in which a commit closes a group; the last warpgroup product of a group closes its own."""
+    if instruction.kind is EventKind.MATRIX:
+        return Queue.MATRIX if instruction.text.endswith("gsb0") else None
+    if instruction.kind is EventKind.COMMIT:
+        return _COMMITS.get(instruction.opcode.partition(".")[0])
+    return None
+
+
+_COMMITS = {
+    "LDGDEPBAR": Queue.GROUP,
+    "ARRIVES": Queue.PHASE,
+    "SYNCS": Queue.PHASE,
+    "UTMACMDFLUSH": Queue.STORES,
+    "UTCBAR": Queue.MATRIX,
+}
+
+# ── Matrix operations ────────────────────────────────────────────────────────────────────────────
+
+_SHAPE = re.compile(r"\.(?:(\d{1,3})x(\d{1,3})x(\d{1,3})|(8|16)(8)(\d{1,3}))(?=\.|$)")
+_TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")
+
+
+@lru_cache(maxsize=1024)
+def matrix_of(opcode: str) -> MatrixOp | None:
+    """What one issue computes; None for tcgen05, whose shape stands in a descriptor.
+
+    Volta cuts the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or into two where the
+    result is f16: each counts as its share. A sparse product counts as the dense one that its shape names.
+    """
+    base, letter = opcode.partition(".")[0], opcode[0]
+    shape = _SHAPE.search(opcode)
+    if shape is None or letter == "U" or "MMA" not in base:
+        return None
+    m, n, k = (int(extent) for extent in shape.groups() if extent is not None)
+    types = [found.lower() for found in _TYPE.findall(opcode)]
+    if letter == "H":
+        result = types[0] if types else "f16"
+        a = b = types[-1] if types[-1:] in (["bf16"], ["tf32"]) else "f16"
+    elif letter in "IB":
+        a, b = (types + types)[:2] if types else ("b1", "b1")
+        result = "s32"
+    elif letter == "D":
+        a = b = result = "f64"
+    elif len(types) >= 3:
+        result, a, b = types[:3]
+    else:
+        return None
+    is_group = base[1] == "G"
+    blocks = 2 if ".STEP" in opcode and result == "f16" else 1
+    op = f"{base}.SP" if ".SP" in opcode else base
+    return MatrixOp(
+        op,
+        "wgmma" if is_group else "mma",
+        m,
+        n,
+        k,
+        blocks,
+        f"{a}×{b}→{result}",
+        "warpgroup" if is_group else "warp",
+    )

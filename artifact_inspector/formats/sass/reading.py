@@ -1,0 +1,335 @@
+"""SASS, the machine code of NVIDIA's GPUs from Volta on, as NVIDIA's disassemblers print it.
+
+Read are the text of `nvdisasm` (with line marks and encodings or without) and its JSON, the text of
+`cuobjdump -sass`, and the `.sass` of Triton's dump directory (triton/tools/disasm.py).
+
+Not read: see `FORMAT.cannot_read`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.formats._assembly import Exit, cut_blocks
+from artifact_inspector.formats._conditions import SASS
+from artifact_inspector.formats._faults import UNCLOSED, Faults
+from artifact_inspector.formats._scan import TRANSFERS, Format, no_types
+from artifact_inspector.formats.sass.from_json import as_listing
+from artifact_inspector.formats.sass.instructions import (
+    TRAITS,
+    commit_queue,
+    dumped_control,
+    matrix_of,
+    read_control,
+    transfer_of,
+    wait_of,
+)
+from artifact_inspector.formats.sass.opcodes import OPCODES, kind_by_operands, kind_of
+from artifact_inspector.formats.sass.operands import decode
+from artifact_inspector.model import (
+    Control,
+    EventKind,
+    Frame,
+    Function,
+    Instruction,
+    Location,
+    MatrixOp,
+    Module,
+    RegisterBank,
+    Stage,
+    Transfer,
+    Wait,
+)
+from artifact_inspector.model.text import SourceText
+
+__all__ = ["FORMAT", "OPCODES", "parse"]
+
+_TARGET = re.compile(r"^\t\.target\t(sm_\w+)|\bEF_CUDA_(SM\d+)\b|^\tcode for (sm_\w+)", re.M)
+_SNIFFED = re.compile(
+    r'^\t\.headerflags\t@"|^\tcode for sm_\w+$|^[ \t]*/\*0000\*/[ \t]+@?!?[A-Z]|^Function:\S+$', re.M
+)
+_STATEMENT = r"((?:@(!?U?P\w+)\s+)?([A-Z][\w.:]*)[^;]*);"
+_INSTRUCTION = re.compile(rf"/\*([0-9a-f]{{4,}})\*/\s+{_STATEMENT}")
+_SECOND_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
+_DUMPED = re.compile(rf"(\d\d|--):([-\d]):([-\d]):([-Y]):([0-9a-f])\t{_STATEMENT}")
+_LABEL = re.compile(r"([.$\w][\w.$@]*):\s*$")
+_SYMBOL = re.compile(r"\s*\.type\s+(\S+),@function")
+_SIZE = re.compile(r"\s*\.size\s+(\S+),\((\S+) - \S+\)")
+_HEADING = re.compile(r"\s*Function ?: ?(\S+)\s*$")
+_MARK = re.compile(r'\s*//## File "(.*?)", line (\d{1,9})(?: inlined at "(.*?)", line (\d{1,9}))?')
+_TARGETS = re.compile(r"`\(([^)]*)\)|(?<![\w.$])(0x[0-9a-f]+|LBB\d+)(?![\w.])")
+_TABLE = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
+
+_WORD_BYTES = 16
+_NEVER = frozenset(("!PT", "!UPT"))
+_JUMPS = frozenset(("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "RET", "KILL", "RTT"))
+_LEAVES = frozenset(("EXIT", "RET", "KILL", "RTT"))
+
+_new = tuple.__new__
+
+
+def sniff(text: str) -> bool:
+    """True when the text has a heading or a first instruction that only a disassembler writes."""
+    return _SNIFFED.search(text[:20_000]) is not None
+
+
+def parse(source: SourceText, stage: Stage) -> Module:
+    """The module in a disassembly; what cannot be read is passed over and named in `problems`.
+
+    Raises:
+        ParseError: the text holds no instruction.
+    """
+    text = source.text.replace("\r", "") if "\r" in source.text else source.text
+    faults = Faults(source)
+    reader = _Reader(faults)
+    instruction, take, control, rest = _INSTRUCTION.match, reader.take, reader.control, reader.rest
+    for number, line in enumerate(text.split("\n"), 1):
+        code = line.lstrip()
+        if code.startswith("/* 0x") and (found := _SECOND_WORD.match(code)) is not None:
+            control(found[1])
+        elif (found := instruction(code)) is not None:
+            take(number, *found.groups())
+        else:
+            rest(number, line, code)
+    functions = reader.finish()
+    if not functions:
+        raise ParseError(
+            "no SASS instruction",
+            source.span(0),
+            "Disassemble the cubin again: the file is empty, cut off, or no text of nvdisasm or cuobjdump.",
+        )
+    attributes = {}
+    target = _TARGET.search(text)
+    if target is not None:
+        attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
+    return Module(
+        stage, source.name, faults.distinct(functions), attributes, faults.problems, is_whole=faults.is_whole
+    )
+
+
+class _Reader:
+    """Takes in lines; the state of what is being read lives here."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._body = _Body("?", 1)
+        self._bodies: list[_Body] = []
+        self._symbols: set[str] = set()
+        """Names that are functions."""
+        self._ends: dict[str, str] = {}
+        """Function → the label behind its last instruction."""
+        self._labels: set[str] = set()
+        self._controls: dict[str, Control] = {}
+        """By the digits that hold them: few differ."""
+        self._chains: dict[tuple[str, ...], Location] = {}
+        self._marks: list[str] = []
+        """Line marks in front of the next instruction."""
+        self._location: Location | None = None
+
+    def take(self, number: int, address: str, text: str, guard: str | None, opcode: str) -> None:
+        """Take in an instruction."""
+        if self._marks:
+            self._locate()
+        self._body.take(number, self._location, address, text, guard, opcode)
+
+    def rest(self, number: int, line: str, code: str) -> None:
+        """Take in any other line; `code` is the same without its indent."""
+        if (found := _MARK.match(line)) is not None:
+            self._marks.append(line)
+        elif (found := _DUMPED.match(line)) is not None:
+            self._body.controls.append(dumped_control(*found.groups()[:5]))
+            address = f"{len(self._body.instructions) * _WORD_BYTES:x}"
+            self._body.take(number, None, address, *found.groups()[5:])
+        elif (found := _LABEL.match(line)) is not None:
+            self._label(number, found[1])
+        elif (found := _HEADING.match(line)) is not None:
+            self._begin(number, found[1])
+        elif (found := _SYMBOL.match(line)) is not None:
+            self._symbols.add(found[1])
+        elif (found := _SIZE.match(line)) is not None:
+            self._ends[found[1]] = found[2]
+        elif code.startswith("/*"):
+            self._faults.tell(number, f"not an instruction: {line.strip()[:60]!r}")
+
+    def control(self, word: str) -> None:
+        """Take in the second word of the last instruction."""
+        digits = word[:6]
+        control = self._controls.get(digits)
+        if control is None:
+            control = self._controls[digits] = read_control(int(word, 16))
+        self._body.controls.append(control)
+
+    def _locate(self) -> None:
+        key = tuple(self._marks)
+        if key not in self._chains:
+            self._chains[key] = _chain(self._marks)
+        self._location, self._marks = self._chains[key], []
+
+    def _label(self, number: int, name: str) -> None:
+        self._labels.add(name)
+        section = name.removeprefix(".text.") if name.startswith(".text.") else None
+        if name in self._symbols or (section is not None and section != self._body.name):
+            self._begin(number, section or name)
+        elif section is None:
+            self._body.labels.append((len(self._body.instructions), name))
+
+    def _begin(self, number: int, name: str) -> None:
+        self._body = _Body(name, number)
+        self._bodies.append(self._body)
+        self._location, self._marks = None, []
+
+    def finish(self) -> tuple[Function, ...]:
+        """The functions that hold an instruction; a listing without a heading is one."""
+        bodies = [body for body in self._bodies or [self._body] if body.instructions]
+        for body in bodies:
+            if body.falls_off or (body.name in self._ends and self._ends[body.name] not in self._labels):
+                self._faults.cut_off(body.line, f"function {body.name} {UNCLOSED}")
+        return tuple(body.close(self._faults) for body in bodies)
+
+
+def _chain(marks: list[str]) -> Location:
+    """Frames of the marks in front of an instruction, innermost first.
+
+    `nvdisasm -gi` writes one for each frame, and with it where that is inlined; a mark that the one
+    before does not lead to begins anew.
+    """
+    frames: list[Frame] = []
+    caller: Frame | None = None
+    for mark in marks:
+        found = _MARK.match(mark)
+        assert found is not None
+        frame = Frame(found[1], int(found[2]), 0)
+        frames = [*frames, frame] if frame == caller else [frame]
+        caller = None if found[3] is None else Frame(found[3], int(found[4]), 0)
+    return tuple(frames if caller is None else [*frames, caller])
+
+
+class _Body:
+    """A function while it is read."""
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name, self.line = name, line
+        self.instructions: list[Instruction] = []
+        self.controls: list[Control] = []
+        self.labels: list[tuple[int, str]] = []
+        self.addresses: list[str] = []
+        self.jumps: list[int] = []
+
+    def take(
+        self, line: int, location: Location | None, address: str, text: str, guard: str | None, opcode: str
+    ) -> None:
+        """Add an instruction."""
+        text = text.rstrip()
+        # What never runs (`@!PT LDS RZ, [RZ]` on Turing) only fills a place.
+        kind = EventKind.OTHER if guard in _NEVER else kind_of(opcode)
+        if kind is None:
+            kind = kind_by_operands(opcode, text)
+        elif kind is EventKind.BRANCH and opcode.partition(".")[0] in _JUMPS:
+            self.jumps.append(len(self.instructions))
+        self.addresses.append(address)
+        self.instructions.append(_new(Instruction, (line, opcode, kind, location, guard, text, decode)))
+
+    @property
+    def falls_off(self) -> bool:
+        """True when the code runs on behind its last instruction, which real code never does."""
+        last = next((x for x in reversed(self.instructions) if x.opcode != "NOP"), None)
+        return last is None or last.kind is not EventKind.BRANCH
+
+    def _exit(self, at: int, faults: Faults) -> Exit:
+        instruction = self.instructions[at]
+        found = _jump(instruction)
+        if not found.targets and instruction.opcode.partition(".")[0] not in _LEAVES:
+            faults.tell(instruction.line, f"where {instruction.opcode} goes is not written")
+        return found
+
+    def close(self, faults: Faults) -> Function:
+        """The function, cut into blocks."""
+        instructions, stop = self.instructions, len(self.instructions)
+        labels = [(at, name) for at, name in self.labels if at < stop]
+        addresses = {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}
+        places = {name: at for at, name in labels} | addresses
+        exits = {at: self._exit(at, faults) for at in self.jumps}
+        wanted = {name for found in exits.values() for name in found.targets} & places.keys()
+        marks = [*labels, *((places[name], name) for name in wanted)]
+        blocks, missing = cut_blocks(stop, marks, exits, dict(reversed(labels)), faults, self.line)
+        for at, name in missing:
+            faults.cut_off(instructions[at].line, f"no label {name} in function {self.name}")
+        return Function(
+            self.name,
+            self.line,
+            next((x.location for x in instructions if x.location is not None), None),
+            (),
+            tuple(instructions),
+            blocks,
+            controls=tuple(self.controls) if len(self.controls) == stop else (),
+        )
+
+
+def _jump(instruction: Instruction) -> Exit:
+    """Where a jump goes, and whether it may fall through."""
+    opcode, guard = instruction.opcode, instruction.guard
+    operands = instruction.text.partition(opcode)[2]
+    base = opcode.partition(".")[0]
+    if base in _LEAVES:
+        names: list[str] = []
+    elif base in ("BRA", "JMP"):
+        names = [found[1] or found[2] for found in _TARGETS.finditer(operands)][-1:]
+    else:
+        table = _TABLE.search(operands)
+        names = [] if table is None else table[1].split(",")
+    # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition beside the guard.
+    conditional = base in ("BRA", "JMP") and "," in operands
+    return Exit(tuple(names), conditional or guard not in (None, "PT", "UPT"))
+
+
+def _wait(instruction: Instruction, module: Module) -> Wait | None:
+    return wait_of(instruction, module) if instruction.kind is EventKind.WAIT else None
+
+
+def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
+    if instruction.kind not in TRANSFERS:
+        return None
+    return transfer_of(instruction.opcode)
+
+
+def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+    return matrix_of(instruction.opcode) if instruction.kind is EventKind.MATRIX else None
+
+
+_BANKS = {
+    "R": RegisterBank.VECTOR, "UR": RegisterBank.SCALAR,
+    "P": RegisterBank.PREDICATE, "UP": RegisterBank.PREDICATE,
+}  # fmt: skip
+
+
+def _bank(register: str) -> RegisterBank | None:
+    return _BANKS.get(register.rstrip("0123456789"))
+
+
+FORMAT = Format(
+    name="SASS",
+    stages=(Stage.SASS,),
+    parse=parse,
+    sniff=sniff,
+    wait=_wait,
+    transfer=_transfer,
+    commit=commit_queue,
+    matrix=_matrix,
+    types=no_types,
+    bank_of=_bank,
+    in_shared=lambda instruction: instruction.opcode.startswith("ATOMS"),
+    traits=TRAITS.of,
+    conditions=SASS,
+    listing=as_listing,
+    cannot_read=(
+        "Code for GPUs before Volta (sm_70), whose instructions have another length and form.",
+        "Line tables name no column; where the PTX lets lines run on inside inline assembly (Triton 3.8 and "
+        "3.9), so do they.",
+        "Where an indirect branch goes, unless nvdisasm has followed it; a call makes no edge.",
+        "The shape and types of `UTC*MMA`, which stand in a descriptor that is made at run time.",
+        "Text without encodings gives no control codes: nvdisasm prints them with `-hex`, in JSON never, "
+        "cuobjdump always.",
+        "`WARPSYNC` and the convergence barriers of a warp (`BSSY`, `BSYNC`) are no barriers here.",
+    ),
+)
