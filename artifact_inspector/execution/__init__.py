@@ -31,11 +31,12 @@ How it is built, from below; each layer knows only those before it. In `interpre
 
 Above it:
 
-- One folder per language, `sass` and `amdgcn`; its `semantics` has one table `SEMANTICS: opcode →
-  builder of its run` and `read_program(module, kernel)`, its other modules the rows (`integer`, `logic`,
-  `float`, `lanes`, `memory`, `control`) and how statements name what they read (`operands`). AMDGCN's rows are actions that
-  `formats` names for opcodes. Its `Environment` holds what a launch gives: constants, special registers,
-  arguments. Masks of lanes are numbers there, EXEC too: `amdgcn.operands.on_lanes` switches lanes on by it.
+- One folder per language, `sass` and `amdgcn`; its `semantics` has one table `SEMANTICS: opcode → builder
+  of its run` and `read_program(module, kernel)`, its other modules the rows (`integer`, `logic`, `float`,
+  `lanes`, `memory`, `control`) and how statements name what they read (`operands`). AMDGCN's rows are
+  actions that `formats` names for opcodes. Its `Environment` holds what a launch gives: constants,
+  special registers, arguments. Masks of lanes are numbers there, EXEC too: `amdgcn.operands.on_lanes`
+  switches lanes on by it.
 - `loading`, `running`, `order`, `prediction`, `roofline`: a kernel's files as a program, a whole launch of
   it, which CTA reads what when, and all that added up.
 - `timing`: what launches would keep busy and wait for, and the order in which they would finish.
