@@ -229,7 +229,7 @@ def _lost(fact: FactPair) -> FactPair:
     """A fact that is not known any more as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more")
+    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more", unknown=("right",))
 
 
 def _refuse_other_targets(recorded: Sequence[Recorded], found: Sequence[Candidate]) -> None:

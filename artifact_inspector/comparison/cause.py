@@ -54,8 +54,7 @@ def find_reason(
     if not verdicts:
         return None
     first = verdicts[0]
-    step = first.key.rpartition(".")[2]
-    stage = next((one for one in kernel.stages if step_of(one) == step), None)
+    stage = next((one for one in kernel.stages if step_of(one) == first.step), None)
     if stage is None:
         return None
     words = f"{first.region}: other from {stage.value} on, by {stage.made_by}"

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import Reason
-from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -23,6 +23,7 @@ from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
+from artifact_inspector.model import Consequence
 from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
@@ -94,7 +95,7 @@ class Change:
     def facts(self) -> tuple[FactPair, ...]:
         """Those that differ, most telling first."""
         found = [fact for fact in self.held if fact.differs]
-        return tuple(sorted(found, key=lambda x: (consequence_of(x), CATEGORIES.index(x.category))))
+        return tuple(sorted(found, key=lambda x: (rank_of(x), CATEGORIES.index(x.category))))
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -112,7 +113,7 @@ class Change:
     def severity(self) -> tuple[int, ...]:
         """Sorts the worst first."""
         if self.degree is Degree.CHANGED:
-            worst = min((consequence_of(fact) for fact in self.facts), default=Consequence.REST)
+            worst = min((rank_of(fact) for fact in self.facts), default=Consequence.REST.rank)
             return (0, worst, *(CATEGORIES.index(name) for name in self.categories))
         rest = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
         return (1 + rest.index(self.degree),)

@@ -16,7 +16,7 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary.fact import Row, Value
+from artifact_inspector.vocabulary.fact import Category, Row, Value
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import Summary, summarise, verdict_words
@@ -35,6 +35,7 @@ __all__ = [
 
 
 ITSELF = "the program itself"
+SIDES = ("left", "right")
 
 
 class State(Enum):
@@ -61,6 +62,10 @@ class FactPair(NamedTuple):
     state: State
     why: str = ""
     """For what is not compared: the reason."""
+    step: str = ""
+    """The stage that it was read from; empty for what no single text says."""
+    unknown: tuple[str, ...] = ()
+    """The sides, `left` and `right`, that it is not known of."""
 
     @property
     def title(self) -> str:
@@ -218,6 +223,7 @@ def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> 
     assert row is not None
     values = (None if one is None else one.value, None if other is None else other.value)
     state, why = State.SAME, ""
+    unknown: tuple[str, ...] = ()
     if one is None or other is None:
         there = right if other is None else left
         lacking = "right" if other is None else "left"
@@ -225,22 +231,22 @@ def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> 
         if row.step and row.step not in there.steps:
             state, why = State.NOT_COMPARED, f"the {lacking} one has no {row.step}"
         elif row.value is None:
-            state, why = State.NOT_COMPARED, "not known"
+            unknown = SIDES
     elif one.step != other.step:
         state, why = State.NOT_COMPARED, f"read at {one.step} on the left, at {other.step} on the right"
     elif None in values:
-        state = State.NOT_COMPARED
-        why = (
-            "not known"
-            if values == (None, None)
-            else f"not known on the {'left' if values[0] is None else 'right'}"
-        )
+        unknown = tuple(side for side, value in zip(SIDES, values, strict=True) if value is None)
     elif values[0] != values[1]:
         state = State.DIFFERENT
-        if row.category == "findings" and bool(left.options) != bool(right.options):
+        if row.category == Category.FINDINGS and bool(left.options) != bool(right.options):
             lacking = "right" if left.options else "left"
             state, why = State.NOT_COMPARED, f"the {lacking} one has no metadata"
-    return FactPair(row.key, row.category, row.label, row.unit, row.region, *values, state, why)
+    if unknown:
+        state = State.NOT_COMPARED
+        why = "not known" if unknown == SIDES else f"not known on the {unknown[0]}"
+    return FactPair(
+        row.key, row.category, row.label, row.unit, row.region, *values, state, why, row.step, unknown
+    )
 
 
 def _merged(ours: list[str], theirs: list[str]) -> list[str]:
@@ -403,14 +409,10 @@ def _notes(
         missing = [step for step in STEPS if step in other.steps and step not in own.steps]
         if missing:
             yield f"the {side} one has no {', '.join(missing)}: what only that tells was not compared"
-        unknown = [
-            fact.label.strip()
-            for fact in facts
-            if fact.state is State.NOT_COMPARED and fact.why == f"not known on the {side}"
-        ]
+        unknown = [fact.label.strip() for fact in facts if fact.unknown == (side,)]
         if unknown:
             yield f"not known on the {side}: {', '.join(dict.fromkeys(unknown))}"
-    both = [fact.label.strip() for fact in facts if fact.why == "not known"]
+    both = [fact.label.strip() for fact in facts if fact.unknown == SIDES]
     if both:
         yield f"known on neither side: {', '.join(dict.fromkeys(both))}"
     if any(found.axis is Axis.VERSION for found in differences):

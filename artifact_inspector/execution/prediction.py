@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -127,6 +127,8 @@ class Line:
     wavefronts_ideal: int | None
     cache_lines: int | None
     """Of AMD's first-level cache; null for NVIDIA."""
+    is_copy: bool = False
+    """True for a copy from global into shared memory."""
 
     @property
     def extra_sectors(self) -> int | None:
@@ -276,6 +278,7 @@ def _line(run: Run, step: Step, complete: bool) -> Line:
         wavefronts=None if amd else figure(counts.wavefronts, True),
         wavefronts_ideal=None if amd else figure(counts.wavefronts_ideal, True),
         cache_lines=figure(counts.sectors, True) if amd else None,
+        is_copy=step.kind in _COPIES,
     )
 
 
@@ -285,14 +288,14 @@ def _by_source(lines: Iterable[Line]) -> tuple[Line, ...]:
         if line.source is not None:
             groups[line.source].append(line)
     return tuple(
-        Line("source", int(source.rpartition(":")[2]), source, "", *(
-            _added(getattr(line, name) for line in group)
-            for name in (
-                "executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines",
-            )
-        ))
+        Line("source", _place(source)[1], source, "", **_added_up(group))
         for source, group in sorted(groups.items(), key=lambda row: _place(row[0]))
-    )  # fmt: skip
+    )
+
+
+def _added_up(lines: Sequence[Line]) -> dict[str, Any]:
+    names = ("executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines")
+    return {name: _added(getattr(line, name) for line in lines) for name in names}
 
 
 def _place(source: str) -> tuple[str, int]:
@@ -316,12 +319,13 @@ def _outside(run: Run, found: Bounds) -> Outside:
     )
 
 
+_COPIES = ("copy",)
 _INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
     "tensor_instructions": ("tensor",),
     "global_load_instructions": ("global_load",),
     "global_store_instructions": ("global_store",),
     "global_atomic_instructions": ("global_reduction", "global_atomic"),
-    "async_copy_instructions": ("copy",),
+    "async_copy_instructions": _COPIES,
     "tensor_copy_instructions": ("tensor_load", "tensor_store"),
     "shared_load_instructions": ("shared_load",),
     "shared_store_instructions": ("shared_store",),

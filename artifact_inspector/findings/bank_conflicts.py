@@ -31,7 +31,7 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         return
     places: dict[str, list[Line]] = {}
     for line in prediction.by_line:
-        if line.wavefronts and not line.opcode.startswith("LDGSTS"):
+        if line.wavefronts and not line.is_copy:
             places.setdefault(line.source or "the kernel", []).append(line)
     for place, lines in places.items():
         found = sum(line.wavefronts or 0 for line in lines)

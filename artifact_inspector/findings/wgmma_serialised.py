@@ -24,15 +24,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     for region in last.regions:
         work = last.work.get(region.id)
-        if work is None or region.kind is not RegionKind.LOOP:
-            continue
-        if not any("wgmma" in found.op for found in work.matrix):
+        if work is None or not work.matrix or region.kind is not RegionKind.LOOP:
             continue
         waits = [w for w in last.waits if w.region == region.id and w.purpose is WaitPurpose.MATRIX]
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
         if waits and all(wait.depth == 0 for wait in waits):
             yield Remark(
-                f"{region.id}: wgmma.wait_group 0 leaves no wgmma in flight behind it",
+                f"{region.id}: {waits[0].written(0)} leaves no wgmma in flight behind it",
                 last.stage,
                 tuple(wait.line for wait in waits),
                 dots_of(kernel, region.id)[2],

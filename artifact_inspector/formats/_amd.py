@@ -21,6 +21,7 @@ __all__ = [
     "matrix_of",
     "result_registers",
     "transfer_of",
+    "wait_for_loads",
     "wait_of",
 ]
 
@@ -54,15 +55,20 @@ def wait_of(opcode: str, text: str, target: str) -> Wait | None:
     if opcode == "s_waitcnt":
         named = _VMCNT.search(operands)
         if named is not None:
-            return Wait("s_waitcnt vmcnt", integer(named[1]), Queue.LOADS)
+            return wait_for_loads(integer(named[1]))
         immediate = integer(operands)
         depth = None if immediate is None else loads_in_flight(immediate, target)
-        return None if depth is None else Wait("s_waitcnt vmcnt", depth, Queue.LOADS)
+        return None if depth is None else wait_for_loads(depth)
     numbers = _NUMBER.findall(operands)
     count = integer(numbers[-1]) if numbers else None
     if opcode == "s_wait_loadcnt_dscnt" and count is not None:
         count = count >> 8 & 63
     return Wait(opcode, count, _QUEUES.get(opcode, Queue.LOADS))
+
+
+def wait_for_loads(depth: int | None) -> Wait:
+    """An `s_waitcnt` that counts vector-memory operations."""
+    return Wait("s_waitcnt vmcnt", depth, Queue.LOADS, spelt="{op}({depth})")
 
 
 def loads_in_flight(immediate: int, target: str) -> int | None:

@@ -94,6 +94,8 @@ class Wait(NamedTuple):
     """The value that names the barrier, for a wait for a phase."""
     closes: bool = False
     """True for a wait for all copies, those that no commit has closed into a group too."""
+    spelt: str = "{op} {depth}"
+    """How the language writes the opcode with its depth."""
 
 
 class Pointing(Enum):

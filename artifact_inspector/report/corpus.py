@@ -11,10 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match_candidates
 from artifact_inspector.comparison.pair import Pair
+from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_fact, describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.words import plural
@@ -163,7 +164,7 @@ def describe_changes_of(change: Change) -> Iterator[str]:
         words, evidence, source = change.reason
         yield f"because {words}" + (f" ({evidence})" if evidence else "") + (f"  {source}" if source else "")
     for fact in change.facts:
-        if consequence_of(fact) >= Consequence.ORDER and pair is not None and not told:
+        if rank_of(fact) >= Consequence.ORDER.rank and pair is not None and not told:
             yield from _partings(pair)
             told = True
         if pair is None or fact.category != Category.VERDICT:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.alignment import Column, align
-from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.consequence import consequence_of, rank_of
 from artifact_inspector.comparison.pair import (
     FactPair,
     Pair,
@@ -22,11 +22,12 @@ from artifact_inspector.comparison.pair import (
     Turn,
 )
 from artifact_inspector.findings import find_findings
+from artifact_inspector.model import Consequence
 from artifact_inspector.report.aligned import Aligned
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 __all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
@@ -53,8 +54,9 @@ class PairReport:
         if self.identical:
             return Text("identical: every text is the same to the byte", "bold")
         labels = side_labels(pair)
-        apart = sorted((fact for fact in pair.facts if fact.differs), key=consequence_of)
-        told = [Text(describe_fact(fact), overflow="fold") for fact in apart if fact.category != "verdict"]
+        apart = sorted((fact for fact in pair.facts if fact.differs), key=rank_of)
+        others = [fact for fact in apart if fact.category != Category.VERDICT]
+        told = [Text(describe_fact(fact), overflow="fold") for fact in others]
         names = pair.left.artifact.display_name, pair.right.artifact.display_name
         head = Text(" | ".join(f"{one} {label}" for one, label in zip(names, labels, strict=True)), "bold")
         return Group(head, *_attribution(pair, labels), *told)
@@ -204,6 +206,9 @@ def _identity(pair: Pair) -> Iterator[tuple[str, str, str]]:
     yield "hash", ours.hash[:16], theirs.hash[:16]
 
 
+_COSTLY = (Consequence.SPILLS, Consequence.MATRIX, Consequence.OCCUPANCY)
+
+
 def _news(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
     """What costs more than any order of loads and computes: no launch, spills, a matrix unit that is lost."""
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
@@ -211,9 +216,9 @@ def _news(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
             if finding.code == NO_LAUNCH:
                 said = f"{label} cannot be launched: {finding.remark.message}"
                 yield Text(said, "bold red", overflow="fold")
-    ranked = sorted((fact for fact in pair.facts if fact.differs), key=consequence_of)
+    ranked = sorted((fact for fact in pair.facts if fact.differs), key=rank_of)
     for fact in ranked:
-        if Consequence.NO_LAUNCH < consequence_of(fact) < Consequence.IN_FLIGHT:
+        if consequence_of(fact) in _COSTLY:
             yield Text(describe_fact(fact), "bold yellow", overflow="fold")
 
 
@@ -276,7 +281,7 @@ def _facts(pair: Pair, labels: tuple[str, str], *, only_changes: bool) -> Render
     final = {f"{x.name}.verdict.{x.stages[-1].step}" for x in pair.regions if x.is_principal and x.stages}
     for fact in (*pair.options, *pair.facts):
         # of the verdicts, the table has the last; all of them stand below, stage by stage
-        if fact.category == "verdict" and fact.key not in final:
+        if fact.category == Category.VERDICT and fact.key not in final:
             continue
         if not _is_shown(fact, pair, only_changes=only_changes):
             continue

@@ -50,13 +50,13 @@ def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts
         same = [wait for wait in waits if wait.op == op]
         depths = sorted({wait.depth for wait in same if wait.depth is not None}, reverse=True)
         if len(depths) > 2:
-            text = f"{_written(op, f'{depths[0]}…{depths[-1]}')} {_lines(same)}"
+            text = f"{same[0].written(f'{depths[0]}…{depths[-1]}')} {_lines(same)}"
             all_ = "; 0 waits for all" if depths[-1] == 0 else ""
             yield f"{text}: each lets as many younger {_unit(same[0], 2)} stay in flight as it says{all_}"
             continue
         for depth in depths if depths else (None,):
             at = [wait for wait in same if wait.depth == depth]
-            text = op if depth is None else _written(op, str(depth))
+            text = op if depth is None else same[0].written(depth)
             yield f"{text} {_lines(at)}: {_explain(kernel, stage, regions[0], at[0])}"
 
 
@@ -105,10 +105,6 @@ _UNITS = {
 
 def _unit(wait: WaitFacts, count: int) -> str:
     return plural(_UNITS[wait.queue], count)
-
-
-def _written(op: str, depth: str) -> str:
-    return f"{op}({depth})" if op.endswith("cnt") and " " in op else f"{op} {depth}"
 
 
 def _lines(waits: list[WaitFacts]) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
+from artifact_inspector.model import Consequence
 from artifact_inspector.model.word import Word
 
 __all__ = ["Absent", "Category", "Column", "Fact", "Of", "Row", "Subject", "Value"]
@@ -42,6 +43,20 @@ class Category(Word):
     FLOAT = "float"
     FINDINGS = "findings"
     INSTRUCTIONS = "instructions"
+
+    @property
+    def consequence(self) -> Consequence:
+        """What it means for who launches two kernels that they differ in it."""
+        return _CONSEQUENCES.get(self, Consequence.REST)
+
+
+_CONSEQUENCES = {
+    Category.SPILLS: Consequence.SPILLS,
+    Category.OCCUPANCY: Consequence.OCCUPANCY,
+    Category.WAITS: Consequence.IN_FLIGHT,
+    Category.IN_FLIGHT: Consequence.IN_FLIGHT,
+    Category.VERDICT: Consequence.ORDER,
+}
 
 
 class Of(Enum):
@@ -117,6 +132,8 @@ class Fact:
     """False for one that other rows tell in more words."""
     brief: str = ""
     """What one sentence about a change calls it; empty for one that only tables tell."""
+    costs: Callable[[Value, Value], Consequence] | None = None
+    """What it means that two kernels have these values; None where its category tells."""
 
 
 class Row(NamedTuple):

@@ -14,7 +14,7 @@ from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.verdict import Verdict
 from artifact_inspector.vocabulary.fact import Absent, Category, Column, Fact, Found, Of, Subject, Value
-from artifact_inspector.vocabulary.whole import threads_of
+from artifact_inspector.vocabulary.whole import matrix_unit_lost, threads_of
 
 __all__ = ["OF_REGION", "OF_REGION_AT_STAGE"]
 
@@ -238,7 +238,10 @@ OF_REGION = (
     ),
     _recorded("signature", _C.INSTRUCTIONS, "events", "letters in text order", _of_region("signature")),
     Fact("waits", _C.WAITS, "waits for loads", "", _R, _waits),
-    Fact("mma", _C.MMA, "matrix instructions", "per iteration × issuers", _R, _matrix, brief="MMA"),
+    Fact(
+        "mma", _C.MMA, "matrix instructions", "per iteration × issuers", _R, _matrix, brief="MMA",
+        costs=matrix_unit_lost,
+    ),
     Fact(
         "mma.count", _C.MMA, "matrix instructions", "per iteration", _R, _matrix_count, is_row=False,
         column=Column("mma", "MMA", "matrix instructions per iteration", 5),
@@ -252,7 +255,10 @@ OF_REGION = (
         column=Column("intensity", "F/B", "FLOP of the dots per byte that the loop loads", 9),
         record="flop_per_byte",
     ),
-    Fact("mma.fused", _C.MMA, "multiply-adds in place of MMAs", "in the code", _R, _fused, brief="FMA"),
+    Fact(
+        "mma.fused", _C.MMA, "multiply-adds in place of MMAs", "in the code", _R, _fused, brief="FMA",
+        costs=matrix_unit_lost,
+    ),
     Fact("in_flight.loads", _C.IN_FLIGHT, "loads in flight, at most", "", _R, _loads_in_flight),
     Fact(
         "in_flight.bytes", _C.IN_FLIGHT, "bytes in flight, at most", "B per CTA", _R, _bytes_in_flight,

@@ -15,7 +15,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.model.version import TritonVersion
 from artifact_inspector.vocabulary.fact import Absent, Category, Fact, Of, Row, Subject, Value
-from artifact_inspector.vocabulary.names import name_regions, step_of
+from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import read_options
 from artifact_inspector.vocabulary.regions import OF_REGION, OF_REGION_AT_STAGE
 from artifact_inspector.vocabulary.whole import OF_FILE, OF_FINDINGS, OF_KERNEL, OF_STAGE
@@ -26,6 +26,7 @@ __all__ = [
     "Summary",
     "brief_of",
     "columns",
+    "fact_of",
     "figure_of",
     "recorded",
     "summarise",
@@ -131,9 +132,23 @@ def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
         region: that the row is of; empty for the whole kernel.
         steps: stages that were read: of what is said at each stage, the last assembly is told.
     """
-    bare = key.removeprefix(f"{region}.") if region else key
+    fact = fact_of(key, region)
     told = [step for step in steps if step != "sass"][-1:] or steps[-1:]
-    return next((fact.brief for fact in FACTS if bare in {fact.key.format("", step=one) for one in told}), "")
+    is_told = fact is not None and any(key.endswith(fact.key.format("", step=one)) for one in told)
+    return fact.brief if fact is not None and is_told else ""
+
+
+def fact_of(key: str, region: str) -> Fact | None:
+    """The fact that a row tells; None for a member of a family, and of another version's vocabulary.
+
+    Args:
+        key: of a row, as `loop1.in_flight.bytes`.
+        region: that the row is of; empty for the whole kernel.
+    """
+    return _BY_KEY.get(key.removeprefix(f"{region}.") if region else key)
+
+
+_BY_KEY = {fact.key.format("", step=step): fact for fact in FACTS if fact.is_row for step in STEPS}
 
 
 def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:

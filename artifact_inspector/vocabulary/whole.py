@@ -9,10 +9,10 @@ from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import Absent, Category, Column, Fact, Found, Of, Subject, Value
 
-__all__ = ["OF_FILE", "OF_FINDINGS", "OF_KERNEL", "OF_STAGE", "threads_of"]
+__all__ = ["OF_FILE", "OF_FINDINGS", "OF_KERNEL", "OF_STAGE", "matrix_unit_lost", "threads_of"]
 
 OF_REGISTERS = frozenset({"AI007", "AI008"})
 """Findings that nobody can make without the registers: spills, and occupancy that they limit."""
@@ -107,9 +107,27 @@ def _total(histogram: Mapping[int | None, int]) -> int | None:
     return None if None in histogram else sum((width or 0) * count for width, count in histogram.items())
 
 
+def matrix_unit_lost(left: Value, right: Value) -> Consequence:
+    """What it costs that one side alone has matrix instructions, or multiply-adds in their place."""
+    return Consequence.MATRIX if (not left) != (not right) else Consequence.REST
+
+
+def _blocks_lost(left: Value, right: Value) -> Consequence:
+    return Consequence.FIT if 0 in (left, right) and left != right else Consequence.OCCUPANCY
+
+
+def _nothing(_left: Value, _right: Value) -> Consequence:
+    """What tells the same as the blocks that fit, in other words."""
+    return Consequence.REST
+
+
 def _counted(kind: EventKind, category: Category, label: str) -> Fact:
     name = kind.count_name
-    return Fact(f"count.{name}", category, label, "in the code", Of.FILE, lambda of: _last(of).counts[name])
+    costs = matrix_unit_lost if kind is EventKind.MATRIX else None
+    return Fact(
+        f"count.{name}", category, label, "in the code", Of.FILE, lambda of: _last(of).counts[name],
+        costs=costs,
+    )  # fmt: skip
 
 
 def _conversions(of: Subject) -> Found:
@@ -176,15 +194,15 @@ OF_KERNEL = (
     Fact(
         "occupancy", _C.OCCUPANCY, "blocks that fit", "per SM or CU", _K, _blocks,
         column=Column("occupancy", "blocks", "that fit on an SM or CU", 7), record="blocks_per_sm",
-        brief="blocks",
+        brief="blocks", costs=_blocks_lost,
     ),
     Fact(
         "occupancy.warps", _C.OCCUPANCY, "warps that fit", "per SM or CU", _K,
         lambda of: None if of.kernel.occupancy is None else of.kernel.occupancy.warps,
         is_row=False, record="warps_per_sm",
     ),
-    Fact("occupancy.threads", _C.OCCUPANCY, "threads that fit", "per SM or CU", _K, _threads),
-    Fact("occupancy.limit", _C.OCCUPANCY, "limited by", "", _K, _limits),
+    Fact("occupancy.threads", _C.OCCUPANCY, "threads that fit", "per SM or CU", _K, _threads, costs=_nothing),
+    Fact("occupancy.limit", _C.OCCUPANCY, "limited by", "", _K, _limits, costs=_nothing),
 )  # fmt: skip
 """What it takes of a multiprocessor."""
 

@@ -9,6 +9,11 @@ from artifact_inspector.formats.amdgcn.reading import FORMAT, OPCODES, parse
 from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, Wait
 from artifact_inspector.model.text import SourceText
 
+
+def vmcnt(depth: int) -> Wait:
+    return Wait("s_waitcnt vmcnt", depth, Queue.LOADS, spelt="{op}({depth})")
+
+
 FILES = '\t.file\t1 "/home/user/src" "kernels.py"\n\t.file\t2 "/venv/triton/language" "standard.py"\n'
 
 
@@ -115,19 +120,19 @@ def test_operands_name_what_is_written_and_what_is_read(line: str, results: str,
 @pytest.mark.parametrize(
     ("line", "gfx", "wait"),
     [
-        ("s_waitcnt vmcnt(6) lgkmcnt(0)", "gfx942", Wait("s_waitcnt vmcnt", 6, Queue.LOADS)),
-        ("s_waitcnt vmcnt(62)", "gfx90a", Wait("s_waitcnt vmcnt", 62, Queue.LOADS)),
+        ("s_waitcnt vmcnt(6) lgkmcnt(0)", "gfx942", vmcnt(6)),
+        ("s_waitcnt vmcnt(62)", "gfx90a", vmcnt(62)),
         ("s_waitcnt lgkmcnt(0)", "gfx942", None),
         ("s_waitcnt_vscnt null, 0x0", "gfx1100", None),
         ("s_waitcnt_depctr depctr_va_vdst(0)", "gfx1100", None),
         ("s_waitcnt_vmcnt null, 0x3", "gfx1030", Wait("s_waitcnt_vmcnt", 3, Queue.LOADS)),
-        ("s_waitcnt 0", "gfx942", Wait("s_waitcnt vmcnt", 0, Queue.LOADS)),
+        ("s_waitcnt 0", "gfx942", vmcnt(0)),
         # vmcnt in bits 3:0 and 15:14 (gfx9, gfx10), bits 15:10 (gfx11); all ones: no wait
-        ("s_waitcnt 0x0f70", "gfx906", Wait("s_waitcnt vmcnt", 0, Queue.LOADS)),
-        ("s_waitcnt 0x4f74", "gfx90a", Wait("s_waitcnt vmcnt", 20, Queue.LOADS)),
+        ("s_waitcnt 0x0f70", "gfx906", vmcnt(0)),
+        ("s_waitcnt 0x4f74", "gfx90a", vmcnt(20)),
         ("s_waitcnt 0xc07f", "gfx942", None),
-        ("s_waitcnt 0x3f70", "gfx1030", Wait("s_waitcnt vmcnt", 0, Queue.LOADS)),
-        ("s_waitcnt 0x0bf7", "gfx1100", Wait("s_waitcnt vmcnt", 2, Queue.LOADS)),
+        ("s_waitcnt 0x3f70", "gfx1030", vmcnt(0)),
+        ("s_waitcnt 0x0bf7", "gfx1100", vmcnt(2)),
         ("s_waitcnt 0xfc07", "gfx1100", None),
         ("s_waitcnt 0x0f7f", "gfx803", None),
         ("s_wait_loadcnt 0x17", "gfx1200", Wait("s_wait_loadcnt", 23, Queue.LOADS)),

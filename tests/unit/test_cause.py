@@ -19,7 +19,7 @@ PIPELINED = SimpleNamespace(why_not=None, evidence=[])
 
 
 def pair(key, category, region="loop1", left=None, right=None, state=State.DIFFERENT):
-    return FactPair(key, category, key, "", region, left, right, state)
+    return FactPair(key, category, key, "", region, left, right, state, step=key.rpartition(".")[2])
 
 
 VERDICT = pair("loop1.verdict.ttgir", Category.VERDICT)

@@ -8,7 +8,7 @@ import pytest
 from saved import FIXTURES, saved
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
-from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.consequence import consequence_of
 from artifact_inspector.comparison.corpus import Change, Degree
 from artifact_inspector.comparison.pair import FactPair, State, compare_kernels
 from artifact_inspector.facts.kernel import KernelFacts
@@ -17,6 +17,7 @@ from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import LimitedBy, find_first, find_limit
 from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.model import Consequence
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import describe_changes_of
 from artifact_inspector.report.diff import PairReport
@@ -25,14 +26,18 @@ from artifact_inspector.vocabulary.fact import Value
 
 
 def a_fact(key: str, category: str, left: Value, right: Value) -> FactPair:
-    return FactPair(key, category, key, "", "", left, right, State.DIFFERENT)
+    region = "loop1" if key.startswith("loop1.") else ""
+    return FactPair(key, category, key, "", region, left, right, State.DIFFERENT)
 
 
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (a_fact("occupancy", "occupancy", 3, 0), Consequence.NO_LAUNCH),
+        (a_fact("occupancy", "occupancy", 3, 0), Consequence.FIT),
         (a_fact("occupancy", "occupancy", 3, 2), Consequence.OCCUPANCY),
+        (a_fact("occupancy.limit", "occupancy", ("registers",), ("warps",)), Consequence.REST),
+        (a_fact("occupancy", "occupancy", 3, None), Consequence.OCCUPANCY),
+        (a_fact("spills.of_another_version", "spills", 0, 1), Consequence.SPILLS),
         (a_fact("spills", "spills", 0, 16), Consequence.SPILLS),
         (a_fact("loop1.mma.fused", "mma", None, 1024), Consequence.MATRIX),
         (a_fact("count.matrix", "mma", 16, 0), Consequence.MATRIX),

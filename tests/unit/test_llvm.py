@@ -22,6 +22,11 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.text import SourceText
 
+
+def vmcnt(depth: int) -> Wait:
+    return Wait("s_waitcnt vmcnt", depth, Queue.LOADS, spelt="{op}({depth})")
+
+
 NOTHING = Module(Stage.LLIR, "k.llir", (), {})
 
 # Metadata of a kernel whose `tl.sum` is inlined: standard.py:267 within standard.py:293 within k.py:20.
@@ -192,7 +197,7 @@ def test_amd_asm_ends_statements_with_the_line_and_comments_with_a_semicolon():
         r'  call void asm sideeffect "global_load_dwordx4 $0, $1, off ; a; b\0As_waitcnt vmcnt(3)\0As_waitcnt lgkmcnt(0)\0Av_pk_mul_f32 $2, $3, $4\0Av_cvt_f32_f16 $2, $3", "v"(i32 %1)'
     )
     assert [i.opcode for i in found] == ["global_load_dwordx4", "s_waitcnt", "v_pk_mul_f32"]
-    assert FORMAT.wait(found[1], NOTHING) == Wait("s_waitcnt vmcnt", 3, Queue.LOADS)
+    assert FORMAT.wait(found[1], NOTHING) == vmcnt(3)
 
 
 def test_a_buffer_load_to_lds_inside_asm_is_an_async_copy():
@@ -382,9 +387,9 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
             "gfx1250",
             Wait("s_wait_asynccnt", 3, Queue.COPIES),
         ),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", Wait("s_waitcnt vmcnt", 0, Queue.LOADS)),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", Wait("s_waitcnt vmcnt", 16, Queue.LOADS)),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 2039)", "gfx1100", Wait("s_waitcnt vmcnt", 1, Queue.LOADS)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", vmcnt(0)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", vmcnt(16)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 2039)", "gfx1100", vmcnt(1)),
     ],
 )
 def test_waits_say_how_many_may_still_fly(line, target, expected):

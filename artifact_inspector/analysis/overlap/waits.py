@@ -23,6 +23,8 @@ class Wait(NamedTuple):
     queue: Queue
     region: str = ""
     """The id of the region that it stands in."""
+    spelt: str = "{op} {depth}"
+    """How the language writes the opcode with its depth."""
 
     @property
     def purpose(self) -> WaitPurpose:
@@ -33,6 +35,15 @@ class Wait(NamedTuple):
     def is_for_loads(self) -> bool:
         """True for a wait that counts loads or copies; a barrier phase counts nothing."""
         return self.purpose is WaitPurpose.LOADS
+
+    def written(self, depth: object) -> str:
+        """The wait with a depth, as its language writes it.
+
+        Example:
+            >>> Wait(7, "s_waitcnt vmcnt", 4, Queue.LOADS, spelt="{op}({depth})").written("4…0")
+            's_waitcnt vmcnt(4…0)'
+        """
+        return self.spelt.format(op=self.op, depth=depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,9 @@ class WaitEffect:
 def find_wait(instruction: Instruction, module: Module, language: Language, region: str = "") -> Wait | None:
     """The wait that an instruction is; None for one that says nothing of what it waits for."""
     found = language.wait(instruction, module)
-    return None if found is None else Wait(instruction.line, found.op, found.depth, found.queue, region)
+    if found is None:
+        return None
+    return Wait(instruction.line, found.op, found.depth, found.queue, region, found.spelt)
 
 
 def find_waits(

@@ -64,7 +64,6 @@ _WAIT_NAMES = {
     "llvm.nvvm.wgmma.wait_group": ("wgmma.wait_group", Queue.MATRIX),
     "llvm.nvvm.tcgen05.wait": ("tcgen05.wait", Queue.TENSOR_MEMORY),
     "llvm.amdgcn.wait.asyncmark": ("wait.asyncmark", Queue.GROUP),
-    "llvm.amdgcn.s.waitcnt": ("s_waitcnt vmcnt", Queue.LOADS),
     "llvm.amdgcn.s.wait.loadcnt": ("s_wait_loadcnt", Queue.LOADS),
     "llvm.amdgcn.s.wait.asynccnt": ("s_wait_asynccnt", Queue.COPIES),
     "llvm.amdgcn.s.wait.tensorcnt": ("s_wait_tensorcnt", Queue.TENSORS),
@@ -85,7 +84,7 @@ def wait(instruction: Instruction, module: Module) -> Wait | None:
     name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
     op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
     if opcode == "llvm.amdgcn.s.waitcnt":
-        return Wait(op, vector_loads_in_flight(text, target), queue)
+        return _amd.wait_for_loads(vector_loads_in_flight(text, target))
     if queue is Queue.PHASE:
         arguments = _arguments_of(text, opcode)
         return Wait(op, None, queue, _value_of(arguments[0]) if arguments else None)

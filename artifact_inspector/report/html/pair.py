@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.comparison.consequence import Consequence, consequence_of
+from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.pair import FactPair, Pair, RegionPair, Side, StagePair, State
 from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
 from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, linked_code
@@ -138,8 +139,8 @@ def leaf_of_pair(view: PairView, name: str) -> Leaf:
 
 def _rank(fact: FactPair) -> tuple[int, int]:
     if fact.category not in CATEGORIES:
-        return Consequence.REST, len(CATEGORIES)
-    return consequence_of(fact), CATEGORIES.index(fact.category)
+        return Consequence.REST.rank, len(CATEGORIES)
+    return rank_of(fact), CATEGORIES.index(fact.category)
 
 
 def _cells(fact: FactPair) -> FactCells:
@@ -149,7 +150,7 @@ def _cells(fact: FactPair) -> FactCells:
     )
     label = f"{fact.region}: {fact.title}" if fact.region else fact.title
     return FactCells(
-        label, fact.unit, left, right, fact.why, fact.differs and _rank(fact)[0] < Consequence.IN_FLIGHT
+        label, fact.unit, left, right, fact.why, fact.differs and _rank(fact)[0] < Consequence.IN_FLIGHT.rank
     )
 
 

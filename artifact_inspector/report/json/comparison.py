@@ -49,6 +49,7 @@ shape(
 shape(
     FactPair,
     "key category label=title unit region",
+    without="step unknown",
     empty="unit region why",
     types={"category": Annotated[str, Words((*CATEGORIES, "options"))]},
     title="Fact",

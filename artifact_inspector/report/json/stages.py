@@ -32,7 +32,7 @@ Verdict = Annotated[str, Words(VERDICTS)]
 _QUEUES = tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY)
 """Nothing in flight is told of tensor memory."""
 
-shape(WaitFacts, without="queue")
+shape(WaitFacts, without="queue spelt")
 shape(Pair, rounded={"f": 4, "g": 4})
 shape(
     WaitEffect,
