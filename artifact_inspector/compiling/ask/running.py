@@ -271,9 +271,15 @@ class _Running:
 
 def _program(name: str, interpreter: Interpreter | None) -> str:
     """The file to run; `python` is the interpreter with the Triton that was asked for, else our own."""
-    if name not in ("python", "python3"):
-        return name
-    return sys.executable if interpreter is None else str(interpreter.command[0])
+    by_name = name in ("python", "python3")
+    if interpreter is None:
+        return sys.executable if by_name else name
+    if not by_name and name != sys.executable:
+        raise UsageError(
+            f"--triton takes the place of `python`, and {name} is another program.",
+            "Run the program as: -- python their_script.py, or leave --triton out.",
+        )
+    return str(interpreter.command[0])
 
 
 def _lent(interpreter: Interpreter | None) -> list[str]:
