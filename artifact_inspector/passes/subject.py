@@ -150,9 +150,5 @@ def trace_passes(
 
 
 def _options(artifact: Artifact) -> dict[str, Any]:
-    """What the compile was asked for, as a compile takes it."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in read_options(artifact.metadata).items()
-        if value is not None
-    }
+    """What the compile was asked for, as a compile takes it: the numbers of a tuple are numbers."""
+    return {name: artifact.metadata[name] for name in read_options(artifact.metadata)}

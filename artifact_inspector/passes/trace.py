@@ -326,18 +326,26 @@ def _changes(before: _State, after: _State) -> Iterator[Change]:
     """Facts of both texts that differ; where the stage is another, only what both have means the same."""
     if not before.facts or not after.facts:
         return  # one of them could not be read
-    is_other = before.level is not after.level and _STAGE.get(before.level) is not _STAGE.get(after.level)
+    is_other = _STAGE.get(before.level, before.level) is not _STAGE.get(after.level, after.level)
     for key, fact in after.facts.items():
         old = before.facts.get(key)
         if old is None:
             if not is_other:
                 yield Change(fact.what, key, fact.label, fact.unit, None, fact.value)
-        elif old.value != fact.value and not (is_other and fact.what not in _COMPARABLE):
+        elif old.value != fact.value and (not is_other or _is_comparable(old, fact, after.level)):
             yield Change(fact.what, key, fact.label, fact.unit, old.value, fact.value)
     if not is_other:
         for key, fact in before.facts.items():
             if key not in after.facts:
                 yield Change(fact.what, key, fact.label, fact.unit, fact.value, None)
+
+
+def _is_comparable(before: Observation, after: Observation, level: Level) -> bool:
+    """Whether a fact means the same in two languages: figures of PTX and SASS do, words spell opcodes."""
+    if after.what in _COMPARABLE:
+        return True
+    is_figure = isinstance(before.value, int) or (before.value is None and after.what is What.REGISTERS)
+    return level is Level.SASS and is_figure and isinstance(after.value, int)
 
 
 def _machine_fact(text: str) -> Observation:

@@ -125,6 +125,13 @@ def test_an_entry_compiled_again_from_its_ttir_says_what_the_entry_says() -> Non
         assert inspect_artifact(again).principal_region is not None
 
 
+def test_options_are_asked_for_again_as_the_metadata_has_them() -> None:
+    own = entry("3.2.0/sm_75/gemv_splitk")
+    options = of_entry(own).ask["options"]
+    assert options["cluster_dims"] == [1, 1, 1], "back ends of that release take no strings"
+    assert options == {name: own.metadata[name] for name in options}
+
+
 def said(*words: str) -> tuple[int, str]:
     result = CliRunner().invoke(cli.app, list(words))
     return result.exit_code, result.output

@@ -16,7 +16,7 @@ from artifact_inspector.passes.dumps import Dump, Language, read_dumps
 from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.subject import of_request, trace_passes
 from artifact_inspector.passes.timing import PassTimes
-from artifact_inspector.passes.trace import Level, PassTrace, Step, trace
+from artifact_inspector.passes.trace import _COMPARABLE, Level, PassTrace, Step, trace
 from artifact_inspector.report.passes import describe_passes, text_difference
 
 SAVED = Path(__file__).parent / "3.2.0-gfx942-gemv_splitk"
@@ -142,13 +142,19 @@ def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     pytest.importorskip("triton")
     tile = {"BLOCK_SIZE_M": 32, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8}
     request = KernelRequest("matmul_grouped", constexprs=tile, options={})
-    found = trace_passes(of_request(request, parse_target("sm_80")), (What.ORDER, What.PIPELINE))
+    found = trace_passes(
+        of_request(request, parse_target("sm_80")), (What.ORDER, What.PIPELINE, What.MATRIX, What.REGISTERS)
+    )
     step = changing(found, "loop1.verdict")[-1]
     assert step.argument == "tritongpu-pipeline"
     after = {change.key: change.after for change in step.changes}
     assert after["loop1.verdict"] == "pipelined(3)"
     assert changing(found, "loop1.pipeline.depth")
-    assert [step.name for step in found.steps][-1] == "ptxas"
+    ptxas = found.steps[-1]
+    assert ptxas.name == "ptxas"
+    # of what both texts can tell, and never that one of them spells an instruction otherwise
+    assert "registers" in {change.key for change in ptxas.changes}
+    assert all(isinstance(change.after, int) for change in ptxas.changes if change.what not in _COMPARABLE)
 
 
 @pytest.mark.long

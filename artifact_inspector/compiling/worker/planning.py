@@ -65,7 +65,12 @@ def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
 def _again(ask: Mapping[str, Any], target: Target) -> Work:
     """A saved text of a kernel, compiled on from there with the options of its own compile."""
     place, out = ask["place"], Path(ask["out"])
-    options = {name: value for name, value in ask["options"].items() if name in _triton.known_options()}
+    known = _triton.known_options()
+    options = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in ask["options"].items()
+        if name in known
+    }
     label = {**_label(Path(place).stem, target, None), "types": [], "constants": {}, "options": options}
     fill = partial(_compile, lambda: place, None, options, target, ask)
     return Work(label, f"{out}\n{place}\n{label}", out, fill)
