@@ -87,7 +87,7 @@ def check(
         require_format(format, FORMATS)
         gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
         wanted = parse_which(target or [])
-        recorded = _read(baseline)
+        recorded = _read(baseline, name)
         corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():
             write_text(path, _written(kind, recorded, corpus, gates, "utf-8"))
@@ -109,16 +109,18 @@ def _format_of(path: Path) -> str:
     return SUFFIXES[path.suffix]
 
 
-def _read(path: Path) -> Baseline:
+def _read(path: Path, name: str | None) -> Baseline:
     from artifact_inspector.files.reading import read_named
     from artifact_inspector.report.json.baseline import parse_baseline
 
     try:
         text = read_named(path)
     except OSError as error:
+        record = f"Record one: inspect-kernel baseline CACHE -o {path}"
+        meant = name is not None and Path(name).is_file()
         raise CacheError(
             f"The baseline {path} could not be read: {error.strerror or error}.",
-            f"Record one: inspect-kernel baseline CACHE -o {path}",
+            f"{name} is a baseline? Name it with --baseline {name}." if meant else record,
         ) from None
     return parse_baseline(text, str(path))
 

@@ -114,6 +114,11 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["check", "cache", "-b", "none.json"], 3, "The baseline none.json could not be read"),
+        (
+            ["check", "cache", "facts.json"],
+            3,
+            "facts.json is a baseline? Name it with --baseline facts.json.",
+        ),
         (["check", "cache", "-b", "."], 3, "could not be read"),
         (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
         (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "'sorrow' is nothing to fail on"),
