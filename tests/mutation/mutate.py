@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "comparison")
 JUDGES = {
-    "analysis/shared": ("tests/oracle/test_shared_memory.py",),
+    "analysis/shared": ("tests/oracle/test_scratch_of_releases.py", "tests/oracle/test_shared_memory.py"),
     "analysis/resources": ("tests/oracle/test_occupancy.py", "tests/oracle/test_resources.py"),
 }
 """Room → the tests that hold its answers against somebody else's."""

@@ -117,10 +117,13 @@ def blocked(
     shape: tuple[int, ...] = (64, 64),
     kind: LayoutKind = LayoutKind.BLOCKED,
 ) -> Layout:
-    # From 3.3 on the order is that of the bases: here of one register along the fastest axis.
-    step = 1 if order[0] == 0 else shape[0]
-    other = shape[0] if order[0] == 0 else 1
-    return layout((step,), (other,), (), shape, tile=tile, order=order, contiguous=contiguous, kind=kind)
+    # From 3.3 on the order is that of the bases, here of one register along the fastest axis, and the tile ends
+    # where the last lane does.
+    strides = (1, shape[0])
+    last = tuple(extent // 2 * stride for extent, stride in zip(tile, strides, strict=True))
+    return layout(
+        (strides[order[0]],), last, (), shape, tile=tile, order=order, contiguous=contiguous, kind=kind
+    )
 
 
 @pytest.mark.parametrize("release", [(2, 1), (3, 1), (3, 2), (3, 3)])

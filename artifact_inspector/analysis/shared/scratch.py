@@ -263,7 +263,7 @@ def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: Rules, *, is_u
 
 def _scan(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Rules) -> int | None:
     """Bytes of a scan: the last element of each run that one warp holds; known from 3.6 on."""
-    if layout.kind in (LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA):
+    if layout.kind is not LayoutKind.BLOCKED:  # Triton turns other layouts into one before it scans
         return None
     if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0

@@ -52,13 +52,14 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
 
 
 def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
-    """The tile; from 3.3 on that of a matrix operation's result ends with its farthest lane or warp."""
-    if layout.kind not in (LayoutKind.MMA, LayoutKind.MFMA) or release < (3, 3):
+    """The tile; from 3.3 on it ends, along each axis, with the farthest lane or warp."""
+    if release < (3, 3):
         return layout.tile
-    axis = layout.order[0]
-    moves = [layout.moves(basis, axis) for basis in (*layout.lane, *layout.warp)]
-    extent = max(layout.contiguous[axis], *(2 * move for move in moves))
-    return tuple(extent if a == axis else tile for a, tile in enumerate(layout.tile))
+    bases = (*layout.lane, *layout.warp)
+    return tuple(
+        max(held, *(2 * layout.moves(basis, axis) for basis in bases))
+        for axis, held in enumerate(layout.contiguous)
+    )
 
 
 def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
