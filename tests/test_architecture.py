@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -219,6 +220,9 @@ def test_numpy_is_for_running_on_paper_alone() -> None:
 
 
 TEXT_OF_AN_INSTRUCTION = {"text", "opcode", "element"}
+WORDS_OF_VIEWS = {"opcode", "op", "element", "types", "family", "issuer", "region", "id", "phrase", "layout"}
+"""Of an instruction, a region or a verdict: a view prints them, and asks an enumeration or a fact instead."""
+VIEWS = ("findings", "report", "comparison", "vocabulary", "pictures")
 METHODS_OF_TEXT = {"startswith", "endswith", "find", "partition", "rpartition", "split", "removeprefix"}
 
 
@@ -226,11 +230,11 @@ def analyses() -> list[Path]:
     return [module for module in MODULES if module.is_relative_to(PACKAGE / "analysis")]
 
 
-def spells(tree: ast.AST) -> list[int]:
-    """Lines that look into the text of an instruction, or compare a part of it with a literal."""
+def looks_into(tree: ast.AST, words: Collection[str]) -> list[int]:
+    """Lines that take a text of one of these names apart, or compare it with a literal."""
 
     def is_text(node: ast.AST) -> bool:
-        return isinstance(node, ast.Attribute) and node.attr in TEXT_OF_AN_INSTRUCTION
+        return isinstance(node, ast.Attribute) and node.attr in words
 
     def is_literal(node: ast.AST) -> bool:
         if isinstance(node, ast.Tuple | ast.Set | ast.List):
@@ -246,16 +250,51 @@ def spells(tree: ast.AST) -> list[int]:
             sides = [node.left, *node.comparators]
             if any(map(is_text, sides)) and any(map(is_literal, sides)):
                 lines.append(node.lineno)
-        if isinstance(node, ast.Attribute) and node.attr == "text":
-            lines.append(node.lineno)
-        if isinstance(node, ast.Import) and any(alias.name == "re" for alias in node.names):
-            lines.append(node.lineno)
     return lines
+
+
+def spells(tree: ast.AST) -> list[int]:
+    """Lines that look into the text of an instruction, compare a part of it with a literal, or match text."""
+    return looks_into(tree, TEXT_OF_AN_INSTRUCTION) + [
+        node.lineno
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Attribute) and node.attr == "text")
+        or (isinstance(node, ast.Import) and any(alias.name == "re" for alias in node.names))
+    ]
 
 
 @pytest.mark.parametrize("module", analyses(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_an_analysis_reads_no_text(module: Path) -> None:
     assert seen(module).spelt == ()
+
+
+PATTERNS_OF_VIEWS = {
+    "report/exchange/junit.py": "what a CI system would obey in printed text",
+    "report/exchange/markdown.py": "letters that Markdown takes for marks",
+    "report/exchange/sarif.py": "brackets that SARIF takes for links",
+    "report/json/schema.py": "docstrings, for descriptions",
+    "report/passes.py": "places in the text of a pass that is shown",
+    "report/printable.py": "what a terminal or a CI system would obey",
+    "vocabulary/forms.py": "types of a signature and numbers of tiles, for a label",
+}
+"""Views that match text, and what it is of; `report/lexers` colours the languages and spells them."""
+
+
+def views() -> list[Path]:
+    rooms = [PACKAGE / room for room in VIEWS]
+    return [m for m in MODULES if any(m.is_relative_to(room) for room in rooms) and "lexers" not in m.parts]
+
+
+@pytest.mark.parametrize("module", views(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_view_takes_no_text_apart(module: Path) -> None:
+    text = module.read_text(encoding="utf-8")
+    assert looks_into(ast.parse(text), WORDS_OF_VIEWS) == []
+    assert ("re" in imported(module)) == (str(module.relative_to(PACKAGE)) in PATTERNS_OF_VIEWS)
+
+
+@pytest.mark.parametrize("line", ["found.op in ('wgmma',)", "line.opcode.startswith('LDGSTS')"])
+def test_text_in_a_view_would_be_seen(line: str) -> None:
+    assert looks_into(ast.parse(line), WORDS_OF_VIEWS) == [1]
 
 
 @pytest.mark.parametrize(

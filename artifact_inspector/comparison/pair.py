@@ -245,7 +245,17 @@ def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> 
         state = State.NOT_COMPARED
         why = "not known" if unknown == SIDES else f"not known on the {unknown[0]}"
     return FactPair(
-        row.key, row.category, row.label, row.unit, row.region, *values, state, why, row.step, unknown
+        key=row.key,
+        category=row.category,
+        label=row.label,
+        unit=row.unit,
+        region=row.region,
+        left=values[0],
+        right=values[1],
+        state=state,
+        why=why,
+        step=row.step,
+        unknown=unknown,
     )
 
 

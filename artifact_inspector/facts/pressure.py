@@ -13,7 +13,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import EventKind, Function, Instruction, Module, RegisterBank, Stage
+from artifact_inspector.model import EventKind, Function, Instruction, Module, RegisterBank, Resource, Stage
 
 __all__ = ["Held", "KernelPressure", "LinePressure", "alive_by_line", "pressure_of"]
 
@@ -66,7 +66,7 @@ class KernelPressure:
     """Line of the stage's text and registers alive there."""
     blocks: int | None
     """On one multiprocessor."""
-    limited_by: tuple[str, ...]
+    limited_by: tuple[Resource, ...]
     shed: int | None
     """Registers fewer with which one block more fits; None where registers do not decide it."""
 

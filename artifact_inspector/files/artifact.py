@@ -10,6 +10,7 @@ from typing import NamedTuple
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.text import SourceText
+from artifact_inspector.model.word import Word
 
 __all__ = [
     "BINARIES",
@@ -20,6 +21,7 @@ __all__ = [
     "TEXT_STAGES",
     "Artifact",
     "Cache",
+    "Completeness",
     "File",
     "Found",
     "HeldFile",
@@ -68,6 +70,17 @@ class HeldFile(NamedTuple):
 File = Path | HeldFile
 
 
+class Completeness(Word):
+    """How much of a compilation is left."""
+
+    COMPLETE = "complete"
+    BINARY_ONLY = "binary-only"
+    PARTIAL = "partial"
+    """No readable metadata, as a failed compile, one still running and a dump directory leave it."""
+    RECORDED = "recorded"
+    """Facts alone, which a baseline keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """What one compilation left behind."""
@@ -89,9 +102,7 @@ class Artifact:
     num_stages: int | None
     shared_bytes: int | None
     """Bytes of shared memory per block, static and dynamic."""
-    state: str
-    """`partial`: no readable metadata, as a failed compile, one still running and a dump directory leave
-    it."""
+    state: Completeness
     files: Mapping[str, File] = field(hash=False)
     """By suffix: `ttir`, `ptx`, `cubin`, `json` …"""
     metadata: Mapping[str, object] = field(hash=False)

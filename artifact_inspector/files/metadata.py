@@ -14,6 +14,7 @@ from artifact_inspector.files.artifact import (
     HIP_FILES,
     TEXT_STAGES,
     Artifact,
+    Completeness,
     File,
     Found,
     Other,
@@ -96,11 +97,11 @@ def _artifact(
     if not isinstance(digest, str) or not digest:
         digest = directory.resolve().name if shown == "." else directory.name
     if metadata is None or files.keys() == {"json"}:
-        state = "partial"
+        state = Completeness.PARTIAL
     elif files.keys() & (TEXT_STAGES - {"source"}):
-        state = "complete"
+        state = Completeness.COMPLETE
     else:
-        state = "binary-only"
+        state = Completeness.BINARY_ONLY
     return Artifact(
         directory=shown,
         stem=printable(stem),

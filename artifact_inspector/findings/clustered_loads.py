@@ -23,6 +23,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings.waits_in_turn import SEVERAL
 from artifact_inspector.model import RegionKind, Stage, Verdict
+from artifact_inspector.model.region import RegionId
 
 SAID = {
     Verdict.CLUSTERED: "stand together",
@@ -69,7 +70,7 @@ def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
 def _is_written_so(kernel: KernelFacts, name: str) -> bool:
     """True for a region whose loads stand together in the program as written, or a copy of one."""
     facts = kernel.stages.get(Stage.TTIR)
-    written = None if facts is None else facts.region(name.partition("/")[0])
+    written = None if facts is None else facts.region(RegionId.parse(name).whole)
     return written is not None and written.verdict in SAID
 
 

@@ -16,17 +16,18 @@ from collections.abc import Iterator
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import shallower
+from artifact_inspector.model import Resource
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     held, target = kernel.occupancy, kernel.artifact.target
     if held is None or target is None or held.blocks != 0:
         return
-    if "warps" in held.limited_by and "shared memory" not in held.limited_by:
+    if Resource.WARPS in held.limited_by and Resource.SHARED not in held.limited_by:
         return  # too many threads, which is another rule's
     message = f"no block fits on {target}: {' and '.join(held.limited_by)}"
     most = target.limits.shared_per_block
-    if "shared memory" in held.limited_by and most is not None:
+    if Resource.SHARED in held.limited_by and most is not None:
         message += f" ({kernel.resources.shared.value} bytes asked for, {most} are there)"
     yield Remark(message, None)
 

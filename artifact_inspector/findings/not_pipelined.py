@@ -23,6 +23,7 @@ from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 from artifact_inspector.model import Backend, Verdict
+from artifact_inspector.model.region import RegionId
 
 UNPIPELINED = frozenset({verdict for verdict in Verdict if verdict.is_of_order}) | {
     Verdict.SERIAL,
@@ -45,7 +46,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
-        if pipeline.why_not is None or name.partition("/")[0] in around:
+        if pipeline.why_not is None or RegionId.parse(name).whole in around:
             continue
         has_dots = bool(dots_of(kernel, name)[1])
         if not has_dots and pipeline.num_stages == _unasked(kernel):

@@ -20,7 +20,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import Switch, fewer_registers, shallower
-from artifact_inspector.model import Verdict
+from artifact_inspector.model import Resource, Verdict
 from artifact_inspector.model.figure import Figure
 
 ENOUGH = 0.5
@@ -33,13 +33,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     held, taken = kernel.occupancy, kernel.resources
     if held is None or not held.blocks or held.share is None or held.share >= ENOUGH or _hides(kernel):
         return
-    limits = [name for name in held.limited_by if name in ("registers", "shared memory")]
+    limits = [name for name in held.limited_by if name in (Resource.REGISTERS, Resource.SHARED)]
     shed = _for_one_more(kernel, held)
     if not limits or shed is None:
         return
     used = {
-        "registers": f"{taken.registers.value} registers per thread",
-        "shared memory": f"{taken.shared.value} bytes of shared memory",
+        Resource.REGISTERS: f"{taken.registers.value} registers per thread",
+        Resource.SHARED: f"{taken.shared.value} bytes of shared memory",
     }
     why = " and ".join(used[name] for name in limits)
     yield Remark(
@@ -62,22 +62,23 @@ def _for_one_more(kernel: KernelFacts, held: Occupancy) -> str | None:
     if unit is None:
         return None
     parts = []
-    if "registers" in held.limited_by:
-        fewer = _most(kernel, held, taken.registers, unit.register_unit, "registers")
+    if Resource.REGISTERS in held.limited_by:
+        fewer = _most(kernel, held, taken.registers, unit.register_unit, Resource.REGISTERS)
         parts.append(None if fewer is None else f"{fewer} registers")
-    if "shared memory" in held.limited_by:
-        fewer = _most(kernel, held, taken.shared, unit.shared_unit, "shared memory")
+    if Resource.SHARED in held.limited_by:
+        fewer = _most(kernel, held, taken.shared, unit.shared_unit, Resource.SHARED)
         parts.append(None if fewer is None else f"{fewer} bytes")
     known = [part for part in parts if part is not None]
     return " and ".join(known) if len(known) == len(parts) else None
 
 
-def _most(kernel: KernelFacts, held: Occupancy, figure: Figure, step: int, name: str) -> int | None:
+def _most(kernel: KernelFacts, held: Occupancy, figure: Figure, step: int, name: Resource) -> int | None:
     """The most of one resource that lets one more block fit; None where that is out of reach."""
     used, taken = figure.value or 0, kernel.resources
     for value in range((used - 1) // step * step, int(used * WITHIN_REACH), -step):
         other = figure._replace(value=value)
-        leaner = replace(taken, registers=other) if name == "registers" else replace(taken, shared=other)
+        is_register = name is Resource.REGISTERS
+        leaner = replace(taken, registers=other) if is_register else replace(taken, shared=other)
         found = replace(kernel, resources=leaner).occupancy
         if found is not None and found.allowed.get(name, 0) > (held.blocks or 0):
             return value
@@ -89,10 +90,10 @@ def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     unit = None if target is None else target.limits.multiprocessor
     if held is None or unit is None:
         return
-    if "registers" in held.limited_by:
-        fewer = _most(kernel, held, kernel.resources.registers, unit.register_unit, "registers")
+    if Resource.REGISTERS in held.limited_by:
+        fewer = _most(kernel, held, kernel.resources.registers, unit.register_unit, Resource.REGISTERS)
         yield from () if fewer is None else fewer_registers(kernel, fewer)
-    if "shared memory" in held.limited_by:
+    if Resource.SHARED in held.limited_by:
         yield from shallower(kernel)
 
 

@@ -26,7 +26,7 @@ AT_ONCE = 4
 """Registers of a lane that one `ldmatrix.x4` fills. Source: PTX ISA, `ldmatrix`."""
 ROWS = 16
 """Of the `mma.sync` whose operands `ldmatrix` lays out. Source: PTX ISA, fragments of m16n8k*."""
-HALVES = ("f16×f16", "bf16×bf16")
+HALVES = (("f16", "f16"), ("bf16", "bf16"))
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -43,7 +43,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         if words < MANY:
             continue
         rows = sum(found.rows for found in work.operand_reads)
-        are_halves = all(shape is not None and shape.types.startswith(HALVES) for shape in shapes)
+        are_halves = all(shape is not None and shape.operands in HALVES for shape in shapes)
         turned = "" if are_halves else ": it turns 16-bit elements only"
         sources = tuple(dict.fromkeys(found.source for found in by_words if found.source is not None))
         yield Remark(

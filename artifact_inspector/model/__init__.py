@@ -16,6 +16,7 @@ from artifact_inspector.model.module import BasicBlock, Flow, Function, Module, 
 from artifact_inspector.model.region import PipelineKind, RegionKind, SlotKind
 from artifact_inspector.model.registers import RegisterBank
 from artifact_inspector.model.remark import RemarkKind, Severity, Tool
+from artifact_inspector.model.resource import Resource
 from artifact_inspector.model.stage import Stage
 from artifact_inspector.model.target import Backend, MultiprocessorKind, Vendor
 from artifact_inspector.model.tensor import TensorType
@@ -57,6 +58,7 @@ __all__ = [
     "RegisterBank",
     "Release",
     "RemarkKind",
+    "Resource",
     "Severity",
     "SlotKind",
     "SourceLine",

@@ -55,6 +55,12 @@ class MatrixOp(NamedTuple):
     tensor-level IR."""
 
     @property
+    def operands(self) -> tuple[str, str]:
+        """Element types of a and b."""
+        a, _, b = self.types.partition("→")[0].partition("×")
+        return a, b
+
+    @property
     def shape(self) -> str:
         """`m16n8k16`, with the number of products where one issue computes several."""
         return f"m{self.m}n{self.n}k{self.k}" + (f"×{self.blocks}" if self.blocks > 1 else "")

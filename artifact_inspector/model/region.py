@@ -18,8 +18,10 @@ class RegionId(NamedTuple):
     Example:
         >>> RegionId.parse("helper/loop@9/loads")
         RegionId(function='helper/', place=9, is_line=True, rest='/loads')
-        >>> RegionId.parse("straight").place is None
-        True
+        >>> RegionId.parse("helper/loop@9/loads").whole
+        'helper/loop@9'
+        >>> RegionId.parse("straight").is_loop
+        False
     """
 
     function: str
@@ -28,7 +30,19 @@ class RegionId(NamedTuple):
     """Line of the loop's header, else its number; None for what is no loop."""
     is_line: bool
     rest: str
-    """Which of several: `#2` on one line, `/2` or `/loads` of one loop."""
+    """Which of several: `#2` on one line, `/2` or `/loads` of one loop; all of what is no loop's id."""
+
+    @property
+    def is_loop(self) -> bool:
+        """True for a loop's, and for what is left of one."""
+        return self.place is not None
+
+    @property
+    def whole(self) -> str:
+        """The id of the loop that this one is a part or a copy of."""
+        if self.place is None:
+            return self.rest
+        return f"{self.function}loop{'@' if self.is_line else '#'}{self.place}{self.rest.partition('/')[0]}"
 
     @classmethod
     def parse(cls, text: str) -> RegionId:

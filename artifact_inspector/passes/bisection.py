@@ -132,7 +132,7 @@ class _Search:
                         for stage in _TOLD_BY
                         if stage.value in artifact.files
                         for key, fact in observe(artifact, stage, None, self.wanted).items()
-                        if not key.endswith(".order")  # names of values come and go between releases
+                        if not fact.by_names  # names of values come and go between releases
                     }
                 self.known[release] = Tried(release, values, None)
             except CompileError as error:

@@ -72,6 +72,8 @@ class Observation(NamedTuple):
     label: str
     unit: str
     value: Value
+    by_names: bool = False
+    """True for what tells values by their names, which come and go."""
 
 
 def observe(
@@ -132,7 +134,8 @@ def _of_regions(own: StageFacts, names: dict[str, str]) -> Iterator[Observation]
         if name is None:
             continue
         if region.readable:
-            yield Observation(What.ORDER, f"{name}.order", f"{name} order", "", region.readable)
+            key, label = f"{name}.order", f"{name} order"
+            yield Observation(What.ORDER, key, label, "", region.readable, by_names=True)
         if region.kind == RegionKind.LOOP:
             loops.append(f"{name} ×{region.unrolled_by}" if region.unrolled_by > 1 else name)
     yield Observation(What.LOOPS, "loops", "loops of the program", "", tuple(dict.fromkeys(loops)))

@@ -10,6 +10,7 @@ from artifact_inspector.analysis.overlap.track import Stretch
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.model import EventKind, RegionKind, Stage
+from artifact_inspector.model.region import RegionId
 from artifact_inspector.pictures._canvas import Canvas, cut, width_of
 from artifact_inspector.pictures._row import demand
 from artifact_inspector.pictures._strip import GUTTER, MARGIN, Drawing, Strip, inside
@@ -96,7 +97,7 @@ def _side_by_side(scene: Scene, lane: Lane) -> list[Stretch]:
     found = [part for part in lane.stretches if part.kind is RegionKind.PARTITION]
     if not found and scene.principal is not None:
         name = scene.principal
-        found = [one for one in lane.stretches if one.region == name or one.region.startswith(f"{name}/")]
+        found = [one for one in lane.stretches if name in (one.region, RegionId.parse(one.region).whole)]
     return found if len(found) > 1 else []
 
 

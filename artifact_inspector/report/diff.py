@@ -22,7 +22,7 @@ from artifact_inspector.comparison.pair import (
     Turn,
 )
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model import Consequence
+from artifact_inspector.model import Consequence, Verdict
 from artifact_inspector.report.aligned import Aligned
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults
@@ -36,6 +36,7 @@ NO_LAUNCH = "AI013"
 """The finding that a launch fails."""
 MOST_ROUNDS = 6
 LABEL_WIDTH = 18
+PIPELINED = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +150,14 @@ def describe_parting(pair: Pair, region: RegionPair) -> str | None:
         return None
     labels = side_labels(pair)
     asked = next((fact for fact in pair.options if fact.key == "num_stages" and fact.differs), None)
-    pipelined = asked is not None and "pipelined" in parting.left and "pipelined" in parting.right
-    stages = (
-        ""
-        if asked is None
-        else f"; num_stages {value_text(asked.left)} and {value_text(asked.right)} were asked for"
-    )
+    there = next(stage for stage in region.stages if stage.step == parting.step)
+    verdicts = [side.region.verdict for side in (there.left, there.right) if side is not None]
+    stages = ""
+    if asked is not None and len(verdicts) == 2 and PIPELINED.issuperset(verdicts):
+        stages = f"; num_stages {value_text(asked.left)} and {value_text(asked.right)} were asked for"
     return (
         f"{region.name}: the verdicts part at {parting.step}, by {_who(parting.components)}: "
-        f"{parting.left} on {labels[0]}, {parting.right} on {labels[1]}{stages if pipelined else ''}"
+        f"{parting.left} on {labels[0]}, {parting.right} on {labels[1]}{stages}"
     )
 
 

@@ -57,7 +57,7 @@ def _answer(trace: PassTrace) -> Iterator[str]:
     """Who had the last word on the order, the pipeline and the rest: the line that a reader came for."""
     told = False
     for what in What:
-        keys = {fact.key for fact in trace.final if fact.what is what and not fact.key.endswith(".order")}
+        keys = {fact.key for fact in trace.final if fact.what is what and not fact.by_names}
         found = trace.last_change(keys)
         if found is None:
             continue

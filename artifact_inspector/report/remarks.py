@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program
@@ -60,14 +60,29 @@ class Remark:
     code: str
     level: str
     """`error`, `warning` or `note`."""
-    title: str
-    message: str
+    heading: str
+    """What it is, in a word or two, behind what the kernel is called."""
+    said: str
     kernel: str
     place: Place | None
     identity: str
     """Stays while lines shift: what tells the remark from others of the same run."""
     form: str = ""
     """Which form of the kernel it is about: `sm_80 · Triton 3.6.0 · 128×32×32 f16 w4 s4`."""
+    named: str = ""
+    """What the message calls the kernel; its name alone where it is empty."""
+    is_whole: bool = True
+    """False where the message begins with what the kernel is called."""
+
+    @property
+    def title(self) -> str:
+        """What it is of which kernel."""
+        return f"{self.named or self.kernel}: {self.heading}"
+
+    @property
+    def message(self) -> str:
+        """The whole sentence."""
+        return self.said if self.is_whole else f"{self.named}: {self.said}"
 
 
 _CHANGED = "A fact of the kernel is not the one that was recorded in the baseline."
@@ -117,16 +132,13 @@ def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator
         level = "error" if code in gates or "any" in gates else "note"
         for candidate in side:
             where = corpus.sides[code == "new"]
-            yield _remark(
-                code, level, f"{candidate} is only {where}", candidate, _place(candidate, None, find)
-            )
+            said, place = f"{candidate} is only {where}", _place(candidate, None, find)
+            yield replace(_remark(code, level, said, candidate, place), is_whole=True)
 
     level = "error" if "gone" in gates or "any" in gates else "note"
     for left, right in corpus.matching.ambiguous:
-        message = f"{_named(left[0])}: {len(left)} {corpus.sides.left} fit {len(right)} {corpus.sides.right}"
-        yield _remark(
-            "gone", level, f"{message}, and none was compared", left[0], _place(right[0], None, find)
-        )
+        fit = f"{len(left)} {corpus.sides.left} fit {len(right)} {corpus.sides.right}, and none was compared"
+        yield _remark("gone", level, fit, left[0], _place(right[0], None, find))
 
 
 def told_once(remarks: Iterable[Remark], corpus: Corpus | None = None) -> Iterator[Remark]:
@@ -156,13 +168,14 @@ def _together(same: Sequence[Remark], reasons: Sequence[str]) -> Remark:
     first = {code: next(remark for remark in told if remark.code == code) for code in codes}
     forms = dict.fromkeys(remark.form for remark in told)
     lines = [*(f"because {reason}" for reason in reasons[:MOST_FACTS])]
-    lines += [f"{code}: {remark.message.partition(': ')[2]}" for code, remark in first.items()]
+    lines += [f"{code}: {remark.said}" for code, remark in first.items()]
     lines += [f"in {len(forms)} {plural('form', len(forms))}: {'; '.join(list(forms)[:MOST_FORMS])}"]
     lines[-1] += f"; and {len(forms) - MOST_FORMS} more" if len(forms) > MOST_FORMS else ""
     known = told[0]
-    title = f"{known.kernel}: {', '.join(remark.title.partition(': ')[2] for remark in first.values())}"
+    heading = ", ".join(remark.heading for remark in first.values())
     place = next((remark.place for remark in told if remark.place is not None), None)
-    return Remark(known.code, worst, title, "\n".join(lines), known.kernel, place, known.identity, known.form)
+    said = "\n".join(lines)
+    return Remark(known.code, worst, heading, said, known.kernel, place, known.identity, known.form)
 
 
 _LEVELS = ("error", "warning", "note")
@@ -176,8 +189,7 @@ def finding_remarks(kernels: Iterable[KernelFacts], find: Find) -> Iterator[Rema
         for finding in find_findings(kernel):
             place = _place(candidate, next(iter(finding.remark.sources), None), find)
             level = "warning" if finding.severity is Severity.WARNING else "note"
-            message = f"{_named(candidate)}: {finding.remark.message}"
-            yield _remark(finding.code, level, message, candidate, place, title=finding.name)
+            yield _remark(finding.code, level, finding.remark.message, candidate, place, finding.name)
 
 
 def _changed(change: Change, category: str, level: str, find: Find) -> Remark:
@@ -191,22 +203,28 @@ def _changed(change: Change, category: str, level: str, find: Find) -> Remark:
     if place is not None and line is not None and source is None:
         place = place._replace(line=line)
     what = "; ".join(said) or "the texts differ in more than names, places and numbering"
-    return _remark(category, level, f"{_named(change.right)}: {what}", change.right, place)
+    return _remark(category, level, what, change.right, place)
 
 
 def _remark(
-    code: str, level: str, message: str, candidate: Candidate, place: Place | None, title: str | None = None
+    code: str, level: str, said: str, candidate: Candidate, place: Place | None, heading: str = ""
 ) -> Remark:
     program, artifact = candidate.program, candidate.artifact
     known_by = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
-    head = f"{_named(candidate)}: {title or code}"
-    form = label_form(Compiled(artifact, program), {})
-    said = " ".join(filter(None, (candidate.target, form)))
-    return Remark(code, level, head, message, artifact.display_name, place, f"{code} {known_by}", said)
-
-
-def _named(candidate: Candidate) -> str:
-    return f"{candidate.artifact.display_name} ({candidate.target or 'target unknown'})"
+    form = " ".join(filter(None, (candidate.target, label_form(Compiled(artifact, program), {}))))
+    name = artifact.display_name
+    return Remark(
+        code=code,
+        level=level,
+        heading=heading or code,
+        said=said,
+        kernel=name,
+        place=place,
+        identity=f"{code} {known_by}",
+        form=form,
+        named=f"{name} ({candidate.target or 'target unknown'})",
+        is_whole=False,
+    )
 
 
 def _place(candidate: Candidate, source: str | None, find: Find) -> Place | None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.findings import find_findings
 from artifact_inspector.report.layout import Pieces, cut, phrase_text
 from artifact_inspector.report.resources import registers_text
@@ -68,12 +69,12 @@ class Row:
         changed = kernel.changed_at
         if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
             state = "does not fit"
-        elif artifact.state == "binary-only":
+        elif artifact.state is Completeness.BINARY_ONLY:
             state = "binary only"
         elif last is None:
             state = "no readable stage"
         else:
-            state = f"partial, ends at {last.stage.value}" if artifact.state == "partial" else ""
+            state = f"partial, ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
         return cls(
             name=artifact.display_name,
             form=form,

@@ -12,13 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.reference import STRAIGHT
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.files.sources import Quote
 from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Basis, EventKind, RegionKind, Stage, Verdict
+from artifact_inspector.model.region import RegionId
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block, nothing_to_quote, place_text
@@ -182,7 +185,7 @@ class KernelReport:
             parts.append(f"num_stages {artifact.num_stages}")
         if artifact.shared_bytes is not None:
             parts.append(_shared(artifact.shared_bytes, self.kernel))
-        if artifact.state != "complete":
+        if artifact.state is not Completeness.COMPLETE:
             parts.append(_STATES.get(artifact.state, artifact.state))
         yield Pieces(parts)
         yield Text(f"hash {artifact.hash}", "dim", no_wrap=True, overflow="ignore")
@@ -203,13 +206,16 @@ class KernelReport:
                 found.setdefault(region.id, _Seen(region.id, {})).stages[stage] = region
         families: dict[str, list[_Seen]] = {}
         for seen in found.values():
-            base, _, part = seen.id.rpartition("/")
-            families.setdefault(base if part and base in found else seen.id, []).append(seen)
-        whole = [sorted(family, key=lambda seen: seen.id.count("/")) for family in families.values()]
-        return sorted(whole, key=lambda family: all(x.id != self.kernel.principal for x in family))
+            whole = RegionId.parse(seen.id).whole
+            families.setdefault(whole if whole in found else seen.id, []).append(seen)
+        parted = [sorted(family, key=lambda seen: seen.id not in families) for family in families.values()]
+        return sorted(parted, key=lambda family: all(x.id != self.kernel.principal for x in family))
 
 
-_STATES = {"binary-only": "binary only: no text to read, but by --sass", "partial": "partial: no metadata"}
+_STATES = {
+    Completeness.BINARY_ONLY: "binary only: no text to read, but by --sass",
+    Completeness.PARTIAL: "partial: no metadata",
+}
 
 
 def _shared(size: int, kernel: KernelFacts) -> str:
@@ -273,7 +279,7 @@ def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableT
     parts = [str(kind) if kind is not RegionKind.STRAIGHT else "straight-line code"]
     if first.id == kernel.principal and sum(len(s.regions) > 1 for s in kernel.stages.values()):
         parts.append("principal region")
-    if last.parent not in (None, "straight"):
+    if last.parent not in (None, STRAIGHT):
         parts.append(f"inside {last.parent}")
     if len(bases) == 1:
         parts.append("rounds by source line" if bases == {Basis.SOURCE} else f"rounds by {bases.pop()}")

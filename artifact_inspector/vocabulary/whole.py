@@ -61,7 +61,7 @@ def _limits(of: Subject) -> Found:
     held = of.kernel.occupancy
     if held is None:
         return Absent.ABSENT
-    return None if held.blocks is None else tuple(held.limited_by)
+    return None if held.blocks is None else tuple(map(str, held.limited_by))
 
 
 # -- what its last text holds ----------------------------------------------------------

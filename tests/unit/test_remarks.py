@@ -139,7 +139,7 @@ def test_a_check_is_junit(corpus: Corpus, tmp_path: Path) -> None:
 
 
 def remark(message: str = "m", place: Place | None = None, level: str = "error") -> Remark:
-    return Remark("waits", level, "a: b, c", message, "k", place, "i")
+    return Remark("waits", level, "b, c", message, "k", place, "i", named="a")
 
 
 def test_annotations_escape_what_would_end_them() -> None:

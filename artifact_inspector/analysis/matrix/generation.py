@@ -138,4 +138,4 @@ def _is_tf32(dot: MatrixWork) -> bool:
 
 def _elements(dots: Sequence[MatrixWork]) -> list[str]:
     """Types of the left operands."""
-    return sorted({dot.matrix.types.partition("×")[0] for dot in dots if dot.matrix is not None})
+    return sorted({dot.matrix.operands[0] for dot in dots if dot.matrix is not None})

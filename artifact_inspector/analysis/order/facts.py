@@ -17,6 +17,7 @@ from artifact_inspector.model import (
     Standing,
     Verdict,
 )
+from artifact_inspector.model.region import RegionId
 
 __all__ = ["Note", "Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
 
@@ -134,7 +135,7 @@ class RegionFacts:
     @property
     def is_left_over(self) -> bool:
         """True for what is left of a loop that is none at this stage: it counts in another region."""
-        return self.kind is RegionKind.STRAIGHT and not self.id.endswith("straight")
+        return self.kind is RegionKind.STRAIGHT and RegionId.parse(self.id).is_loop
 
     @property
     def phrase(self) -> str:

@@ -15,6 +15,7 @@ from artifact_inspector.model import (
     LOADS,
     EventKind,
     Instruction,
+    Issuer,
     Language,
     Module,
     Queue,
@@ -147,7 +148,7 @@ def _read(
         return _read_commit(instruction, module, language)
     if kind is EventKind.MATRIX:
         matrix = language.matrix(instruction, module)
-        if matrix is None or matrix.issuer != "warpgroup":
+        if matrix is None or matrix.issuer != Issuer.WARPGROUP:
             return None
         closes = language.commit(instruction) is Queue.MATRIX
         return Issue(_MULTIPLY, is_load=False, closes=closes), False, None

@@ -41,4 +41,4 @@ def find_intensity(accesses: Accesses, dots: Sequence[MatrixWork]) -> Intensity 
     first = dots[0].matrix
     if not loaded or first is None:
         return None
-    return Intensity(loaded, sum(dot.flop or 0 for dot in dots), first.types.partition("×")[0])
+    return Intensity(loaded, sum(dot.flop or 0 for dot in dots), first.operands[0])

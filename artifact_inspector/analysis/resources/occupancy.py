@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Multiprocessor, Target
-from artifact_inspector.model import Backend
+from artifact_inspector.model import Backend, Resource
 
 __all__ = ["Occupancy", "find_occupancy", "find_warps_per_partition"]
 
@@ -30,10 +30,9 @@ class Occupancy:
     warps: int | None
     warps_at_most: int | None
     """Warps that the unit can hold of the leanest kernel."""
-    limited_by: tuple[str, ...]
-    """Resources that allow no more: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several
-    where they allow equally many."""
-    allowed: Mapping[str, int]
+    limited_by: tuple[Resource, ...]
+    """Those that allow no more; several where they allow equally many."""
+    allowed: Mapping[Resource, int]
     """Resource → blocks that it alone would allow; no row for one that is not used or not known."""
     missing: tuple[str, ...]
     """The numbers that are not known, in words."""
@@ -88,31 +87,32 @@ def find_occupancy(
         return Occupancy(unit, None, None, None, (), {}, tuple(missing))
     if unit == "WGP":
         holds = _doubled(holds)
-    allowed = {"blocks": holds.blocks}
+    allowed = {Resource.BLOCKS: holds.blocks}
     if warps_per_block:
         launches = warps_per_block * target.warp_size <= MOST_THREADS
-        allowed["warps"] = holds.warps // warps_per_block if launches else 0
+        allowed[Resource.WARPS] = holds.warps // warps_per_block if launches else 0
     if warps_per_block and registers is not None:
         per_partition = _warps_by_registers(holds, registers, scalar_registers)
-        allowed["registers"] = _blocks_by_registers(
+        allowed[Resource.REGISTERS] = _blocks_by_registers(
             holds, per_partition, warps_per_block, whole_rounds=not amd
         )
     used = 1 if barriers is None else barriers
     if used and holds.barriers is not None and not (amd and warps_per_block == 1):
-        allowed["barriers"] = holds.barriers // used
+        allowed[Resource.BARRIERS] = holds.barriers // used
     if shared_bytes is not None and (taken := _shared_taken(holds, shared_bytes)):
         fits = shared_bytes <= (target.limits.shared_per_block or 0)
-        allowed["shared memory"] = holds.shared // taken if fits else 0
+        allowed[Resource.SHARED] = holds.shared // taken if fits else 0
     if tensor_columns and holds.tensor_columns is not None:
-        allowed["tensor memory"] = holds.tensor_columns // tensor_columns
-    none = tuple(name for name, most in allowed.items() if most == 0 and name != "tensor memory")
+        allowed[Resource.TENSOR] = holds.tensor_columns // tensor_columns
+    # Blocks that find no tensor memory are resident all the same, and wait for it.
+    binding = {name: most for name, most in allowed.items() if name is not Resource.TENSOR}
+    none = tuple(name for name, most in binding.items() if most == 0)
     if none:  # whatever else is missing, not one block fits
         return Occupancy(unit, 0, 0, holds.warps, none, allowed, tuple(missing))
     if missing or not warps_per_block:
         return Occupancy(unit, None, None, holds.warps, (), allowed, tuple(missing))
-    # Blocks that find no tensor memory are resident all the same, and wait for it.
-    blocks = min(most for name, most in allowed.items() if name != "tensor memory")
-    limited_by = tuple(name for name, most in allowed.items() if most == blocks and name != "tensor memory")
+    blocks = min(binding.values())
+    limited_by = tuple(name for name, most in binding.items() if most == blocks)
     return Occupancy(unit, blocks, blocks * warps_per_block, holds.warps, limited_by, allowed, ())
 
 

@@ -14,6 +14,7 @@ from artifact_inspector.comparison.baseline import Baseline, Recorded
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
@@ -193,7 +194,7 @@ def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
         num_warps=_number(found["num_warps"]),
         num_stages=_number(found["num_stages"]),
         shared_bytes=_number(found["shared_bytes"]),
-        state="recorded",
+        state=Completeness.RECORDED,
         files={},
         metadata={},
     )

@@ -8,8 +8,11 @@ from typing import Literal
 
 from artifact_inspector.facts.pressure import KernelPressure
 from artifact_inspector.report.json._document import Document
+from artifact_inspector.report.json._encoding import shape
 
 __all__ = ["PressureDocument", "pressure_document"]
+
+shape(KernelPressure, types={"limited_by": tuple[str, ...]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,11 @@ shape(
 shape(
     Occupancy,
     "blocks_per_sm=blocks warps_per_sm=warps limited_by warps_at_most unit blocks_by_resource=allowed",
-    types={"unit": Annotated[str, Words(("SM", "CU", "WGP"))]},
+    types={
+        "unit": Annotated[str, Words(("SM", "CU", "WGP"))],
+        "limited_by": tuple[str, ...],
+        "blocks_by_resource": Mapping[str, int],
+    },
 )
 
 
