@@ -76,7 +76,6 @@ class Completeness(Word):
     COMPLETE = "complete"
     BINARY_ONLY = "binary-only"
     PARTIAL = "partial"
-    """No readable metadata, as a failed compile, one still running and a dump directory leave it."""
     RECORDED = "recorded"
     """Facts alone, which a baseline keeps."""
 
@@ -103,6 +102,8 @@ class Artifact:
     shared_bytes: int | None
     """Bytes of shared memory per block, static and dynamic."""
     state: Completeness
+    """`partial`: no readable metadata, as a failed compile, one still running and a dump directory leave
+    it."""
     files: Mapping[str, File] = field(hash=False)
     """By suffix: `ttir`, `ptx`, `cubin`, `json` …"""
     metadata: Mapping[str, object] = field(hash=False)
