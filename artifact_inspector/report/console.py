@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ __all__ = ["Printable", "is_for_a_screen", "make_console", "show", "to_text", "w
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
 LEAST_WIDTH = 32
+WIDEST = 10_000
+"""Columns that a report is laid out for, however many are asked for."""
+_DIGITS = 10
 
 _PLAIN = "white-space: pre; overflow-x: auto; line-height: 1.25; font-family: monospace"
 _ASCII = str.maketrans({"…": "...", "–": "-", "×": "x", "÷": "/", "·": "|", "→": "->", "�": "?"})
@@ -32,10 +36,14 @@ _ASCII = str.maketrans({"…": "...", "–": "-", "×": "x", "÷": "/", "·": "|
 def make_console(stream: TextIO) -> Console:
     """A console on a stream; COLUMNS and NO_COLOR are honoured, markup in names is not."""
     columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) > 0 else None
-    if width is None and not stream.isatty():
+    size = shutil.get_terminal_size()  # which, unlike rich, passes over a number of 5,000 digits
+    if columns.isdecimal() and len(columns) < _DIGITS and int(columns) > 0:
+        width: int | None = min(int(columns), WIDEST)
+    elif stream.isatty():
+        width = min(size.columns, WIDEST) if columns else None
+    else:
         width = PIPE_WIDTH
-    console = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    console = Console(file=stream, width=width, height=size.lines, highlight=False, markup=False, emoji=False)
     if console.width < LEAST_WIDTH:
         console.width = LEAST_WIDTH
     return console
@@ -63,7 +71,9 @@ def write_lines(text: str, stream: TextIO) -> None:
 
 def to_text(report: RenderableType, width: int) -> str:
     """A report as plain text, `width` columns wide."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False)
+    console = Console(
+        file=io.StringIO(), width=width, height=1, color_system=None, highlight=False, markup=False
+    )
     with console.capture() as captured:
         console.print(Printable(report), crop=False)
     return obeyed_by_nobody(_unpadded(captured.get()))

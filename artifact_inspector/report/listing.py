@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,8 +92,13 @@ def excerpt_of(module: Module, region: RegionFacts, lines: Sequence[ListedLine],
     for _, run in groupby((line for line in lines if line.events), key=lambda line: line.events):
         numbers = [line.number for line in run]
         kept.update((numbers[0], numbers[-1]))
-    shown = {number + step for number in kept for step in range(-around, around + 1)}
-    return Excerpt(frozenset(shown), marks, kinds)
+    ordered = sorted(kept)
+
+    def is_near(number: int) -> bool:
+        at = bisect_left(ordered, number - around)
+        return at < len(ordered) and ordered[at] <= number + around
+
+    return Excerpt(frozenset(line.number for line in lines if is_near(line.number)), marks, kinds)
 
 
 def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:

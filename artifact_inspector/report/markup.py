@@ -30,7 +30,7 @@ _INDENT = 0.6
 
 def to_html(report: RenderableType) -> str:
     """A report as a fragment of HTML with its styles inside; text and ground are those of the page."""
-    console = Console(file=io.StringIO(), width=_WIDE, highlight=False, markup=False)
+    console = Console(file=io.StringIO(), width=_WIDE, height=1, highlight=False, markup=False)
     body = "".join(_block(report, console))
     return f'<div style="{_PLAIN};line-height:1.35;overflow-x:auto">{body}</div>'
 

@@ -19,7 +19,7 @@ from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model.printable import escaped
-from artifact_inspector.report.console import show, to_text
+from artifact_inspector.report.console import WIDEST, make_console, show, to_text
 from artifact_inspector.report.corpus import CorpusReport
 from artifact_inspector.report.exchange.annotations import workflow_commands
 from artifact_inspector.report.exchange.junit import junit_text
@@ -122,3 +122,15 @@ def test_markers_show_as_they_are_written() -> None:
     with redirect_stdout(io.StringIO()) as out:
         show(Text("a\u202eb"), out)
     assert out.getvalue() == "a\\u202eb\n"
+
+
+@pytest.mark.parametrize("said", ["9" * 5000, "9" * 9, "0", "many"])
+@pytest.mark.parametrize("variable", ["COLUMNS", "LINES"])
+def test_a_width_that_is_none_or_beyond_any_screen_is_bounded(
+    variable: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, said)
+    stream = io.StringIO()
+    assert make_console(stream).width <= WIDEST
+    show(Text("x", justify="right"), stream)
+    assert stream.getvalue().strip() == to_text(Text("x"), 80).strip() == "x"

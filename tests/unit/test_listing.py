@@ -56,6 +56,7 @@ def test_rounds_are_marked_where_they_begin(lines) -> None:  # type: ignore[no-u
 def test_more_context_shows_more_and_enough_shows_all(lines) -> None:  # type: ignore[no-untyped-def]
     none, some, all_ = (lines("--context", str(n)) for n in (0, 4, 1000))
     assert len(none) < len(some) < len(all_)
+    assert lines("--context", "9" * 30) == all_
     assert not any("…" in line for line in all_)
 
 
