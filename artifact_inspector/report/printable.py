@@ -1,16 +1,16 @@
 """Text that gives no order to a CI system.
 
 Source: the runner of GitHub Actions, which obeys every line of output that begins with `::`, and `##[`
-anywhere in one.
+anywhere in one; the agents of Azure Pipelines (`##vso[`) and TeamCity (`##teamcity[`).
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["obeyed_by_nobody"]
+__all__ = ["obeyed_by_nobody", "without_orders"]
 
-_ORDER = re.compile(r"^([^\S\n]*):(?=:)|#(#\[)", re.M)
+_ORDER = re.compile(r"^([^\S\n]*):(?=:)|#(?=#\w*\[)", re.M)
 
 
 def obeyed_by_nobody(text: str) -> str:
@@ -20,4 +20,18 @@ def obeyed_by_nobody(text: str) -> str:
         >>> print(obeyed_by_nobody("::stop-commands::x"))
         \::stop-commands::x
     """
-    return _ORDER.sub(lambda found: f"#\\{found[2]}" if found[2] else f"{found[1]}\\:", text)
+    return without_orders(text, "\\:", "#\\")
+
+
+def without_orders(text: str, colon: str, mark: str) -> str:
+    r"""The text with another spelling of the characters that would begin a command.
+
+    Args:
+        colon: for the first one of a line.
+        mark: for `#`.
+
+    Example:
+        >>> print(without_orders("a ##vso[x]", "&#58;", "&#35;"))
+        a &#35;#vso[x]
+    """
+    return _ORDER.sub(lambda found: mark if found[0] == "#" else f"{found[1]}{colon}", text)

@@ -6,7 +6,6 @@ XML 1.0, 2.2, for the characters that it holds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
@@ -14,11 +13,9 @@ from artifact_inspector.comparison.corpus import GATES, Corpus, Degree
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.corpus import describe_changes_of
+from artifact_inspector.report.printable import without_orders
 
 __all__ = ["junit_text"]
-
-_COMMAND = re.compile(r"(?m)^([^\S\n]*):(?=:)|#(?=#\[)")
-"""What a CI system that reads the output would obey."""
 
 
 def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
@@ -48,7 +45,7 @@ def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    text = _COMMAND.sub(_as_entity, ElementTree.tostring(root, encoding="unicode"))
+    text = without_orders(ElementTree.tostring(root, encoding="unicode"), "&#58;", "&#35;")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
@@ -80,7 +77,3 @@ def _case(suite: ElementTree.Element, candidate: Candidate) -> ElementTree.Eleme
 def _plain(text: str) -> str:
     """Text without the characters that XML cannot hold: controls, surrogates and two that are none."""
     return escaped(text)
-
-
-def _as_entity(found: re.Match[str]) -> str:
-    return f"{found[1] or ''}&#{ord(found[0][-1])};"

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from artifact_inspector.model import SourceLine
+from artifact_inspector.report.printable import without_orders
 
 __all__ = [
     "Key",
@@ -155,7 +156,7 @@ def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -
 
 def harmless(text: str) -> str:
     """JSON in which what shows nothing of its own is escaped, and what a CI system would obey anywhere."""
-    text = text.replace("##[", "#\\u0023[")
+    text = without_orders(text, ":", "\\u0023") if "##" in text else text
     plain = text.isascii() or text.replace("\n", " ").isprintable()
     return (
         text if plain else "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
