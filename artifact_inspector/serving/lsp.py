@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
 from pygls.uris import from_fs_path, to_fs_path
 
+from artifact_inspector.errors import UsageError
+from artifact_inspector.files.reading import read_named
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.findings import RULES, Severity
 from artifact_inspector.model.printable import escaped
@@ -40,6 +44,7 @@ class _Document:
     """A file as the editor holds it, with what is known of its kernels."""
 
     path: Path
+    lines: Sequence[str] = ()
     kernels: tuple[WrittenKernel, ...] = ()
     """Those of the last text that was Python."""
     forms: dict[str, list[Form]] = field(default_factory=dict)
@@ -51,6 +56,7 @@ class _Document:
 
     def seen(self, text: str) -> None:
         """The kernels of a new text; while it is no Python, those from before stay."""
+        self.lines = text.splitlines()
         found = find_kernels(text)
         if found is not None:
             self.kernels = found
@@ -63,6 +69,21 @@ class _Document:
                 yield kernel, form.seen_now(kernel.first, is_edited=is_edited)
 
 
+class _Protocol(LanguageServerProtocol):
+    """pygls', which tells of a request that makes no sense and leaves who asked waiting for its answer."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            number = data.get("id")
+            if "method" in data and number is not None:
+                known = number if isinstance(number, int | str) else None
+                answer = {"jsonrpc": self.VERSION, "id": known, "error": error.to_response_error()}
+                self._send_data(answer)
+            raise
+
+
 def make_server(knowledge: Knowledge, *, compiles: bool, pages: Path) -> LanguageServer:
     """A server that tells of the kernels in files.
 
@@ -72,22 +93,20 @@ def make_server(knowledge: Knowledge, *, compiles: bool, pages: Path) -> Languag
         pages: the directory for the pages that diagnostics link to.
     """
     server = LanguageServer(
-        "inspect-kernel", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full
+        "inspect-kernel",
+        __version__,
+        text_document_sync_kind=types.TextDocumentSyncKind.Full,
+        protocol_cls=_Protocol,
     )
     documents: dict[str, _Document] = {}
 
     async def refresh(uri: str, *, compile_first: bool = False) -> None:
-        document = documents.get(uri)
-        if document is None:
-            return
-        await asyncio.to_thread(_look_up, knowledge, document, compile_first)
-        publish(uri)
+        if uri in documents:
+            await asyncio.to_thread(_look_up, knowledge, documents[uri], compile_first)
+            publish(uri)
 
     def publish(uri: str) -> None:
-        document = documents[uri]
-        version = server.workspace.get_text_document(uri).version
-        found = list(_diagnostics(document, pages))
-        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
+        _publish(server, uri, documents.get(uri), pages)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def opened(params: types.DidOpenTextDocumentParams) -> None:
@@ -115,22 +134,35 @@ def make_server(knowledge: Knowledge, *, compiles: bool, pages: Path) -> Languag
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = documents.get(params.text_document.uri)
-        said = [] if document is None else _hover(document, params.position.line + 1)
-        return types.Hover(types.MarkupContent(types.MarkupKind.PlainText, "\n".join(said))) if said else None
+        return None if document is None else _hover(document, params.position.line + 1)
 
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     def hints(params: types.InlayHintParams) -> list[types.InlayHint]:
         document = documents.get(params.text_document.uri)
-        lines = server.workspace.get_text_document(params.text_document.uri).lines
-        return [] if document is None else list(_hints(document, lines, params.range))
+        return [] if document is None else list(_hints(document, params.range))
 
     return server
 
 
 def serve(knowledge: Knowledge, *, compiles: bool, pages: Path) -> None:
-    """Serve on standard input and output until they are closed."""
+    """Serve on standard input and output until they are closed.
+
+    Raises:
+        UsageError: what came in says that it is longer than anything can be.
+    """
     logging.disable(logging.CRITICAL)
-    make_server(knowledge, compiles=compiles, pages=pages).start_io()
+    try:
+        make_server(knowledge, compiles=compiles, pages=pages).start_io()
+    except (ValueError, OverflowError, MemoryError):
+        raise UsageError("What came in is no message: its length is none that can be read.") from None
+
+
+def _publish(server: LanguageServer, uri: str, document: _Document | None, pages: Path) -> None:
+    """Send the diagnostics of a file; not of one that was closed while its kernels were looked up."""
+    if document is not None:
+        version = server.workspace.get_text_document(uri).version
+        found = list(_diagnostics(document, pages))
+        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
 
 
 def _look_up(knowledge: Knowledge, document: _Document, compile_first: bool) -> None:
@@ -151,8 +183,8 @@ def _look_up(knowledge: Knowledge, document: _Document, compile_first: bool) -> 
 
 def _on_disk(path: Path) -> Sequence[WrittenKernel]:
     try:
-        return find_kernels(path.read_text(encoding="utf-8")) or ()
-    except (OSError, UnicodeDecodeError):
+        return find_kernels(read_named(path)) or ()
+    except (OSError, ValueError):  # of a name that no file can have
         return ()
 
 
@@ -185,7 +217,7 @@ def _diagnostics(document: _Document, pages: Path) -> Iterator[types.Diagnostic]
             )
 
 
-def _hover(document: _Document, line: int) -> list[str]:
+def _hover(document: _Document, line: int) -> types.Hover | None:
     said = []
     for kernel, form in document.told():
         if kernel.top <= line <= kernel.last:
@@ -194,10 +226,10 @@ def _hover(document: _Document, line: int) -> list[str]:
             if told:
                 said.append(escaped(f"{form.target} ({form.kernel.artifact.hash[:8]}{stale})"))
                 said += [f"  {escaped(one)}" for one in told]
-    return said
+    return types.Hover(types.MarkupContent(types.MarkupKind.PlainText, "\n".join(said))) if said else None
 
 
-def _hints(document: _Document, lines: Sequence[str], wanted: types.Range) -> Iterator[types.InlayHint]:
+def _hints(document: _Document, wanted: types.Range) -> Iterator[types.InlayHint]:
     """One hint for each line; targets that say the same are not named."""
     told: dict[int, dict[str, list[str]]] = {}
     for kernel, form in document.told():
@@ -206,11 +238,11 @@ def _hints(document: _Document, lines: Sequence[str], wanted: types.Range) -> It
                 word = f"{hint} (stale)" if form.is_stale else hint
                 told.setdefault(line, {}).setdefault(word, []).append(form.target)
     for line, words in sorted(told.items()):
-        if wanted.start.line <= line - 1 <= wanted.end.line and line <= len(lines):
+        if wanted.start.line <= line - 1 <= wanted.end.line and line <= len(document.lines):
             label = next(iter(words)) if len(words) == 1 else " | ".join(
                 f"{', '.join(targets)} {word}" for word, targets in words.items()
             )  # fmt: skip
-            end = types.Position(line - 1, len(lines[line - 1].rstrip("\r\n")))
+            end = types.Position(line - 1, len(document.lines[line - 1]))
             yield types.InlayHint(end, escaped(label), padding_left=True)
 
 

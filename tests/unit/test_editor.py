@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,3 +238,51 @@ def test_a_kernel_that_nothing_says_how_to_compile_is_told_so(tmp_path: Path) ->
 def test_a_comment_takes_no_other_options(comment: str) -> None:
     with pytest.raises(UsageError):
         parse_asked(comment)
+
+
+def _say(*messages: bytes) -> subprocess.CompletedProcess[bytes]:
+    """What a server answers to messages, each in its frame."""
+    framed = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(one), one) for one in messages)
+    return _send(framed)
+
+
+def _send(content: bytes) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "artifact_inspector", "lsp"]
+    return subprocess.run(command, input=content, capture_output=True, timeout=60, check=False)
+
+
+BEGIN = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
+
+
+def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    opened = {"uri": (tmp_path / "pipe.py").as_uri(), "languageId": "python", "version": 1, "text": ""}
+    messages = [
+        b"{nope",
+        b"[]",
+        b'{"jsonrpc":"2.0","id":2,"method":"textDocument/hover","params":7}',
+        b'{"jsonrpc":"2.0","id":[1],"method":"no/such"}',
+        b'{"jsonrpc":"2.0","id":3,"method":"textDocument/inlayHint","params":{"textDocument":{"uri":"x"},'
+        b'"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":0}}}}',
+        BEGIN,
+        json.dumps(
+            {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": opened}}
+        ).encode(),
+        b'{"jsonrpc":"2.0","id":4,"method":"no/such","params":{}}',
+        b'{"jsonrpc":"2.0","id":5,"method":"shutdown"}',
+        b'{"jsonrpc":"2.0","method":"exit"}',
+    ]
+    result = _say(*messages)
+    answers = {}
+    for part in result.stdout.split(b"\r\n\r\n")[1:]:
+        found = json.loads(part.partition(b"Content-Length")[0])
+        if "id" in found:
+            answers[found["id"]] = found.get("error", {}).get("code")
+    assert answers == {2: -32602, None: -32603, 3: None, 1: None, 4: -32601, 5: None}
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_a_length_that_is_none_ends_the_server_in_words() -> None:
+    result = _send(b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n")
+    assert result.returncode == 2
+    assert result.stderr.decode().startswith("inspect-kernel: What came in is no message")
