@@ -1,0 +1,189 @@
+"""What is said of several saved kernels together, of their registers and of their graphs, is what it was.
+
+A digest for each: matrices, causes, two directories held against each other, a record of one held against another,
+how far a change reached. As in `test_facts`, `--update-golden` writes them anew where the change is meant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from saved import ROOT, facts, saved, saved_kernels
+
+from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
+from artifact_inspector.comparison.alignment import align
+from artifact_inspector.comparison.baseline import hold_against, lines_of, record
+from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
+from artifact_inspector.comparison.matching import Axis, Candidate
+from artifact_inspector.comparison.matrix import find_matrix
+from artifact_inspector.comparison.reach import find_reach
+from artifact_inspector.comparison.why import find_causes, find_reasons
+from artifact_inspector.facts.graph import graph_of
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Stage
+from artifact_inspector.report.json import encode
+from artifact_inspector.report.json.comparison import corpus_document, matrix_document
+from artifact_inspector.vocabulary.forms import Compiled
+
+DIGESTS = Path(__file__).parent / "views.json"
+OF = {kernel.artifact.directory: kernel.path for kernel in saved_kernels()}
+
+
+def inspect(artifact: Artifact) -> KernelFacts:
+    """The facts of a saved kernel, found once for all tests; anew where some of its files are left out."""
+    path = OF[artifact.directory]
+    if artifact.files == saved(path).artifact.files:
+        return facts(path)
+    from artifact_inspector.facts.inspection import inspect_artifact
+
+    return inspect_artifact(artifact)
+
+
+def of(directory: str) -> list[Artifact]:
+    return [kernel.artifact for kernel in saved_kernels() if kernel.path.startswith(f"{directory}/")]
+
+
+def told(corpus: Corpus) -> list[object]:
+    """All of a comparison, also what no document holds."""
+    document = encode(corpus_document(corpus, GATES))
+    rest = [(change.severity, dict(change.lines), change.failures(GATES)) for change in corpus.changes]
+    return [document, rest, corpus.failures(GATES), corpus.is_same]
+
+
+def compared(left: str, right: str, *across: Axis) -> object:
+    return told(compare_corpora(of(left), of(right), inspect, across=across))
+
+
+def held(left: str, right: str, *across: Axis) -> object:
+    recorded = [
+        record(inspect(artifact), lambda file: file if "gemv" in file else None) for artifact in of(left)
+    ]
+    return told(hold_against(recorded, of(right), inspect, across=across))
+
+
+def matrix(kernel: str, *sort: str) -> object:
+    found = find_matrix([one.facts for one in saved_kernels(kernel=kernel)], sort)
+    return [encode(matrix_document(found)), found.options, [form.configuration for form in found.forms]]
+
+
+def reasons(kernel: str) -> object:
+    forms = [Compiled(one.artifact, one.facts.program) for one in saved_kernels(kernel=kernel)]
+    pairs = [find_reasons(one, other) for one, other in pairwise(forms)]
+    return [
+        encode(find_causes(forms)),
+        [encode(find_causes(forms[at : at + 4])) for at in range(len(forms))],
+        repr(pairs),
+    ]
+
+
+def reached(left: str, right: str) -> object:
+    found = find_reach(saved(left).artifact, saved(right).artifact, inspect)
+    return [
+        repr((found.files, found.launch, found.notes)),
+        found.reached,
+        repr(found.parts_at),
+        repr(found.same_from),
+    ]
+
+
+def alive(path: str) -> object:
+    kernel = saved(path)
+    (function, *_) = kernel.module(Stage.AMDGCN).functions
+    found = find_pressure(function, format_of(Stage.AMDGCN).bank_of)
+    shed = [
+        count_to_shed(lambda registers, most=most: most // max(registers, 1), 200)
+        for most in range(256, 2048, 64)
+    ]
+    return [repr(found), shed]
+
+
+def aligned(left: str, right: str) -> object:
+    """Every signature of a kernel over that of the same region of another."""
+    found = []
+    for stage, one in saved(left).facts.stages.items():
+        other = saved(right).facts.stages.get(stage)
+        for region in one.regions if other is not None else ():
+            there = other.region(region.id)
+            if there is not None:
+                found.append([stage.value, repr(align(region.signature, there.signature))])
+    return found
+
+
+def named(path: str) -> object:
+    return [
+        str(Candidate(saved(path).artifact)),
+        lines_of(saved(path).facts),
+        repr(graph_of(saved(path).artifact)),
+    ]
+
+
+VIEWS: dict[str, Callable[[], object]] = {
+    **{
+        f"{view.__name__} {left} {right}": partial(view, left, right, *across)
+        for view in (compared, held)
+        for left, right, *across in (
+            ("3.3.1/gfx942", "3.6.0/gfx942"),
+            ("3.6.0/gfx942", "3.9.0/gfx942"),
+            ("3.6.0/sm_80", "3.9.0/sm_80"),
+            ("3.6.0/sm_90", "3.6.0/sm_90"),
+            ("3.6.0/sm_75", "3.6.0/sm_80", Axis.TARGET),
+            ("3.6.0/sm_90", "3.6.0/sm_100", Axis.TARGET, Axis.CONFIG),
+            ("3.6.0/sm_89", "3.6.0/sm_89", Axis.SOURCE),
+        )
+    },
+    **{
+        " ".join(("matrix", kernel, *sort)): partial(matrix, kernel, *sort)
+        for kernel, *sort in (
+            ("gemv_splitk",), ("matmul_grouped", "-registers", "verdict"), ("softmax", "target", "-warps"),
+        )
+    },
+    **{f"reasons {kernel}": partial(reasons, kernel) for kernel in ("gemv_splitk", "matmul_grouped")},
+    **{
+        f"{view.__name__} {left} {right}": partial(view, left, right)
+        for view in (reached, aligned)
+        for left, right in (
+            ("3.3.1/gfx942/gemv_splitk", "3.6.0/gfx942/gemv_splitk"),
+            ("3.2.0/sm_75/gemv_splitk", "3.3.1/sm_75/gemv_splitk"),
+            ("3.6.0/sm_89/fused_linear", "3.6.0/sm_89/fused_linear"),
+            ("3.6.0/sm_90/matmul_grouped", "3.6.0/sm_100/matmul_grouped"),
+        )
+    },
+    **{
+        f"alive {path}": partial(alive, path)
+        for path in ("3.6.0/gfx942/flash_attention", "3.6.0/gfx1100/softmax", "3.6.0/gfx90a/matmul_grouped")
+    },
+    **{
+        f"named {path}": partial(named, path)
+        for path in (
+            "3.6.0/sm_80/nested_loops", "3.6.0/sm_80/helper_twice", "3.6.0/gfx942/if_inside_loop",
+            "3.6.0/sm_90/tma_warp_specialized", "3.6.0/gfx942/early_return",
+        )
+    },
+}  # fmt: skip
+
+
+def digest(view: str) -> str:
+    text = json.dumps(VIEWS[view](), default=repr).replace(str(ROOT), "")
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_saved_kernels_is_what_it_was(view: str, request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden", default=False):
+        pytest.skip("Written below.")
+    assert digest(view) == json.loads(DIGESTS.read_text(encoding="utf-8"))[view]
+
+
+def test_every_view_has_its_digest(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden", default=False):
+        lines = ",\n".join(f'"{view}": "{digest(view)}"' for view in VIEWS)
+        DIGESTS.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    assert list(json.loads(DIGESTS.read_text(encoding="utf-8"))) == list(VIEWS)
