@@ -31,7 +31,8 @@ class Occupancy:
     warps_at_most: int | None
     """Warps that the unit can hold of the leanest kernel."""
     limited_by: tuple[Resource, ...]
-    """Those that allow no more; several where they allow equally many."""
+    """Resources that allow no more: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several
+    where they allow equally many."""
     allowed: Mapping[Resource, int]
     """Resource → blocks that it alone would allow; no row for one that is not used or not known."""
     missing: tuple[str, ...]
