@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
-from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from digests import digest_of, parts_of
 from saved import saved, saved_kernels
 
-from artifact_inspector.comparison.matching import digest_of
+from artifact_inspector.comparison.matching import digest_of as text_digest_of
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.errors import InspectorError
-from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.scene import find_scene
-from artifact_inspector.facts.stored import encode
 from artifact_inspector.facts.timetable import find_timetable
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json import encode as document
@@ -38,13 +35,9 @@ def parts(path: str) -> Iterator[tuple[str, object]]:
     """The facts of a kernel, the paths of its loads and computes, and what differs to its next of kin."""
     kernel = saved(path)
     facts = kernel.facts
-    for field in fields(KernelFacts):
-        if field.name not in ("artifact", "stages"):
-            yield field.name, encode(getattr(facts, field.name))
-    for stage, told in facts.stages.items():
-        yield stage.value, [encode(getattr(told, one.name)) for one in fields(told) if one.name != "work"]
-        yield f"{stage.value}.work", encode(told.work)
-        yield f"{stage.value}.text", digest_of(kernel.artifact, stage)
+    yield from parts_of(facts)
+    for stage in facts.stages:
+        yield f"{stage.value}.text", text_digest_of(kernel.artifact, stage)
     for name, find in {"scene": find_scene, "timetable": find_timetable}.items():
         try:
             yield name, repr(find(facts))
@@ -56,10 +49,7 @@ def parts(path: str) -> Iterator[tuple[str, object]]:
 
 
 def digests(path: str) -> dict[str, str]:
-    return {
-        name: blake2b(json.dumps(part).encode(errors="surrogatepass"), digest_size=4).hexdigest()
-        for name, part in parts(path)
-    }
+    return {name: digest_of(part) for name, part in parts(path)}
 
 
 @pytest.mark.parametrize("path", PATHS)

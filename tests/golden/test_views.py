@@ -7,14 +7,17 @@ how far a change reached. As in `test_facts`, `--update-golden` writes them anew
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from saved import ROOT, facts, saved, saved_kernels
+from digests import digest_of, parts_of
+from saved import facts, saved, saved_kernels
 
 from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
 from artifact_inspector.comparison.alignment import align
@@ -25,6 +28,7 @@ from artifact_inspector.comparison.matrix import find_matrix
 from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.comparison.why import find_causes, find_reasons
 from artifact_inspector.facts.graph import graph_of
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats import format_of
@@ -42,8 +46,6 @@ def inspect(artifact: Artifact) -> KernelFacts:
     path = OF[artifact.directory]
     if artifact.files == saved(path).artifact.files:
         return facts(path)
-    from artifact_inspector.facts.inspection import inspect_artifact
-
     return inspect_artifact(artifact)
 
 
@@ -94,6 +96,29 @@ def reached(left: str, right: str) -> object:
     ]
 
 
+def without_lines(path: str) -> object:
+    """The facts of a kernel in whose stages nothing tells a line."""
+    artifact = saved(path).artifact
+    with TemporaryDirectory() as place:
+        files = dict(artifact.files)
+        for stage in saved(path).stages:
+            file = Path(place, f"k.{stage.value}")
+            file.write_text(LINES.sub("", saved(path).text(stage)), encoding="utf-8")
+            files[stage.value] = file
+        return list(parts_of(inspect_artifact(replace(artifact, files=files))))
+
+
+LINES = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*$|, !dbg ![0-9]+|^\t\.loc\t.*$", re.M)
+"""What tells a line in any of the languages."""
+
+
+def only(path: str, *suffixes: str) -> object:
+    """The facts of a kernel of which only some files are left."""
+    artifact = saved(path).artifact
+    files = {suffix: file for suffix, file in artifact.files.items() if suffix in suffixes}
+    return list(parts_of(inspect_artifact(replace(artifact, files=files))))
+
+
 def alive(path: str) -> object:
     kernel = saved(path)
     (function, *_) = kernel.module(Stage.AMDGCN).functions
@@ -131,8 +156,8 @@ VIEWS: dict[str, Callable[[], object]] = {
         for view in (compared, held)
         for left, right, *across in (
             ("3.3.1/gfx942", "3.6.0/gfx942"),
-            ("3.6.0/gfx942", "3.9.0/gfx942"),
-            ("3.6.0/sm_80", "3.9.0/sm_80"),
+            ("3.9.0/gfx942", "3.6.0/gfx942"),
+            ("3.9.0/sm_80", "3.6.0/sm_80"),
             ("3.6.0/sm_90", "3.6.0/sm_90"),
             ("3.6.0/sm_75", "3.6.0/sm_80", Axis.TARGET),
             ("3.6.0/sm_90", "3.6.0/sm_100", Axis.TARGET, Axis.CONFIG),
@@ -157,6 +182,24 @@ VIEWS: dict[str, Callable[[], object]] = {
         )
     },
     **{
+        f"without lines {path}": partial(without_lines, path)
+        for path in (
+            "3.6.0/sm_80/matmul_grouped", "3.6.0/sm_90/flash_attention", "3.6.0/gfx942/unrolled_rounds",
+            "3.6.0/sm_80/residual_after_loop", "3.6.0/gfx942/matmul_grouped", "3.6.0/sm_100/fused_linear",
+            "3.2.0/gfx942/gemv_splitk", "3.6.0/sm_80/two_loops", "3.6.0/sm_90/tma_warp_specialized",
+            "3.6.0/sm_80/shared_operands", "3.6.0/gfx942/manual_prefetch", "3.9.0/sm_80/bias_after_loop",
+        )
+    },
+    **{
+        " ".join(("only", *suffixes, path)): partial(only, path, "json", *suffixes)
+        for path, *suffixes in (
+            ("3.6.0/sm_80/matmul_grouped", "ptx"), ("3.6.0/sm_90/flash_attention", "ptx"),
+            ("3.6.0/gfx942/unrolled_rounds", "amdgcn"), ("3.6.0/sm_80/manual_prefetch", "llir", "ptx"),
+            ("3.6.0/gfx942/matmul_grouped", "llir"), ("3.6.0/sm_100/matmul_grouped", "ttgir", "ptx"),
+            ("3.6.0/gfx942/residual_after_loop", "ttir", "amdgcn"), ("3.6.0/sm_80/early_return", "ttir", "llir"),
+        )
+    },
+    **{
         f"alive {path}": partial(alive, path)
         for path in ("3.6.0/gfx942/flash_attention", "3.6.0/gfx1100/softmax", "3.6.0/gfx90a/matmul_grouped")
     },
@@ -171,8 +214,7 @@ VIEWS: dict[str, Callable[[], object]] = {
 
 
 def digest(view: str) -> str:
-    text = json.dumps(VIEWS[view](), default=repr).replace(str(ROOT), "")
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+    return digest_of(VIEWS[view]())
 
 
 @pytest.mark.parametrize("view", VIEWS)
