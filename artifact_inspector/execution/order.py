@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.footprints import Footprint, Footprints
-from artifact_inspector.execution.interpreter.memory import SECTOR
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints, Reads
+from artifact_inspector.execution.interpreter.runs import Runs
 from artifact_inspector.execution.launch import Launch
 
 __all__ = ["Box", "CtaOrder", "CtaReads", "OtherOrder", "Wave", "find_order"]
@@ -116,11 +117,13 @@ def find_order(
         basis: whence that is known.
         l2_bytes: of the second-level cache.
     """
-    order = sorted(footprints.read)
-    waves = [_wave(order[n : n + ctas_per_wave], footprints, tile_bytes)
-             for n in range(0, len(order), ctas_per_wave)]  # fmt: skip
-    whole = _union(order, footprints)
-    tiles = _tiles(launch, footprints, order)
+    order = np.arange(launch.ctas)
+    tensors = [
+        _Tensor(name, reads, launch.ctas, tile_bytes.get(name)) for name, reads in footprints.read.items()
+    ]
+    waves = [_wave(part, tensors) for part in _parts(order, ctas_per_wave)]
+    whole = sum(one.distinct(order) for one in tensors)
+    tiles = _tiles(launch, footprints, order.tolist())
     return CtaOrder(
         ctas_per_wave=ctas_per_wave,
         basis=basis,
@@ -128,82 +131,117 @@ def find_order(
         waves_in_all=len(waves),
         distinct_bytes_read=sum(wave.distinct_bytes_read for wave in waves),
         bytes_asked=sum(wave.bytes_asked for wave in waves),
-        footprint_bytes=sum(whole.values()),
-        fits_l2=None if l2_bytes is None else sum(whole.values()) <= l2_bytes,
-        others=tuple(_others(order, tiles, footprints, tile_bytes, ctas_per_wave)),
+        footprint_bytes=whole,
+        fits_l2=None if l2_bytes is None else whole <= l2_bytes,
+        others=tuple(_others(order, tiles, tensors, ctas_per_wave)),
         tiles=tuple(tiles),
         ctas=tuple(
             CtaReads(
-                cta, at // ctas_per_wave, tiles[at] if tiles else None, _boxes(launch, footprints.read[cta])
+                cta,
+                at // ctas_per_wave,
+                tiles[at] if tiles else None,
+                tuple(one.box(launch, cta) for one in tensors if one.which[cta] >= 0),
             )
-            for at, cta in enumerate(order[:MOST_CTAS])
+            for at, cta in enumerate(order[:MOST_CTAS].tolist())
         ),
     )
 
 
-def _boxes(launch: Launch, read: Sequence[Footprint]) -> tuple[Box, ...]:
-    """The part of each tensor that its pieces make up."""
-    found = []
-    for held in read:
-        tensor = launch.tensors[held.tensor]
-        piece = held.bytes // len(held.pieces)
-        base = (tensor.pointer or 0) & -SECTOR
-        ends = np.stack(
-            [held.pieces.astype(np.int64) * piece, (held.pieces.astype(np.int64) + 1) * piece - 1]
-        )
-        inside = np.clip(ends + base - (tensor.pointer or 0), 0, tensor.bytes - 1) * 8 // tensor.bits
-        row = tensor.strides[-2] if len(tensor.shape) > 1 else 0
-        rows, columns = (inside // row, inside % row) if row else (0 * inside, inside)
-        whole = bool(row) and bool((rows[0] != rows[1]).any())
-        found.append(
-            Box(
-                held.tensor,
-                (int(rows.min()), int(rows.max()) + 1),
-                (0, row) if whole else (int(columns.min()), int(columns.max()) + 1),
+class _Tensor:
+    """What the CTAs read of one tensor.
+
+    Args:
+        name: of the tensor.
+        reads: what was followed.
+        ctas: of the launch.
+        tile_bytes: of the block that one load of it reads, where that is known.
+    """
+
+    def __init__(self, name: str, reads: Reads, ctas: int, tile_bytes: int | None) -> None:
+        self.name, self.reads, self.tile_bytes = name, reads, tile_bytes
+        held = np.array(list(reads.form), np.int64)
+        parts = np.array([list(reads.form.values()), list(reads.start.values())], np.int64)
+        self.parts, which = np.unique(parts, axis=1, return_inverse=True)
+        self.which = np.full(ctas, -1, np.int64)
+        """CTA → the part that it reads, -1 where none."""
+        self.which[held] = which.ravel()
+        self.sectors = np.array([runs.total for runs in reads.forms], np.int64)[self.parts[0]]
+        """Of each part."""
+        self.apart = False
+        self.apart = self._union(np.arange(self.parts.shape[1])) == int(self.sectors.sum())
+        """No two parts have a sector in common."""
+        self._boxes: dict[int, Box] = {}
+
+    def _union(self, parts: NDArray[np.int64]) -> int:
+        """Sectors of some parts, each counted once."""
+        if self.apart or len(parts) < 2:
+            return int(self.sectors[parts].sum())
+        forms, starts = self.parts[:, parts]
+        return Runs.together(
+            [self.reads.forms[form].at(starts[forms == form]) for form in np.unique(forms).tolist()]
+        ).total
+
+    def distinct(self, ctas: NDArray[np.int64]) -> int:
+        """Bytes that some CTAs read, each counted once."""
+        which = np.unique(self.which[ctas])
+        return self._union(which[which >= 0]) * SECTOR
+
+    def asked(self, ctas: NDArray[np.int64]) -> tuple[int, int]:
+        """Bytes, and blocks, that some CTAs read, what several of them read counted for each."""
+        which = self.which[ctas]
+        size = self.sectors[which[which >= 0]] * SECTOR
+        # at an edge, a part of a block is one
+        return int(size.sum()), 0 if self.tile_bytes is None else int((-(-size // self.tile_bytes)).sum())
+
+    def box(self, launch: Launch, cta: int) -> Box:
+        """The part of the tensor that holds all that a CTA reads."""
+        which = int(self.which[cta])
+        found = self._boxes.get(which)
+        if found is None:
+            form, start = self.parts[:, which].tolist()
+            found = self._boxes[which] = _box(
+                launch, self.name, self.reads.base, self.reads.forms[form], start
             )
-        )
-    return tuple(found)
+        return found
 
 
-def _wave(ctas: Sequence[int], footprints: Footprints, tile_bytes: Mapping[str, int]) -> Wave:
-    distinct = _union(ctas, footprints)
-    asked: dict[str, int] = {}
-    blocks: dict[str, int] = {}
-    for cta in ctas:
-        for held in footprints.read[cta]:
-            asked[held.tensor] = asked.get(held.tensor, 0) + held.bytes
-            if held.tensor in tile_bytes:  # at an edge, a part of a block is one
-                whole = -(-held.bytes // tile_bytes[held.tensor])
-                blocks[held.tensor] = blocks.get(held.tensor, 0) + whole
-    shared = {name: round(count * distinct[name] / asked[name]) for name, count in blocks.items()}
-    return Wave(
-        len(ctas),
-        sum(distinct.values()),
-        sum(shared.values()) if blocks else None,
-        sum(asked.values()),
-        sum(blocks.values()) if blocks else None,
+def _box(launch: Launch, name: str, base: int, runs: Runs, start: int) -> Box:
+    tensor = launch.tensors[name]
+    offset = base - (tensor.pointer or 0)
+    ends = np.stack([runs.starts + start, runs.stops + start]) * SECTOR + offset - [[0], [1]]
+    inside = np.clip(ends, 0, tensor.bytes - 1) * 8 // tensor.bits
+    row = tensor.strides[-2] if len(tensor.shape) > 1 else 0
+    rows, columns = (inside // row, inside % row) if row else (0 * inside, inside)
+    whole = bool(row) and bool((rows[0] != rows[1]).any())
+    return Box(
+        name,
+        (int(rows.min()), int(rows.max()) + 1),
+        (0, row) if whole else (int(columns.min()), int(columns.max()) + 1),
     )
 
 
-def _union(ctas: Iterable[int], footprints: Footprints) -> dict[str, int]:
-    """Tensor → bytes that some CTAs read of it, each counted once."""
-    held: dict[str, dict[int, Footprint]] = {}
-    for cta in ctas:
-        for found in footprints.read[cta]:
-            held.setdefault(found.tensor, {})[id(found)] = found
-    sizes = {}
-    for name, parts in held.items():
-        own = list(parts.values())
-        pieces = own[0].pieces if len(own) == 1 else np.unique(np.concatenate([part.pieces for part in own]))
-        sizes[name] = len(pieces) * (own[0].bytes // len(own[0].pieces))
-    return sizes
+def _parts(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    return [order[at : at + size] for at in range(0, len(order), size)]
+
+
+def _wave(ctas: NDArray[np.int64], tensors: Sequence[_Tensor]) -> Wave:
+    distinct = asked = tiles = tiles_asked = 0
+    blocks = False
+    for one in tensors:
+        size, (bytes_asked, blocks_asked) = one.distinct(ctas), one.asked(ctas)
+        distinct, asked = distinct + size, asked + bytes_asked
+        if one.tile_bytes is not None and bytes_asked:
+            blocks = True
+            tiles, tiles_asked = tiles + round(blocks_asked * size / bytes_asked), tiles_asked + blocks_asked
+    return Wave(len(ctas), distinct, tiles if blocks else None, asked, tiles_asked if blocks else None)
 
 
 def _tiles(launch: Launch, footprints: Footprints, order: Sequence[int]) -> list[tuple[int, int]]:
     """Row and column of the tile that each CTA writes, by where it begins in a tensor of two extents."""
     starts: list[tuple[int, int]] = []
+    writes = footprints.writes
     for cta in order:
-        written = footprints.writes.get(cta)
+        written = writes.get(cta)
         if written is None:
             return []
         tensor = launch.tensors[written[0]]
@@ -222,16 +260,15 @@ def _grouped(group: int, tile: tuple[int, int]) -> tuple[int, int, int]:
 
 
 def _others(
-    order: Sequence[int],
+    order: NDArray[np.int64],
     tiles: Sequence[tuple[int, int]],
-    footprints: Footprints,
-    tile_bytes: Mapping[str, int],
+    tensors: Sequence[_Tensor],
     ctas_per_wave: int,
 ) -> Iterable[OtherOrder]:
     if not tiles:
         return
     rows = 1 + max(row for row, _ in tiles)
-    place = dict(zip(tiles, order, strict=True))
+    place = dict(zip(tiles, order.tolist(), strict=True))
     ways = {
         "row-major": sorted(tiles),
         "column-major": sorted(tiles, key=lambda tile: (tile[1], tile[0])),
@@ -242,7 +279,6 @@ def _others(
         },
     }
     for name, way in ways.items():
-        ctas = [place[tile] for tile in way]
-        waves = [_wave(ctas[n : n + ctas_per_wave], footprints, tile_bytes)
-                 for n in range(0, len(ctas), ctas_per_wave)]  # fmt: skip
+        ctas = np.array([place[tile] for tile in way], np.int64)
+        waves = [_wave(part, tensors) for part in _parts(ctas, ctas_per_wave)]
         yield OtherOrder(name, sum(wave.distinct_bytes_read for wave in waves), waves[0].distinct_tiles)

@@ -238,7 +238,7 @@ def run_launch(
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
     if footprints:
-        memory.footprints = Footprints(started.launch, size)
+        memory.footprints = Footprints(started.launch)
     for first in range(0, len(wanted), size):
         together = wanted[first : first + size]
         if memory.footprints is not None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 from saved import ROOT
 
+from artifact_inspector.execution.interpreter.footprints import Access, Footprints
 from artifact_inspector.execution.launch import Launch, Tensor
 from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.order import Box, CtaOrder
+from artifact_inspector.execution.order import Box, CtaOrder, find_order
 from artifact_inspector.execution.prediction import predict
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.files.cache import open_cache
@@ -49,3 +51,16 @@ def test_each_cta_reads_its_row_of_a_and_its_column_of_b() -> None:
         )
     # the kernel goes down eight rows of tiles, then to the next column
     assert [cta.tile for cta in order.ctas[:9]] == [(n, 0) for n in range(8)] + [(0, 1)]
+
+
+def test_what_ctas_read_is_told_in_sectors_however_large_the_tensor_is() -> None:
+    launch = Launch((2, 1, 1), {"a_ptr": Tensor((1 << 20, 1 << 12), "fp16", pointer=1 << 40)})
+    footprints = Footprints(launch)
+    lanes = (1 << 40) + 16 * np.arange(128)
+    ctas = np.arange(2)
+    for row in (0, 1 << 13):
+        footprints.add(Access(0, ctas, lanes + row + (ctas * 1024)[:, None], None, True))
+    footprints.end(ctas)
+    order = find_order(launch, footprints, {}, 2, "as given", None)
+    assert (order.bytes_asked, order.distinct_bytes_read) == (2 * 2 * 2048, 2 * 3072)
+    assert order.ctas[1].reads == (Box("a_ptr", (0, 3), (512, 1536)),)

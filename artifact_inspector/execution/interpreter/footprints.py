@@ -1,29 +1,27 @@
-"""Which pieces of each tensor every CTA reads, and where it writes first."""
+"""Which sectors of each tensor every CTA reads, and where it writes first.
+
+CTAs mostly touch the same as others do, farther on: what is kept of each is where its part begins, and the
+form of that part, which many of them share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.runs import Runs, runs_of
 from artifact_inspector.execution.launch import Launch
 
-__all__ = ["Access", "Footprint", "Footprints"]
+__all__ = ["SECTOR", "Access", "Footprints", "Reads"]
 
 SECTOR = 32
-MOST_MARKS = 1 << 27
-"""Pieces times CTAs that are marked at a time; larger tensors are followed in larger pieces."""
-
-
-class Footprint(NamedTuple):
-    """What a CTA reads of one tensor; CTAs that read the same share it."""
-
-    tensor: str
-    pieces: NDArray[np.int32]
-    """Numbers of the pieces, in order."""
-    bytes: int
+"""Bytes that a request asks the L1 and L2 for at least."""
+MOST_CODES = 1 << 22
+"""Sectors that are kept one by one before those that are twice among them are dropped."""
 
 
 class Access(NamedTuple):
@@ -43,16 +41,105 @@ class Access(NamedTuple):
     """Row of the machine that the first of the CTAs is."""
 
 
-class _Marks:
-    def __init__(self, name: str, start: int, stop: int, ctas: int) -> None:
-        self.name = name
-        self.base = start & -SECTOR
-        self.start, self.stop = start, stop
-        self.granule = SECTOR
-        while ctas * ((stop - self.base) // self.granule + 1) > MOST_MARKS:
-            self.granule *= 2
-        self.size = (stop - 1 - self.base) // self.granule + 1
-        self.marks = np.zeros((ctas, self.size), bool)
+@dataclass(slots=True)
+class Reads:
+    """What CTAs read of one tensor, in sectors counted from where it begins."""
+
+    base: int
+    """Address of the first sector."""
+    forms: list[Runs] = field(default_factory=list)
+    """Parts that CTAs read, from sector 0 on."""
+    form: dict[int, int] = field(default_factory=dict)
+    """CTA → place of its part in `forms`."""
+    start: dict[int, int] = field(default_factory=dict)
+    """CTA → the sector where its part begins."""
+
+
+class _Portion:
+    """What some CTAs read of one tensor until they have run."""
+
+    def __init__(self, reads: Reads, start: int, stop: int) -> None:
+        self.reads, self.start, self.stop = reads, start, stop
+        self.size = (stop - 1 - reads.base) // SECTOR + 1
+        self.patterns: list[Runs] = []
+        self.known: dict[Any, int] = {}
+        self.forms: dict[bytes, int] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Other CTAs begin."""
+        self.entries: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []
+        self.codes: list[NDArray[np.int64]] = []
+        self.count = 0
+
+    def pattern(self, offsets: NDArray[np.int64], within: int) -> int:
+        """The number of how lanes lie to each other and in their sector."""
+        key = (offsets.tobytes(), within)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._form(runs_of((offsets + within) // SECTOR))
+        return found
+
+    def _form(self, runs: Runs) -> int:
+        key = runs.starts.tobytes() + runs.stops.tobytes()
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = len(self.patterns)
+            self.patterns.append(runs)
+        return found
+
+    def add_alike(self, own: NDArray[np.int64], bases: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+        """CTAs whose lanes lie to each other alike, from some addresses on."""
+        bases = bases - self.reads.base
+        for within in np.unique(bases % SECTOR).tolist():
+            here = bases % SECTOR == within
+            self.entries.append((own[here], bases[here] // SECTOR, self.pattern(offsets, within)))
+
+    def add_each(self, own: NDArray[np.int64], addresses: NDArray[np.int64]) -> None:
+        """Lanes of CTAs one by one, flat."""
+        self.codes.append(np.unique(own * self.size + (addresses - self.reads.base) // SECTOR))
+        self.count += len(self.codes[-1])
+        if self.count > MOST_CODES:
+            self.codes = [np.unique(np.concatenate(self.codes))]
+            self.count = 0
+
+    def end(self, ctas: NDArray[np.int64]) -> None:
+        """Note what each CTA has read."""
+        if self.codes:
+            codes = np.unique(np.concatenate(self.codes))
+            rows, sectors = codes // self.size, codes % self.size
+            for row in np.unique(rows).tolist():
+                first, last = np.searchsorted(rows, [row, row + 1]).tolist()
+                runs, base = runs_of(sectors[first:last]), sectors[first : first + 1]
+                held = self._form(Runs(runs.starts - base, runs.stops - base))
+                self.entries.append((np.array([row]), base, held))
+        if not self.entries:
+            return
+        own = np.concatenate([rows for rows, _, _ in self.entries])
+        bases = np.concatenate([base for _, base, _ in self.entries])
+        kinds = np.concatenate([np.full(len(rows), kind) for rows, _, kind in self.entries])
+        turn = np.lexsort((bases, kinds, own))
+        own, bases, kinds = own[turn], bases[turn], kinds[turn]
+        fresh = np.ones(len(own), bool)
+        fresh[1:] = (own[1:] != own[:-1]) | (bases[1:] != bases[:-1]) | (kinds[1:] != kinds[:-1])
+        own, bases, kinds = own[fresh], bases[fresh], kinds[fresh]
+        rows, ends = np.unique(own, return_index=True)
+        bounds = [*ends.tolist(), len(own)]
+        for row, first, last in zip(rows.tolist(), bounds[:-1], bounds[1:], strict=True):
+            self._note(int(ctas[row]), bases[first:last], kinds[first:last])
+
+    def _note(self, cta: int, bases: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+        start = int(bases[0])
+        apart = bases - start
+        key = apart.tobytes() + kinds.tobytes()
+        held = self.forms.get(key)
+        if held is None:
+            runs = Runs.together(
+                [self.patterns[kind].at(apart[kinds == kind]) for kind in np.unique(kinds).tolist()]
+            )
+            held = self.forms[key] = len(self.reads.forms)
+            self.reads.forms.append(runs)
+        self.reads.form[cta], self.reads.start[cta] = held, start
 
 
 class Footprints:
@@ -60,19 +147,29 @@ class Footprints:
 
     Args:
         launch: with an address for every tensor.
-        most: CTAs of a portion.
     """
 
-    def __init__(self, launch: Launch, most: int) -> None:
+    def __init__(self, launch: Launch) -> None:
         self._launch = launch
-        self._most = most
         self._first = 0
-        self._marks: dict[str, _Marks] = {}
-        self._known: dict[tuple[str, bytes], Footprint] = {}
-        self.read: dict[int, tuple[Footprint, ...]] = {}
-        """CTA → what it reads of each tensor."""
-        self.writes: dict[int, tuple[str, int]] = {}
+        self._portions: dict[str, _Portion] = {}
+        self.read: dict[str, Reads] = {}
+        """Tensor → what CTAs read of it."""
+        self._names = list(launch.tensors)
+        self._written = np.full(launch.ctas, -1, np.int64)
+        """CTA → place in `_names` of the first tensor that it writes."""
+        self._lowest = np.zeros(launch.ctas, np.int64)
+
+    @property
+    def writes(self) -> Mapping[int, tuple[str, int]]:
         """CTA → the first tensor that it writes, and the lowest address there."""
+        return {
+            cta: (self._names[name], address)
+            for cta, (name, address) in enumerate(
+                zip(self._written.tolist(), self._lowest.tolist(), strict=True)
+            )
+            if name >= 0
+        }
 
     def begin(self, first: int) -> None:
         """A portion begins at a CTA."""
@@ -82,7 +179,7 @@ class Footprints:
         """Note an access."""
         _, ctas, addresses, mask, reads, _ = access
         low, high = int(addresses.min()), int(addresses.max())
-        for name, tensor in self._launch.tensors.items():
+        for at, (name, tensor) in enumerate(self._launch.tensors.items()):
             start = tensor.pointer or 0
             stop = start + tensor.bytes
             whole = mask is None and start <= low and high < stop
@@ -96,7 +193,7 @@ class Footprints:
             if reads:
                 self._mark(name, start, stop, ctas, addresses, inside)
             else:
-                self._write(name, ctas, addresses, inside)
+                self._write(at, ctas, addresses, inside)
             if inside is None or inside.all():
                 return
 
@@ -107,51 +204,41 @@ class Footprints:
 
     def has_written(self, ctas: NDArray[np.int64]) -> bool:
         """Whether it is known of CTAs where each of them writes first."""
-        return all(cta in self.writes for cta in dict.fromkeys(ctas.tolist()))
+        return bool((self._written[ctas] >= 0).all())
 
     def _mark(
         self, name: str, start: int, stop: int, ctas: NDArray[np.int64], addresses: Any, inside: Any
     ) -> None:
-        held = self._marks.get(name)
+        held = self._portions.get(name)
         if held is None:
-            held = self._marks[name] = _Marks(name, start, stop, self._most)
-        own = ctas - self._first
-        pieces = (addresses - held.base) // held.granule
-        if len(addresses) == 1:
-            held.marks[np.ix_(own, np.unique(pieces if inside is None else pieces[inside]))] = True
+            reads = self.read[name] = Reads(start & -SECTOR)
+            held = self._portions[name] = _Portion(reads, start, stop)
+        own, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
+        apart = addresses[:, :1] - addresses[:1, :1]
+        if (
+            len(lanes)
+            and (inside is None or (inside == inside[:1]).all())
+            and (addresses - apart == addresses[:1]).all()
+        ):
+            held.add_alike(own, np.broadcast_to(lanes[0] + apart[:, 0], own.shape), lanes - lanes[0])
         elif inside is None:
-            held.marks[own[:, None], pieces] = True
+            held.add_each(own.repeat(addresses.shape[1]), addresses.ravel())
         else:
             rows = np.broadcast_to(own[:, None], addresses.shape)
-            held.marks[rows[inside], pieces[inside]] = True
+            held.add_each(rows[inside], addresses[inside])
 
-    def _write(self, name: str, ctas: NDArray[np.int64], addresses: Any, inside: Any) -> None:
+    def _write(self, name: int, ctas: NDArray[np.int64], addresses: Any, inside: Any) -> None:
         taken = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
-        lowest = taken.min(axis=1)
-        lowest = np.broadcast_to(lowest, (len(ctas),))
-        for cta, address in zip(ctas.tolist(), lowest.tolist(), strict=True):
-            known = self.writes.get(cta)
-            if address != np.iinfo(np.int64).max and (
-                known is None or (known[0] == name and address < known[1])
-            ):
-                self.writes[cta] = (name, address)
+        lowest = np.broadcast_to(taken.min(axis=1), (len(ctas),))
+        known, before = self._written[ctas], self._lowest[ctas]
+        writes = lowest != np.iinfo(np.int64).max
+        fresh, better = writes & (known < 0), writes & ((known < 0) | ((known == name) & (lowest < before)))
+        self._written[ctas[fresh]] = name
+        self._lowest[ctas[fresh]] = np.iinfo(np.int64).max
+        np.minimum.at(self._lowest, ctas[better], lowest[better])  # trips of a loop are of one CTA
 
     def end(self, ctas: NDArray[np.int64]) -> None:
         """The portion's CTAs have run."""
-        for cta in ctas.tolist():
-            found = []
-            for name, held in self._marks.items():
-                row = held.marks[cta - self._first]
-                pieces = np.flatnonzero(row).astype(np.int32)
-                if pieces.size:
-                    found.append(self._shared(name, held, pieces))
-            self.read[cta] = tuple(found)
-        for held in self._marks.values():
-            held.marks[:] = False
-
-    def _shared(self, name: str, held: _Marks, pieces: NDArray[np.int32]) -> Footprint:
-        key = (name, pieces.tobytes())
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = Footprint(name, pieces, held.granule * len(pieces))
-        return known
+        for held in self._portions.values():
+            held.end(ctas)
+            held.clear()

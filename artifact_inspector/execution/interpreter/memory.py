@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import Bounds
-from artifact_inspector.execution.interpreter.footprints import Footprints
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, choose, rows_of
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
 
@@ -24,8 +24,6 @@ __all__ = [
     "Scratch",
 ]
 
-SECTOR = 32
-"""Bytes that a request asks the L1 and L2 for at least."""
 MOST_TRACKED = 1 << 32
 """Bytes of a tensor whose elements are followed one by one."""
 MOST_SHARED = 1 << 20

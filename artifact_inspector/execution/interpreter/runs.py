@@ -1,0 +1,67 @@
+"""Stretches of numbers, from each of `starts` up to its stop and without it: what was touched, merged."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Runs", "numbers_of", "runs_of"]
+
+
+class Runs(NamedTuple):
+    """Stretches."""
+
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """Numbers in all of them."""
+        return int((self.stops - self.starts).sum())
+
+    def at(self, places: NDArray[np.int64]) -> Runs:
+        """The same behind each of some places."""
+        return Runs((places[:, None] + self.starts).ravel(), (places[:, None] + self.stops).ravel())
+
+    def merged(self) -> Runs:
+        """The same in order, those that touch or overlap as one.
+
+        Example:
+            >>> found = Runs(np.array([8, 0, 4]), np.array([9, 4, 6])).merged()
+            >>> found.starts.tolist(), found.stops.tolist()
+            ([0, 8], [6, 9])
+        """
+        order = np.argsort(self.starts, kind="stable")
+        starts, reach = self.starts[order], np.maximum.accumulate(self.stops[order])
+        first = np.flatnonzero(np.concatenate([[True], starts[1:] > reach[:-1]]))
+        return Runs(starts[first], reach[np.append(first[1:], len(starts)) - 1])
+
+    @staticmethod
+    def together(parts: list[Runs]) -> Runs:
+        """All of several, merged."""
+        return Runs(*(np.concatenate(held) for held in zip(*parts, strict=True))).merged()
+
+
+def runs_of(numbers: NDArray[Any], each: int = 1) -> Runs:
+    """Stretches of so many numbers from each of some, merged.
+
+    Example:
+        >>> runs_of(np.array([3, 4, 5, 9, 4])).stops.tolist()
+        [6, 10]
+    """
+    numbers = np.unique(numbers).astype(np.int64)
+    return Runs(numbers, numbers + each).merged()
+
+
+def numbers_of(runs: Runs) -> NDArray[np.int64]:
+    """Every number of stretches that are apart.
+
+    Example:
+        >>> numbers_of(Runs(np.array([3, 9]), np.array([6, 10]))).tolist()
+        [3, 4, 5, 9]
+    """
+    sizes = runs.stops - runs.starts
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(runs.starts - before, sizes) + np.arange(int(sizes.sum()))
