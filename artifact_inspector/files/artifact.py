@@ -62,10 +62,6 @@ class HeldFile(NamedTuple):
     name: str
     content: bytes
 
-    def read_bytes(self) -> bytes:
-        """The content."""
-        return self.content
-
 
 File = Path | HeldFile
 

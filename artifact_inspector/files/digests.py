@@ -8,20 +8,26 @@ from hashlib import blake2b
 from pathlib import Path
 
 from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.reading import read_content
+from artifact_inspector.model.limits import LIMITS
 from artifact_inspector.version import __version__
 
 __all__ = ["digest_of_files", "digest_of_package", "size_of_files"]
 
 
 def digest_of_files(artifact: Artifact) -> bytes | None:
-    """Of every file of a kernel, and of where it lies in its cache; None where one cannot be read."""
+    """Of every file of a kernel, and of where it lies in its cache; None where one is not or cannot be read.
+
+    The version of Triton may be told by a record beside the kernel, and the bounds say what is read of it.
+    """
     digest = blake2b(digest_size=32)
-    known_by = (artifact.directory, artifact.stem, artifact.hash, artifact.state)
-    digest.update(repr(known_by).encode(errors="surrogatepass"))
+    known_by = (artifact.directory, artifact.stem, artifact.hash, artifact.state, artifact.triton_version)
+    bounds = [limit.most for limit in LIMITS]
+    digest.update(repr((known_by, bounds)).encode(errors="surrogatepass"))
     for suffix in sorted(artifact.files):
         file = artifact.files[suffix]
         try:
-            content = file.read_bytes()
+            content = read_content(file)
         except OSError:
             return None
         digest.update(f"\0{suffix} {file.name!r} {len(content)}\0".encode(errors="surrogatepass"))

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,10 @@ from artifact_inspector.facts.recall import Recalling, recall_kernels
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.facts.table import Table
 from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.digests import digest_of_files
 from artifact_inspector.files.index import SWITCH, Index
+from artifact_inspector.model import TritonVersion
+from artifact_inspector.model.limits import NESTING
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.cache import cache_document
 from artifact_inspector.report.json.streamed import write_cache
@@ -237,10 +242,14 @@ def test_small_caches_start_no_processes(cache: Path, monkeypatch: pytest.Monkey
 # -- the commands ----------------------------------------------------------------------
 
 
-def run(*arguments: object, home: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, home: Path, before: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: "", "COLUMNS": "140"}
     command = [sys.executable, "-m", "artifact_inspector", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=60, preexec_fn=before
+    )
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--on", "sm_90"), ("--on", "sm_90")])
@@ -280,6 +289,30 @@ def test_a_cache_without_binaries_loads_nothing_that_reads_them(tmp_path: Path) 
     texts = imported(FIXTURES / "3.2.0" / "sm_80", tmp_path, "off")
     assert "artifact_inspector.formats.ptx" in texts
     assert "elftools" not in texts
+
+
+def test_what_is_not_read_is_not_read_for_the_index_either(tmp_path: Path) -> None:
+    entry = Path(shutil.copytree(FIXTURES / "3.6.0" / "sm_75" / "softmax", tmp_path / "cache"))
+    (text,) = entry.rglob("*.ttir")
+    text.unlink()
+    text.symlink_to("/proc/kmsg")
+    (text,) = entry.rglob("*.llir")
+    os.truncate(text, 1 << 40)
+    resource = pytest.importorskip("resource")
+    most = (1 << 30, 1 << 30)
+    answer = run(entry, home=tmp_path, before=lambda: resource.setrlimit(resource.RLIMIT_AS, most))
+    assert (answer.returncode, answer.stderr.count("Traceback")) == (0, 0)
+    assert "1048576 MiB" in answer.stdout
+
+
+def test_other_bounds_and_another_record_are_another_key(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = open_cache(cache / SOME[0]).entries
+    known = {digest_of_files(entry), digest_of_files(replace(entry, triton_version=TritonVersion("2.1")))}
+    monkeypatch.setenv(NESTING.switch, "7")
+    known.add(digest_of_files(entry))
+    assert len(known) == 3
 
 
 def test_without_the_index_nothing_is_left_behind(some: Path, tmp_path: Path) -> None:
