@@ -52,19 +52,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recalled: None) -> 
     return tmp_path
 
 
-READING = {
-    "baseline",
-    "check",
-    "diff",
-    "timeline",
-    "findings",
-    "graph",
-    "index",
-    "matrix",
-    "predict",
-    "schema",
-}
-"""Commands that start no other process, beside that without a name."""
+STARTED = ("bench", "capture")
+"""Commands that would load torch into the process of the tests."""
 
 
 class Answer(NamedTuple):
@@ -89,7 +78,7 @@ def run(command: str, directory: Path) -> Answer:
         "PYTHONPATH": str(ROOT),
         "TRITON_CACHE_DIR": "fixtures/3.6.0/sm_80",
     }
-    if not arguments or arguments[0] in READING or arguments[0].startswith(("-", "fixtures")):
+    if not arguments or arguments[0] not in STARTED:
         told = CliRunner().invoke(cli.app, arguments, prog_name=program, env=settings)
         return Answer(told.exit_code, told.stdout, told.stderr)
     return started([sys.executable, "-m", "artifact_inspector", *arguments], directory, settings)
@@ -122,7 +111,14 @@ def test_commands_print_what_the_page_shows(
         assert current == text, "run pytest tests/test_docs.py --update-docs"
 
 
-@pytest.mark.parametrize("command", [command for page in PAGES for command in commands(page)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        # what it says is judged by test_capture
+        pytest.param(command, marks=[pytest.mark.long] if " capture " in command else [])
+        for command in dict.fromkeys(command for page in PAGES for command in commands(page))
+    ],
+)
 def test_every_command_runs(command: str, scratch: Path) -> None:
     if re.search(r" (compile|capture|try|--try) ", command):
         pytest.importorskip("triton")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
@@ -47,6 +50,27 @@ class Saved(NamedTuple):
 
     def module(self, stage: Stage) -> Module:
         return _module(self.path, stage)
+
+
+Check = Callable[[Saved, Stage], None]
+
+
+def each_stage(kernels: Iterable[Saved], *wanted: Stage) -> Callable[[Check], Callable[[Saved], None]]:
+    """Makes a check of one stage a test of each kernel: of all stages that it has, or of those of some."""
+
+    def test_of(check: Check) -> Callable[[Saved], None]:
+        found = [k for k in kernels if not wanted or set(wanted) & set(k.stages)]
+
+        @pytest.mark.parametrize("kernel", found, ids=lambda kernel: kernel.path)
+        def test(kernel: Saved) -> None:
+            for stage in kernel.stages:
+                if not wanted or stage in wanted:
+                    check(kernel, stage)
+
+        test.__name__, test.__module__ = check.__name__, check.__module__
+        return test
+
+    return test_of
 
 
 def saved_kernels(**wanted: str) -> list[Saved]:

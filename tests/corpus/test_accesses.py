@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from saved import Saved, saved, saved_kernels
+from saved import Saved, each_stage, saved, saved_kernels
 
 from artifact_inspector.analysis.access.accesses import (
     MemoryAccess,
@@ -25,12 +25,7 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 
 KERNELS = saved_kernels()
-LOWERED = [
-    pytest.param(kernel, stage, id=f"{kernel.path}.{stage.value}")
-    for kernel in KERNELS
-    for stage in kernel.stages
-    if stage in (Stage.LLIR, Stage.PTX, Stage.AMDGCN)
-]
+LOWERED = (Stage.LLIR, Stage.PTX, Stage.AMDGCN)
 
 # -- by pattern alone ----------------------------------------------------------------------------
 
@@ -131,14 +126,14 @@ def proven(first: StageAccesses, access: MemoryAccess) -> int | None:
     return max(size, limit if mask is None else min(limit, mask.constancy[axis] * size))
 
 
-@pytest.mark.parametrize(("kernel", "stage"), LOWERED)
+@each_stage(KERNELS, *LOWERED)
 def test_widths_are_those_in_the_text(kernel: Saved, stage: Stage) -> None:
     found = count_accesses([access for part in stages(kernel, stage) for access in part.accesses])
     assert None not in found.loads | found.copies
     assert Counter(found.load_widths) == Counter(widths(stage, kernel.text(stage)))
 
 
-@pytest.mark.parametrize(("kernel", "stage"), LOWERED)
+@each_stage(KERNELS, *LOWERED)
 def test_what_decides_an_access_is_an_instruction_before_it_or_a_branch(kernel: Saved, stage: Stage) -> None:
     for part in stages(kernel, stage):
         for access in part.accesses:

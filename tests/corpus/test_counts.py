@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grep
 import pytest
-from saved import Saved, saved_kernels
+from saved import Saved, each_stage, saved_kernels
 
 from artifact_inspector.model import Stage
 
@@ -20,14 +20,7 @@ NOWHERE = {
 """Kinds that a stage has no instruction for, or that no fixture shows there."""
 
 
-@pytest.mark.parametrize(
-    ("kernel", "stage"),
-    [
-        pytest.param(kernel, stage, id=f"{kernel.path}.{stage.value}")
-        for kernel in KERNELS
-        for stage in kernel.stages
-    ],
-)
+@each_stage(KERNELS)
 def test_counts_are_those_of_grep(kernel: Saved, stage: Stage) -> None:
     assert kernel.facts.stages[stage].counts == grep.count(stage.value, kernel.text(stage))
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from saved import Saved, saved, saved_kernels
+from saved import Saved, each_stage, saved, saved_kernels
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
@@ -23,11 +23,6 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Queue, Stage
 
 KERNELS = saved_kernels()
-ALL = [
-    pytest.param(kernel, stage, id=f"{kernel.path}.{stage.value}")
-    for kernel in KERNELS
-    for stage in kernel.stages
-]
 LOADS = (EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY)
 
 
@@ -49,10 +44,7 @@ def executions(path: str, stage: Stage) -> list[dict[int, _Seen]]:
     return [run(saved(path).text(stage), forward=forward) for forward in (False, True)]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "stage"),
-    [parameters for parameters in ALL if parameters.values[1] in (Stage.PTX, Stage.AMDGCN)],
-)
+@each_stage(KERNELS, Stage.PTX, Stage.AMDGCN)
 def test_waits_leave_in_flight_what_an_execution_of_the_text_does(kernel: Saved, stage: Stage) -> None:
     for _, name, _, facts in in_flight(kernel, stage):
         for wait in facts.waits if name.rpartition("/")[2].startswith("loop") else ():
@@ -84,7 +76,7 @@ def test_the_execution_comes_to_the_waits_of_loops(directory: str) -> None:
     assert reached == LOOPED[directory]
 
 
-@pytest.mark.parametrize(("kernel", "stage"), ALL)
+@each_stage(KERNELS)
 def test_what_is_in_flight_is_possible(kernel: Saved, stage: Stage) -> None:
     for code, _, blocks, facts in in_flight(kernel, stage):
         instructions = code.function.instructions

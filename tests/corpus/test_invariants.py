@@ -6,17 +6,12 @@ import re
 from collections import Counter
 
 import pytest
-from saved import ROOT, Saved, saved_kernels
+from saved import ROOT, Saved, each_stage, saved_kernels
 
 from artifact_inspector.formats import FORMATS, Format, format_of
 from artifact_inspector.model import EventKind, Stage
 
 KERNELS = saved_kernels()
-FILES = [
-    pytest.param(kernel, stage, id=f"{kernel.path}.{stage.value}")
-    for kernel in KERNELS
-    for stage in kernel.stages
-]
 PLACED = {EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY, EventKind.MATRIX}
 
 
@@ -42,7 +37,7 @@ def test_every_stage_of_a_fixture_is_read_without_a_problem(kernel: Saved) -> No
     assert len([stage for stage in kernel.stages if stage is not Stage.SASS]) == 4
 
 
-@pytest.mark.parametrize(("kernel", "stage"), FILES)
+@each_stage(KERNELS)
 def test_blocks_tile_the_instructions_and_edges_land_on_blocks(kernel: Saved, stage: Stage) -> None:
     for function in kernel.module(stage).functions:
         assert [block.index for block in function.blocks] == list(range(len(function.blocks)))
@@ -54,7 +49,7 @@ def test_blocks_tile_the_instructions_and_edges_land_on_blocks(kernel: Saved, st
             assert set(block.successors) <= set(range(len(function.blocks)))
 
 
-@pytest.mark.parametrize(("kernel", "stage"), FILES)
+@each_stage(KERNELS)
 def test_lines_are_those_of_the_file_and_never_go_back(kernel: Saved, stage: Stage) -> None:
     lines = kernel.text(stage).split("\n")
     for function in kernel.module(stage).functions:
@@ -67,7 +62,7 @@ def test_lines_are_those_of_the_file_and_never_go_back(kernel: Saved, stage: Sta
             )
 
 
-@pytest.mark.parametrize(("kernel", "stage"), FILES)
+@each_stage(KERNELS)
 def test_every_opcode_of_a_fixture_is_known(kernel: Saved, stage: Stage) -> None:
     unknown = Counter(
         instruction.opcode
@@ -79,10 +74,7 @@ def test_every_opcode_of_a_fixture_is_known(kernel: Saved, stage: Stage) -> None
     assert kernel.facts.stages[stage].unknown == {}
 
 
-@pytest.mark.parametrize(
-    ("kernel", "stage"),
-    [file for file in FILES if isinstance(file.values[0], Saved) and file.values[0].has_lines],
-)
+@each_stage(kernel for kernel in KERNELS if kernel.has_lines)
 def test_loads_and_matrix_operations_lead_back_to_the_kernels_own_file(kernel: Saved, stage: Stage) -> None:
     places = {
         instruction.location[-1].file.rpartition("/")[2] if instruction.location is not None else None

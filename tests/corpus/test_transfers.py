@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import grep
 import pytest
-from saved import Saved, saved_kernels
+from saved import Saved, each_stage, saved_kernels
 
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Instruction, MatrixOp, Queue, Stage
@@ -23,15 +23,6 @@ MOVING = (EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, Event
 BELOW_TENSORS = (Stage.LLIR, Stage.PTX, Stage.AMDGCN)
 SIZE_IS_ELSEWHERE = ("cp.async.bulk.tensor.", "tensor_", "llvm.amdgcn.tensor.")
 """The tile's extents stand in the descriptor (PTX ISA, tensor maps; LLVM AMDGPUUsage, D#)."""
-
-
-def stages(*wanted: Stage) -> list[pytest.param]:
-    return [
-        pytest.param(kernel, stage, id=f"{kernel.path}.{stage.value}")
-        for kernel in KERNELS
-        for stage in kernel.stages
-        if stage in wanted
-    ]
 
 
 def instructions(kernel: Saved, stage: Stage, *kinds: EventKind) -> Iterator[Instruction]:
@@ -117,7 +108,7 @@ WIDTHS = {Stage.PTX: ptx_widths, Stage.LLIR: llvm_widths, Stage.AMDGCN: amdgcn_w
 # -- tests ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kernel", "stage"), stages(*BELOW_TENSORS))
+@each_stage(KERNELS, *BELOW_TENSORS)
 def test_bytes_of_threads_are_those_of_grep(kernel: Saved, stage: Stage) -> None:
     module, read = kernel.module(stage), format_of(stage).transfer
     found: Counter[int] = Counter()
@@ -134,7 +125,7 @@ def test_bytes_of_threads_are_those_of_grep(kernel: Saved, stage: Stage) -> None
     assert found == Counter(WIDTHS[stage](kernel.text(stage)))
 
 
-@pytest.mark.parametrize(("kernel", "stage"), stages(Stage.TTIR, Stage.TTGIR))
+@each_stage(KERNELS, Stage.TTIR, Stage.TTGIR)
 def test_a_tile_has_a_size(kernel: Saved, stage: Stage) -> None:
     module, read = kernel.module(stage), format_of(stage).transfer
     for instruction in instructions(kernel, stage, *MOVING):
@@ -157,7 +148,7 @@ def elements(shape: str) -> int:
     return math.prod(map(int, shape.rstrip("x").split("x")))
 
 
-@pytest.mark.parametrize(("kernel", "stage"), stages(*BELOW_TENSORS))
+@each_stage(KERNELS, *BELOW_TENSORS)
 def test_shapes_of_matrix_operations_are_those_of_grep(kernel: Saved, stage: Stage) -> None:
     found = Counter((op.m, op.n, op.k) for op in matrix_operations(kernel, stage) if op.family != "tcgen05")
     text = kernel.text(stage).partition("\n\t.section\t.debug")[0]

@@ -91,11 +91,18 @@ def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
         assert getattr(ours.traffic, field) == getattr(one_by_one.traffic, field)
 
 
+PLAIN = {("flash_attention", "gfx942"), ("matmul_grouped", "sm_80"), ("persistent_matmul", "sm_80")}
+"""What a plain run of the tests counts: a loop of each vendor, and one around another."""
+
+
 @pytest.mark.parametrize(
-    "target",
-    [one if one in ("sm_80", "gfx942") else pytest.param(one, marks=pytest.mark.long) for one in TARGETS],
+    ("name", "target"),
+    [
+        pytest.param(name, target, marks=[] if (name, target) in PLAIN else [pytest.mark.long])
+        for name in DEEPER
+        for target in TARGETS
+    ],
 )
-@pytest.mark.parametrize("name", DEEPER)
 def test_a_saved_kernel_counts_the_same(name: str, target: str, proven: list[int]) -> None:
     if not (ROOT / "fixtures" / "3.6.0" / target / name).is_dir():
         pytest.skip("not saved")

@@ -66,8 +66,21 @@ def ptx_of(kernel: Saved) -> tuple[str, str]:
     return text, re.search(r"^\.target (\w+)", text, re.MULTILINE)[1]
 
 
-@pytest.mark.parametrize("options", [(), (f"-maxrregcount={TIGHT}",)], ids=["free", "tight"])
-@pytest.mark.parametrize("kernel", NVIDIA, ids=lambda kernel: kernel.path)
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [
+        *(pytest.param(kernel, (), id=f"{kernel.path}-free") for kernel in NVIDIA),
+        *(
+            pytest.param(
+                kernel,
+                (f"-maxrregcount={TIGHT}",),
+                id=f"{kernel.path}-tight",
+                marks=[] if kernel.target in ("sm_80", "sm_90") else [pytest.mark.long],
+            )
+            for kernel in NVIDIA
+        ),
+    ],
+)
 def test_registers_stack_and_spills_are_those_of_ptxas(
     kernel: Saved, options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -151,7 +164,14 @@ def test_the_note_of_a_saved_hsaco_says_what_its_text_says(kernel: Saved) -> Non
     same_figures(kernel.text(Stage.AMDGCN), Path(kernel.artifact.files["hsaco"]).read_bytes(), kernel.target)
 
 
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1250"])
+@pytest.mark.parametrize(
+    "arch",
+    [
+        "gfx90a",
+        "gfx1250",
+        *(pytest.param(arch, marks=pytest.mark.long) for arch in ("gfx942", "gfx950", "gfx1100")),
+    ],
+)
 def test_the_note_of_a_compiled_hsaco_says_what_its_text_says(arch: str, tmp_path: Path) -> None:
     from artifact_inspector.compiling import compile_reference
 

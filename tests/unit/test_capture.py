@@ -110,6 +110,7 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
         ("scale", "gfx942")
     ] * 2
     assert {row["directory"] for row in rows} == {k.directory.name for run in runs for k in run.kernels}
+    assert [one["target"] for one in read_launches(tmp_path / "out")] == ["sm_80"] * 2 + ["gfx942"] * 2
     cache = open_cache(tmp_path / "out")
     assert not cache.problems
     assert {entry.hash for entry in cache.entries} == {kernel.hash for run in runs for kernel in run.kernels}
@@ -279,7 +280,7 @@ def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
 @needs_triton
 def test_a_failing_program_keeps_its_status_its_traceback_and_its_kernels(program, tmp_path):
     command = program(SCALE, "\nwrapper(1000)\nraise OSError('no data')\n")
-    first, second = capture_program(command, ["sm_80", "gfx942"], tmp_path / "out")
+    first, second = capture_program(command, ["sm_75", "sm_80"], tmp_path / "out")
     assert (first.status, second.status) == (1, 1)
     assert "Traceback" in second.output
     assert second.output.endswith("OSError: no data\n")
@@ -599,9 +600,9 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
             pick[(3,)](x.t(), rows, out, 100, 0.5, BLOCK=128)
         """
     )
-    capture_program(command, ["sm_90", "gfx942"], tmp_path / "out")
-    first, second, *amd = read_launches(tmp_path / "out")
-    (own,) = [entry for entry in open_cache(tmp_path / "out").entries if entry.target.arch == "sm_90"]
+    capture_program(command, ["sm_90"], tmp_path / "out")
+    first, second = read_launches(tmp_path / "out")
+    (own,) = open_cache(tmp_path / "out").entries
     assert (first["hash"], first["kernel"], first["target"]) == (own.hash, "pick", "sm_90")
     assert first["grid"] == [3, 1, 1]
     assert first["args"] == {
@@ -614,19 +615,12 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
     }
     # what the first launch would have written is not there, so what a tensor holds now is not known
     assert "values" not in second["args"]["rows"]
-    assert [one["target"] for one in amd] == ["gfx942", "gfx942"]
-
-
-@needs_torch
-def test_a_recorded_launch_is_one_that_can_be_run_on_paper(program, tmp_path):
-    command = program(
-        "import torch\n", SCALE, "\nscale[(8,)](torch.empty(1000, device='cuda'), 1000, 1, BLOCK=128)\n"
-    )
-    capture_program(command, ["sm_90"], tmp_path / "out")
-    (request,) = parse_document((tmp_path / "out" / "inspect-kernel.json").read_text(), "inspect-kernel.json")
-    assert request.grid == (8, 1, 1)
-    assert request.arguments["x"].shape == (1000,)
-    assert (request.arguments["n"], request.arguments["BLOCK"]) == (1000, 128)
+    # such a launch can be run on paper
+    document = (tmp_path / "out" / "inspect-kernel.json").read_text()
+    request, _ = parse_document(document, "inspect-kernel.json")
+    assert request.grid == (3, 1, 1)
+    assert request.arguments["x"].shape == (100, 8)
+    assert (request.arguments["n"], request.arguments["BLOCK"]) == (100, 128)
 
 
 def test_launches_of_earlier_programs_stay_in_the_manifest_and_none_stands_twice(tmp_path):

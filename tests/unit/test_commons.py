@@ -56,7 +56,12 @@ def test_a_program_that_two_kernels_begin_with_is_parsed_once(
     assert files[1].startswith("TWO/")
 
 
-@pytest.mark.parametrize("version", sorted(path.name for path in FIXTURES.glob("[0-9]*")))
+VERSIONS = sorted(path.name for path in FIXTURES.glob("[0-9]*"))
+
+
+@pytest.mark.parametrize(
+    "version", [pytest.param(v, marks=[pytest.mark.long] if v == "3.6.0" else []) for v in VERSIONS]
+)
 def test_facts_are_the_same_in_company_and_alone(version: str) -> None:
     cache = open_cache(FIXTURES / version)
     for together in inspect_cache(cache):

@@ -232,10 +232,11 @@ def test_a_configuration_is_told_by_what_it_asks_for(monkeypatch):
 
 
 @needs_triton
-@pytest.mark.parametrize(("configs", "warps"), [("all", [1, 2, 4, 8]), (2, [1, 4]), (9, [1, 2, 4, 8])])
-def test_configurations_are_compiled_as_many_as_are_asked_for(configs, warps, source, tmp_path):
-    results = compile_kernels([ask(source, configs=configs)], ["sm_80"], tmp_path / "c")
-    assert [result.options["num_warps"] for result in results] == warps
+def test_configurations_are_compiled_as_many_as_are_asked_for(source, tmp_path):
+    requests = [ask(source, configs=configs) for configs in ("all", 2, 9)]
+    results = compile_kernels(requests, ["sm_80"], tmp_path / "c")
+    warps = [result.options["num_warps"] for result in results]
+    assert (warps[:4], warps[4:6], warps[6:]) == ([1, 2, 4, 8], [1, 4], [1, 2, 4, 8])
 
 
 @needs_triton
@@ -254,9 +255,8 @@ def test_constants_that_replace_all_that_is_tuned_need_no_configuration(source, 
 @needs_triton
 def test_a_heuristic_that_needs_a_value_of_the_launch_leaves_its_argument_missing(source, tmp_path):
     request = ask(source, signature="*fp32:16,*fp32:16,i32,LENGTH=128", constexprs={})
-    (made,) = compile_kernels([request], ["sm_80"], tmp_path / "c")
+    made, refused = compile_kernels([request, ask(source, constexprs={})], ["sm_80"], tmp_path / "c")
     assert made.constants["HAS_Y"] is True
-    (refused,) = compile_kernels([ask(source, constexprs={})], ["sm_80"], tmp_path / "c")
     assert refused.usage
     assert refused.message == "scale is not told its arguments LENGTH, EVEN."
     assert "--const LENGTH=… --const EVEN=…" in refused.remedy
@@ -293,33 +293,32 @@ def test_a_compile_error_is_its_sentence_and_its_line_without_a_dump(source, tmp
     )
 
 
+NO_KERNELS = [
+    ("some_kernels.py:scal", "has no scal", "Did you mean scale?"),
+    ("some_kernels.py:NOT_A_KERNEL", "is no Triton kernel but a int", "It has scale, wrong."),
+    ("some_kernels.py", "names no kernel", "It has scale, wrong."),
+    ("no_such.py:scale", "There is no file", "FILE.py:KERNEL"),
+    ("broken.py:scale", "does not import: SyntaxError", "See the whole error"),
+    ("needs.py:scale", "does not import: No module named 'no_such_library'", "Install no_such_library"),
+    ("asks.py:scale", "does not import: RuntimeError: 0 active drivers", "inspect-kernel capture"),
+    ("exits.py:scale", "does not import: SystemExit: 3", "See the whole error"),
+    ("dies.py:scale", "ended the process that imported it", "Check that"),
+]
+"""Place, what is said of it, and what to do."""
+
+
 @needs_triton
-@pytest.mark.parametrize(
-    ("place", "message", "remedy"),
-    [
-        ("some_kernels.py:scal", "has no scal", "Did you mean scale?"),
-        ("some_kernels.py:NOT_A_KERNEL", "is no Triton kernel but a int", "It has scale, wrong."),
-        ("some_kernels.py", "names no kernel", "It has scale, wrong."),
-        ("no_such.py:scale", "There is no file", "FILE.py:KERNEL"),
-        ("broken.py:scale", "does not import: SyntaxError", "See the whole error"),
-        ("needs.py:scale", "does not import: No module named 'no_such_library'", "Install no_such_library"),
-        ("asks.py:scale", "does not import: RuntimeError: 0 active drivers", "inspect-kernel capture"),
-        ("exits.py:scale", "does not import: SystemExit: 3", "See the whole error"),
-        ("dies.py:scale", "ended the process that imported it", "Check that"),
-    ],
-)
-def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(
-    place, message, remedy, source, tmp_path
-):
+def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(source, tmp_path):
     (tmp_path / "broken.py").write_text("def (")
     (tmp_path / "needs.py").write_text("import no_such_library")
     (tmp_path / "asks.py").write_text("raise RuntimeError('0 active drivers ([]).')")
     (tmp_path / "exits.py").write_text("print('chatter'); raise SystemExit(3)")
     (tmp_path / "dies.py").write_text("import os; os.abort()")
-    requests = [KernelRequest(str(tmp_path / place)), KernelRequest("softmax")]
-    refused, made = compile_kernels(requests, ["sm_80"], tmp_path / "c")
-    assert message in refused.message
-    assert remedy in refused.remedy
+    requests = [KernelRequest(str(tmp_path / place)) for place, _, _ in NO_KERNELS]
+    *refused, made = compile_kernels([*requests, KernelRequest("softmax")], ["sm_80"], tmp_path / "c")
+    for (_, message, remedy), row in zip(NO_KERNELS, refused, strict=True):
+        assert message in row.message
+        assert remedy in row.remedy
     assert made.message is None
 
 
