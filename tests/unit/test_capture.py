@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -413,9 +414,9 @@ def test_another_triton_brings_what_it_links_with_and_runs_the_program(program, 
 
 @needs_triton
 def test_another_triton_takes_the_place_of_python_and_of_nothing_else(tmp_path: Path) -> None:
-    here = ["--version"]
+    here, own = ["--version"], f"{version('triton')}={sys.executable}"
     with pytest.raises(UsageError, match=r"takes the place of `python`, and /bin/sh is another program"):
-        capture_program(["/bin/sh", *here], ["sm_80"], tmp_path, triton=f"3.2.0={sys.executable}")
+        capture_program(["/bin/sh", *here], ["sm_80"], tmp_path, triton=own)
 
 
 def test_a_run_that_is_stopped_leaves_no_half_of_a_compile_and_none_that_goes_on(program, tmp_path):
