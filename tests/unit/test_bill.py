@@ -9,9 +9,12 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.bill import Bill, find_bill
+from artifact_inspector.analysis.shared.bill import Bill, _alignment, _allocated, find_bill
+from artifact_inspector.analysis.shared.scratch import Rules
 from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.formats.mlir.types import parse_types
 from artifact_inspector.model import Stage, TritonVersion
+from artifact_inspector.model.shared import SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
 LAYOUTS = """
@@ -293,3 +296,89 @@ def test_the_share_of_a_cta_in_a_cluster_is_not_known() -> None:
 
 def test_nothing_takes_no_memory() -> None:
     assert bill("    %c = arith.constant 0 : i32", declared=0).accounted
+
+
+@pytest.mark.parametrize(
+    ("layout", "triton", "stated", "alignment"),
+    [
+        (
+            "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>",
+            (3, 3),
+            None,
+            1024,
+        ),
+        (
+            "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>",
+            (3, 4),
+            None,
+            1024,
+        ),
+        (
+            "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>",
+            (3, 4),
+            None,
+            512,
+        ),
+        (
+            "#ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16}>",
+            (3, 4),
+            None,
+            128,
+        ),
+        (
+            "#ttg.shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], hasLeadingOffset = true}>",
+            (3, 1),
+            None,
+            1024,
+        ),
+        (
+            "#ttg.shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], hasLeadingOffset = false}>",
+            (3, 2),
+            None,
+            8,
+        ),
+        ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>", (3, 3), None, 16),
+        ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>", None, None, 16),
+        ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>", (3, 6), 256, 256),
+    ],
+)
+def test_an_allocation_is_aligned_to_what_its_layout_or_its_author_asks_for(
+    layout: str, triton: tuple[int, int] | None, stated: int | None, alignment: int
+) -> None:
+    (memory,) = parse_types(f"!ttg.memdesc<64x64xf16, {layout}, #smem>", {})
+    use = SharedUse(SharedRole.BUFFER, alignment=stated)
+    assert _alignment(use, memory, Rules(triton, 32, False, 80)) == alignment
+
+
+@pytest.mark.parametrize(
+    ("shape", "padding", "taken"),
+    # a row of 4 more behind every 64 elements, none behind the last; two paddings add up
+    [
+        ("64x64", "64:+4", 64 * 64 + 63 * 4),
+        ("3x5", "4:+4", 15 + 3 * 4),
+        ("64x64", "64:+4, 1024:+16", 4096 + 63 * 4 + 3 * 16),
+        ("8x8", "0:+4", 64),
+    ],
+)
+def test_a_padded_allocation_has_nothing_behind_its_last_element(
+    shape: str, padding: str, taken: int
+) -> None:
+    layout = f"#ttg.padded_shared<[{padding}] {{order = [1, 0], shape = [64, 64]}}>"
+    (memory,) = parse_types(f"!ttg.memdesc<{shape}xf16, {layout}, #smem>", {})
+    assert _allocated(memory) == taken * 2
+
+
+@pytest.mark.parametrize(
+    ("declared", "note"),
+    [
+        (None, ""),
+        (8192, ""),
+        (8200, "8 bytes of the metadata's 8200 are explained by nothing in the TTGIR"),
+        (8000, "the allocations found need 192 bytes more than the metadata's 8000"),
+    ],
+)
+def test_what_the_metadata_says_and_the_text_does_not_is_told(declared: int | None, note: str) -> None:
+    body = "\n".join([alloc("a", "128x32"), dealloc("a", "128x32")])
+    found = bill(body, declared=declared)
+    assert (found.peak, found.note) == (8192, note)
+    assert [entry.live for entry in found.entries] == [(found.entries[0].first, found.entries[0].last)]

@@ -228,3 +228,21 @@ def test_assembly_has_no_such_form() -> None:
     assert there.reference is not None
     assert locate_by_structure(code, there, there.reference) is None
     assert replace(there, reference=None).reference is None
+
+
+def test_copies_that_were_peeled_off_with_their_products_are_not_of_the_next_iterations() -> None:
+    mma = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2}, {%f3}, {%f4}, {%f1, %f2}"
+    copy = "cp.async.cg.shared.global [%r1], [%rd1], 16"
+    inside = ("$L__BB0_1:", copy, "ld.shared.f32 %f3, [%r1]", mma, mma, "@%p1 bra $L__BB0_1")
+    there = program(LOOP)
+    # one turn ahead; two products in front of a loop of two are one iteration that was peeled off
+    distances = {statement.index: 1 for item in there[1].rounds for statement in item.statements}
+    before = Memory({}, {}, distances, 1)
+    peeled = by_dataflow(ptx(copy, copy, mma, mma, *inside), there, 1, before)
+    assert (peeled.uncertain, peeled.notes) == (False, [])
+    for front in ((copy, copy), (copy, copy, mma), (copy, copy, copy, mma, mma)):
+        found = by_dataflow(ptx(*front, *inside), there, 1, before)
+        assert found.uncertain
+        assert found.notes == [
+            Note(f"{front.count(copy)} loads in front of the loop do not fit 1 a turn, 1 ahead")
+        ]

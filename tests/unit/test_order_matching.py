@@ -158,3 +158,9 @@ def test_a_flattened_loop_whose_loads_and_computes_stand_apart_is_both() -> None
     reference = program(FLATTENED)
     code = made(".", "L22 L22 b20", ".", "F23 F23 b20", ".", to=LOOPS)
     assert matched(code, reference) == {0: "loop@21", 1: "loop@21"}
+
+
+def test_without_places_loops_of_matrix_operations_at_other_depths_tell_nothing() -> None:
+    three = made(".", "L b", ".", "M b", ".", "M b", ".", to={1: (1, 2), 3: (3, 4), 5: (5, 6)})
+    assert matched(three, lineless(summed(1, 10), DOT)) == {}
+    assert matched(made(".", "L", "M b", "b", ".", to={2: (2, 3), 3: (1, 4)}), lineless(DOT)) == {}

@@ -124,6 +124,14 @@ def test_spills_are_unknown_where_a_function_of_the_ptx_has_an_array_too():
     assert found.spill_bytes == (None, reason)
 
 
+def test_arguments_of_a_call_are_not_told_from_spills_where_nothing_is_declared():
+    found = taken(A100, METADATA, ptx={"local": "0"}, binary=cubin(store(0, 24), calls=("vprintf",)))
+    reason = "the code calls vprintf, whose arguments pass through local memory as spills do"
+    assert found.spill_bytes == (None, reason)
+    told = taken(A100, METADATA, ptx={"local": "8"}, binary=cubin(store(0, 24), store(8, 4), calls=("f",)))
+    assert told.spill_bytes.value == 4
+
+
 def test_a_kernel_that_prints_and_has_no_local_memory_spills_nothing():
     assert taken(A100, METADATA, binary=cubin(calls=("vprintf",))).spill_bytes.value == 0
 

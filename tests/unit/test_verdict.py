@@ -237,3 +237,26 @@ def test_rounds_of_alternative_arms_have_no_order() -> None:
     found, _ = judged(made("b3", "L4 F5 S6", "L8 F9 S10", ".", to={0: (1, 2), 1: (3,), 2: (3,)}), reference)
     assert (found.verdict, found.exclusive) == (Verdict.SINGLE, ((1, 2),))
     assert "they have no order: 1 and 2" in found.notes[0]
+
+
+def test_the_line_that_is_what_it_was_has_not_changed_unless_that_cannot_be_told() -> None:
+    reference = program()
+    _, memory = judged(made("L3 F4 S5 L6 F7 S8"), reference)
+    assert memory.identities is not None
+    same = judged(made("L3 L6 F4 S5 F7 S8"), reference, replace(memory, line=_line("L3 L6 F4 S5 F7 S8")))[0]
+    assert same.notes[-1:] == (
+        "unknown whether the order has changed: the line of loads and computes is what it was",
+    )
+
+
+def _line(letters: str) -> str:
+    line = judged(made(letters), program())[1].line
+    assert line is not None
+    return line
+
+
+def test_a_loop_that_is_not_in_what_is_left_of_a_file_is_unknown() -> None:
+    code = made("L22 L23 F24 F25 S27")
+    (found, _) = judged(Code(code.function, code.language, is_whole=False), program(LOOP), name="loop@21")
+    assert found.verdict is Verdict.UNKNOWN
+    assert "the file is cut off, and no loop in what is there is this one" in found.notes
