@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from artifact_inspector.model.text import Span
 
-__all__ = ["CacheError", "CompileError", "DeviceError", "InspectorError", "ParseError", "UsageError"]
-
 
 class InspectorError(Exception):
     """Base of every error that leaves the library; its text is one sentence for a person.

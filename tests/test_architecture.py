@@ -269,7 +269,6 @@ def test_an_analysis_reads_no_text(module: Path) -> None:
 
 
 PATTERNS_OF_VIEWS = {
-    "report/exchange/junit.py": "what a CI system would obey in printed text",
     "report/exchange/markdown.py": "letters that Markdown takes for marks",
     "report/exchange/sarif.py": "brackets that SARIF takes for links",
     "report/json/schema.py": "docstrings, for descriptions",
@@ -353,6 +352,15 @@ def test_code_compares_members_of_enumerations_and_no_words() -> None:
         for line in seen(module).worded
     ]
     assert worded == []
+
+
+def test_a_module_lists_its_names_only_where_it_hands_on_those_of_others() -> None:
+    """What is public has no underscore: a list of it would say so twice."""
+    for module in MODULES:
+        listed = re.search(r"^__all__ = \[(.*?)\]", seen(module).text, re.M | re.S)
+        if listed is not None and module.name != "__init__.py":
+            names = set(re.findall(r'"(\w+)"', listed[1]))
+            assert names & {name.rpartition(".")[2] for name in imported(module)}, module
 
 
 def test_who_gives_many_values_names_them() -> None:

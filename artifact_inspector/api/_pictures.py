@@ -7,8 +7,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.pictures.timeline import timeline
 
-__all__ = ["small_timeline"]
-
 WIDTH = 760
 SHOWN = 2
 """Lanes: what Triton made of the kernel, and what became of it."""

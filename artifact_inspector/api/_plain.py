@@ -8,8 +8,6 @@ from typing import ParamSpec, TypeVar
 
 from artifact_inspector.errors import InspectorError
 
-__all__ = ["errors_are_the_callers"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

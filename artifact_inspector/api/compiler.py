@@ -11,8 +11,6 @@ from artifact_inspector.api.reading import inspect
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.compiling import compile_kernel
 
-__all__ = ["KernelCompiler"]
-
 
 class KernelCompiler:
     """Compiles kernels into one directory, and keeps what became of each."""

@@ -11,8 +11,6 @@ from artifact_inspector.api.reading import inspect
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.compiling import compile_kernel
 
-__all__ = ["compile_and_inspect"]
-
 
 @errors_are_the_callers
 def compile_and_inspect(

@@ -18,8 +18,6 @@ from artifact_inspector.report.findings import RulePages
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import plural
 
-__all__ = ["MATRIX", "ORDER", "SPILLS", "count_matching", "describe_shortfall", "explain", "spill_lines"]
-
 ORDER = ("AI001", "AI002", "AI003")
 """Findings that explain a verdict."""
 MATRIX = ("AI004", "AI005", "AI014")

@@ -27,8 +27,6 @@ from artifact_inspector.findings import Finding
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.version import __version__
 
-__all__ = ["from_json", "to_json"]
-
 FORM = "artifact-inspector object 1"
 _KINDS: Mapping[str, type] = {
     kind.__name__: kind

@@ -22,8 +22,6 @@ from artifact_inspector.facts.selection import Which, choose
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = ["constants_of", "pair_launches", "predict_launches", "recorded_launches"]
-
 
 def recorded_launches(cache: Cache, name: str | None) -> tuple[Request, ...]:
     """The launches that a captured or measured program made, of kernels that a name fits."""

@@ -20,8 +20,6 @@ from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank
 from artifact_inspector.files.cache import hold_files
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 
-__all__ = ["Pruner", "prune_configs"]
-
 _OF_LAUNCH = frozenset(("grid", "warmup"))
 
 

@@ -16,8 +16,6 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import choose, parse_which
 from artifact_inspector.files.cache import hold_files, open_cache, open_file
 
-__all__ = ["inspect"]
-
 MOST_NAMES = 8
 
 

@@ -8,8 +8,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Of, Subject
 from artifact_inspector.vocabulary.rows import recorded
 
-__all__ = ["records_of"]
-
 
 def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
     """A row for each region at each stage; numbers, strings and None alone, in columns that never change.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.model import Stage
 
-__all__ = ["RegionView", "Verdict"]
-
 
 class Inspected(Protocol):
     """The kernel that a region belongs to, as `Inspection` is one."""

@@ -18,8 +18,6 @@ from artifact_inspector.formats.mlir.retold import with_divisor, with_input_prec
 from artifact_inspector.passes.subject import of_entry
 from artifact_inspector.report.remedies import Tried
 
-__all__ = ["switches_of", "try_switches"]
-
 
 def switches_of(kernel: KernelFacts) -> list[tuple[Finding, Switch]]:
     """Each finding of a kernel with each switch that may be its remedy; one of a rule is enough."""

@@ -13,8 +13,6 @@ from artifact_inspector.facts.selection import choose, parse_which
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
-__all__ = ["OWN", "SavedIR"]
-
 OWN = Path(__file__).parents[2] / "fixtures"
 """What this project itself was tested with; beside the package in a checkout, else not there."""
 MOST_NAMES = 8

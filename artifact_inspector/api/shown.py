@@ -20,8 +20,6 @@ from artifact_inspector.report.findings import findings_table
 from artifact_inspector.report.markup import to_html
 from artifact_inspector.report.text import CacheReport
 
-__all__ = ["Findings", "Kernels", "ShownCapture", "capture", "inspect_cache"]
-
 
 class Findings(tuple[Finding, ...]):
     """The findings of a kernel; in a notebook a table."""

@@ -17,8 +17,6 @@ from artifact_inspector.files.writing import write_text
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
 
-__all__ = ["STORED", "StoredFacts"]
-
 STORED = ("verdict", "spills", "waits", "mma", "shared", "registers")
 """Categories of rows that are stored."""
 VERSION = 1

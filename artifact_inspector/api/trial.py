@@ -19,8 +19,6 @@ from artifact_inspector.files.cache import Artifact, Cache, open_cache
 if TYPE_CHECKING:
     from artifact_inspector.report.reach import Answer
 
-__all__ = ["try_change"]
-
 
 def try_change(
     request: KernelRequest,

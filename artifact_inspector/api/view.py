@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Inspection", "KernelSummary"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelSummary(Summary):

@@ -13,8 +13,6 @@ from artifact_inspector.files.cache import Cache, hold_files
 from artifact_inspector.report.markup import to_html
 from artifact_inspector.report.text import CacheReport
 
-__all__ = ["Watched", "watch"]
-
 
 class Watched(Sequence[Inspection]):
     """The kernels that were compiled, or taken from Triton's cache, in order; each once.

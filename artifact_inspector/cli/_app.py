@@ -17,8 +17,6 @@ from artifact_inspector import __version__
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.errors import UsageError
 
-__all__ = ["DEFAULT_COMMAND", "app"]
-
 DEFAULT_COMMAND = "inspect"
 _SOURCE = re.compile(r".+\.py(:\w+)?")
 """What can be compiled and not inspected: `FILE.py`, `FILE.py:KERNEL`."""

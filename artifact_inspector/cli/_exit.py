@@ -17,8 +17,6 @@ import typer
 
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 
-__all__ = ["FOUND", "INTERRUPTED", "UNREADABLE", "USAGE", "exit_codes"]
-
 FOUND, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
 
 

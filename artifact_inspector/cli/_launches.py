@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.requests import Request
     from artifact_inspector.files.cache import Cache
 
-__all__ = [
-    "Arguments",
-    "Gpu",
-    "Grid",
-    "LaunchFile",
-    "Steps",
-    "read_requests",
-]
-
 MOST_STEPS = 50_000_000
 
 Arguments = Annotated[

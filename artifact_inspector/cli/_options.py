@@ -11,36 +11,6 @@ import typer
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
 from artifact_inspector.errors import InspectorError, UsageError
 
-__all__ = [
-    "DEMO_TARGETS",
-    "OUT",
-    "Assemble",
-    "CacheDirectory",
-    "Const",
-    "Context",
-    "Gpus",
-    "Html",
-    "Json",
-    "KernelName",
-    "Limit",
-    "Newest",
-    "NoIndex",
-    "Nvdisasm",
-    "OfSeverity",
-    "OfVerdict",
-    "Option",
-    "Out",
-    "Sass",
-    "Signature",
-    "Sort",
-    "Stages",
-    "SvgOut",
-    "Targets",
-    "Warps",
-    "WithFinding",
-    "require_format",
-]
-
 DEMO_TARGETS = ["sm_75", "gfx90a"]
 OUT = Path("triton-cache")
 

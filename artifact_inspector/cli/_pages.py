@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from artifact_inspector.files.cache import Artifact
     from artifact_inspector.report.html import KernelView
 
-__all__ = ["read_here", "view_kernels", "write_page"]
-
 
 def view_kernels(
     chosen: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from artifact_inspector.hardware.peaks import Peaks
     from artifact_inspector.model import Stage
 
-__all__ = [
-    "OF_KERNEL",
-    "OF_LAUNCH",
-    "OF_PAIR",
-    "draw_kernel",
-    "draw_launches",
-    "draw_pair",
-    "draw_residency",
-    "require_picture",
-    "write_svg",
-]
-
 OF_KERNEL = ("timeline", "timetable", "shared", "occupancy")
 OF_LAUNCH = ("grid", "roofline", "banks", "residency")
 OF_PAIR = ("timeline",)

@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from artifact_inspector.files.sources import Quote
     from artifact_inspector.files.tuning import Timed
 
-__all__ = [
-    "assembled",
-    "disassembler",
-    "inspect_kernels",
-    "inspect_one",
-    "is_known",
-    "open_or_advise",
-    "quotes_of",
-    "recalling",
-    "refuse_unknown",
-    "refuse_unreadable",
-    "timings_of",
-]
-
 
 def open_or_advise(path: Path | None) -> Cache:
     """The cache at a path, or Triton's own; an error says how to come by one."""

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.hardware.targets import Target
 
-__all__ = ["report"]
-
 
 @app.command(DEFAULT_COMMAND, hidden=True)
 def inspect(

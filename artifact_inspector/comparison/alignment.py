@@ -5,8 +5,6 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-__all__ = ["MOST_RUNS", "Column", "align"]
-
 MOST_RUNS = 400
 """Longer signatures are not aligned: the work grows with the square, and nobody reads the result."""
 

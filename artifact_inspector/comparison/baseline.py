@@ -33,8 +33,6 @@ from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import Summary, summarise
 
-__all__ = ["DEFAULT_GATES", "Baseline", "Recorded", "hold_against", "lines_of", "record"]
-
 DEFAULT_GATES = ("verdict", "spills", "waits", "mma", "shared", "gone")
 """What does not shift by itself from one build of a compiler to the next."""
 

@@ -12,8 +12,6 @@ from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.names import step_of
 
-__all__ = ["Reason", "find_reason"]
-
 _OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
 
 

@@ -7,8 +7,6 @@ from artifact_inspector.model import Consequence
 from artifact_inspector.vocabulary.fact import Category
 from artifact_inspector.vocabulary.rows import fact_of
 
-__all__ = ["consequence_of", "rank_of"]
-
 
 def consequence_of(fact: FactPair) -> Consequence:
     """What a difference in a fact means for who launches the kernels."""

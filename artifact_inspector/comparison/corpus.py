@@ -28,17 +28,6 @@ from artifact_inspector.model.text import split_words
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
-__all__ = [
-    "GATES",
-    "Change",
-    "Corpus",
-    "Degree",
-    "Sides",
-    "compare_candidates",
-    "compare_corpora",
-    "parse_gates",
-]
-
 
 class Degree(Enum):
     """How much a kernel changed."""

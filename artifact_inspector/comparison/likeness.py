@@ -12,8 +12,6 @@ from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.names import step_of
 
-__all__ = ["BINARY", "Likeness", "kinds_of", "likeness_of"]
-
 BINARY = "binary"
 """The kind of cubin and hsaco; that of a text is its step (`names.STEPS`)."""
 

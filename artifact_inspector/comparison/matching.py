@@ -26,18 +26,6 @@ from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
 
-__all__ = [
-    "Axis",
-    "Candidate",
-    "Difference",
-    "Matching",
-    "digest_of",
-    "find_differences",
-    "match",
-    "match_candidates",
-    "parse_axes",
-]
-
 
 class Axis(Enum):
     """What may differ between two kernels that are compared."""

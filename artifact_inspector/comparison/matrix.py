@@ -15,8 +15,6 @@ from artifact_inspector.vocabulary.forms import Compiled, label_forms, tile_of, 
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import Summary, columns, figure_of, summarise, verdict_words
 
-__all__ = ["Form", "Matrix", "find_matrix", "shown_columns"]
-
 
 def shown_columns() -> tuple[Column, ...]:
     """What the forms of a kernel can be listed and sorted by."""

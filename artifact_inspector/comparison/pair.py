@@ -21,19 +21,6 @@ from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import Summary, summarise, verdict_words
 
-__all__ = [
-    "FactPair",
-    "Pair",
-    "Parting",
-    "RegionPair",
-    "StagePair",
-    "State",
-    "Turn",
-    "compare_kernels",
-    "compare_rows",
-]
-
-
 ITSELF = "the program itself"
 SIDES = ("left", "right")
 

@@ -12,8 +12,6 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
 
-__all__ = ["Compared", "Reach", "find_reach"]
-
 OF_THE_LAUNCH = (
     "num_warps",
     "num_ctas",

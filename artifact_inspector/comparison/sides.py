@@ -10,8 +10,6 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import leave, parse_which
 from artifact_inspector.files.cache import Artifact, Cache
 
-__all__ = ["Place", "narrow_side", "parse_place"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

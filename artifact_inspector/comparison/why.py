@@ -20,8 +20,6 @@ from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.forms import Compiled
 from artifact_inspector.vocabulary.options import OPTIONS, read_options
 
-__all__ = ["Cause", "Causes", "Reason", "Respect", "Varying", "find_causes", "find_reasons"]
-
 
 class Cause(Word):
     """What part of a key makes another entry."""

@@ -13,8 +13,6 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["MOST_VALUES", "describe_arguments"]
-
 MOST_VALUES = 4096
 """Elements of a tensor whose values are kept."""
 _ALIGNMENT = 512

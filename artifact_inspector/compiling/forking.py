@@ -21,8 +21,6 @@ from typing import Any, TextIO
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.compiling.refusal import explain
 
-__all__ = ["Work", "run"]
-
 POLL_SECONDS = 0.005
 MESSAGE_LINES = 12
 DETAIL_CHARACTERS = 200_000

@@ -6,8 +6,6 @@ from typing import Any
 
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = ["gpu_target", "target_of"]
-
 
 def target_of(target: Any) -> Target:
     """Our value for Triton's."""

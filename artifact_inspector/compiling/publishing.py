@@ -10,8 +10,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["entry_metadata", "publish", "staging_directory", "sweep"]
-
 _PREFIX = ".compiling-"
 
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DEMO_KERNELS", "REFERENCE_KERNELS", "Reference", "Workload"]
-
 REFERENCE_KERNELS: Mapping[str, str] = MappingProxyType(
     {
         "fused_linear": "artifact_inspector.kernels.fused_linear",

@@ -15,8 +15,6 @@ from typing import Any
 from artifact_inspector.compiling.signature import MISSING, read_literal
 from artifact_inspector.errors import CompileError, InspectorError, UsageError
 
-__all__ = ["explain", "refusal"]
-
 
 def explain(error: BaseException) -> dict[str, Any]:
     """A row's `message`, `remedy` and `kind`: `usage`, where the request is at fault, else `refused`."""

@@ -16,20 +16,6 @@ from typing import Any, NamedTuple, Union
 
 from artifact_inspector.errors import UsageError
 
-__all__ = [
-    "MISSING",
-    "Arguments",
-    "Item",
-    "Parameter",
-    "Path",
-    "Type",
-    "ValueUnknownError",
-    "bind",
-    "by_name",
-    "parse_signature",
-    "read_literal",
-]
-
 Path = tuple[int, ...]
 """Where an argument stands: its index, and within a tuple those of its members."""
 Type = Union[str, "tuple[Type, ...]"]

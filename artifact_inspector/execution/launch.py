@@ -10,8 +10,6 @@ from typing import Any
 
 from artifact_inspector.errors import UsageError
 
-__all__ = ["SCRATCH", "Launch", "Tensor", "encode", "evaluate_extent", "place"]
-
 BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
     "i16": 16, "u16": 16, "int32": 32, "uint32": 32, "i32": 32, "u32": 32, "int64": 64, "uint64": 64,

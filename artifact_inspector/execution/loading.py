@@ -23,8 +23,6 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import integer
 
-__all__ = ["FLAG", "Loaded", "Parameter", "load_kernel"]
-
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
 _UNFOLDED = re.compile(r"(?P<wide>(?:i64 )+)(?P<flags>(?:i1 )+)(?P<narrow>(?:i32 )+)(?:i64 ?)+")
 FLAG = -1

@@ -21,8 +21,6 @@ from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprin
 from artifact_inspector.execution.interpreter.runs import Runs
 from artifact_inspector.execution.launch import Launch
 
-__all__ = ["Box", "CtaOrder", "CtaReads", "OtherOrder", "Wave", "find_order"]
-
 GROUPS = (2, 3, 4, 8, 16)
 MOST_WAVES = 64
 """Waves that are told one by one."""

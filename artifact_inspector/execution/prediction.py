@@ -28,8 +28,6 @@ from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.running import Run
 
-__all__ = ["NOT_OF_AMD", "Counters", "Line", "Outside", "Prediction", "Range", "SharedAccess", "predict"]
-
 
 @dataclass(frozen=True, slots=True)
 class Range:

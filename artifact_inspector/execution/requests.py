@@ -12,8 +12,6 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import BITS, Launch, Tensor, evaluate_extent
 from artifact_inspector.model.text import integer
 
-__all__ = ["Request", "parse_argument", "parse_document", "parse_document_of", "parse_grid", "resolve"]
-
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
 _SPACE = 1 << 48
 """Bytes that an address reaches (CUDA C Programming Guide; AMDGPU: 48-bit virtual addresses)."""

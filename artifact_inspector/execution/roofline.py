@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from artifact_inspector.execution.prediction import Counters
 from artifact_inspector.hardware.peaks import Peaks
 
-__all__ = ["Roofline", "find_roofline"]
-
 _COUNTED_AS = {"bf16": "fp16", "fp6": "fp8"}
 _UNITS = ("fp4", "fp8", "fp16", "tf32", "fp32")
 

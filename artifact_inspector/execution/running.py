@@ -23,8 +23,6 @@ from artifact_inspector.execution.loading import FLAG, Loaded, Parameter
 from artifact_inspector.execution.sass import semantics as sass
 from artifact_inspector.model.limits import CTAS
 
-__all__ = ["Ended", "Run", "Started", "arguments_of", "begin", "run_all", "run_launch"]
-
 PORTION = 1 << 15
 """Lanes that run together: their registers fit the second-level cache of a processor."""
 

@@ -14,8 +14,6 @@ from artifact_inspector.facts.records import on_demand
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
 
-__all__ = ["ROW_OF", "Source", "View", "ask_all", "kernel_of"]
-
 View = Callable[[KernelFacts], object]
 """Asks a kernel for what it is going to show."""
 

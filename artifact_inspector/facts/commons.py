@@ -11,8 +11,6 @@ from typing import Any
 
 from artifact_inspector.model import Stage
 
-__all__ = ["Commons"]
-
 MOST_CHARACTERS = 400_000
 """Of all texts together whose facts are kept; what is parsed takes some fifty times as much."""
 

@@ -9,8 +9,6 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Stage
 
-__all__ = ["graph_of"]
-
 
 def graph_of(
     artifact: Artifact,

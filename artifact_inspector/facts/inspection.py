@@ -19,8 +19,6 @@ from artifact_inspector.facts.stage_passes import STAGE_PASSES
 from artifact_inspector.facts.table import Table
 from artifact_inspector.files.cache import Artifact, Cache
 
-__all__ = ["inspect_artifact", "inspect_cache", "table_of"]
-
 PASSES = {row.name: row for row in (*STAGE_PASSES, *KERNEL_PASSES)}
 READ = ("module", "outline")
 """Passes without which a stage is not there."""

@@ -31,8 +31,6 @@ from artifact_inspector.files.compiler_remarks import CompilerRemark, parse_rema
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import LOADS, EventKind, Module, Stage
 
-__all__ = ["KERNEL_PASSES"]
-
 Functions = Mapping[str, StageAccesses]
 """The functions of a stage with their accesses, by name."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from artifact_inspector.analysis.overlap.track import Flight, Level, Step, Stretch, Track
 from artifact_inspector.model import Function, Module, SourceLine, Stage
 
-__all__ = ["Event", "Lane", "Loading", "Place", "make_lane"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

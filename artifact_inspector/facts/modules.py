@@ -10,8 +10,6 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
 
-__all__ = ["BINARY_OF", "MOST_PROBLEMS", "Disassemble", "parse_source", "read_module", "read_source"]
-
 MOST_PROBLEMS = 20
 """Problems of one file that are named one by one; the rest is counted."""
 

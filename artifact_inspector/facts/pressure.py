@@ -15,8 +15,6 @@ from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Instruction, Module, RegisterBank, Resource, Stage
 
-__all__ = ["Held", "KernelPressure", "LinePressure", "alive_by_line", "pressure_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Held:

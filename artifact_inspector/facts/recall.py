@@ -24,8 +24,6 @@ from artifact_inspector.files.index import Index
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
 
-__all__ = ["Recalling", "recall_kernels"]
-
 MOST_AT_ONCE = 64
 """Kernels whose facts are written to the index together."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.facts.table import Table
 
-__all__ = ["Recalled"]
-
 
 class Recalled:
     """A source of facts: those that were found before, and for the others the files."""

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["Record", "known", "on_demand", "with_fields"]
-
 Ask = Callable[[str], Any]
 """Name of a field → its value."""
 

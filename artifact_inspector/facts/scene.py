@@ -17,8 +17,6 @@ from artifact_inspector.model import Stage
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["Scene", "find_scene"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scene:

@@ -18,18 +18,6 @@ from artifact_inspector.model.text import split_words
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 
-__all__ = [
-    "Which",
-    "choose",
-    "leave",
-    "narrow",
-    "parse_stages",
-    "parse_targets",
-    "parse_which",
-    "pick_stage",
-    "read_program",
-]
-
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[.+]?\w+)?")
 _NUMBERED = re.compile(r"(w|warps=|num_warps=|s|stages=|num_stages=)(\d{1,4})")
 _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")

@@ -44,8 +44,6 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import SourceText
 
-__all__ = ["STAGE_PASSES", "Measure", "Ordered", "OrderedFunction"]
-
 _PLAIN = re.compile(r"[^\w$]")
 _TENSOR = (Stage.TTIR, Stage.TTGIR)
 

@@ -18,8 +18,6 @@ from typing import Any, Union
 
 from artifact_inspector.model.location import SourceLine
 
-__all__ = ["decode", "encode", "join", "read_section", "split", "write_section"]
-
 FORMAT = "artifact-inspector facts 1"
 """First line of a text of sections; another form has another number."""
 _PLAIN = (bool, int, float, str, type(None))

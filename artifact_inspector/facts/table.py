@@ -17,8 +17,6 @@ from artifact_inspector.facts.commons import Commons
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
 
-__all__ = ["Need", "Pass", "Table", "Whence", "at", "earlier", "every", "first", "lowered"]
-
 FAULTS = (
     ArithmeticError,
     AssertionError,

@@ -13,8 +13,6 @@ from artifact_inspector.model import COMPUTES, LOADS, EventKind, PipelineKind, S
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["Timetable", "find_timetable"]
-
 _ASYNCHRONOUS = (PipelineKind.GROUPS, PipelineKind.TENSORS, PipelineKind.DIRECT, PipelineKind.COPIES)
 
 

@@ -26,8 +26,6 @@ from artifact_inspector.model import Stage
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
 
-__all__ = ["available_cores", "find_facts"]
-
 WORTHWHILE = 1_500_000
 """Bytes of files below which starting further processes costs more than they save."""
 WINDOW = 64

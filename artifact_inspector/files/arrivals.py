@@ -15,8 +15,6 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.walking import MAX_DEPTH
 
-__all__ = ["Arrivals"]
-
 State = tuple[tuple[str, int, int], ...]
 """Suffix, time of change in nanoseconds and bytes of each file of a kernel."""
 

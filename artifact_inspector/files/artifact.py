@@ -12,26 +12,6 @@ from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.model.word import Word
 
-__all__ = [
-    "BINARIES",
-    "CUDA_FILES",
-    "HIP_FILES",
-    "REMARKS",
-    "SUFFIXES",
-    "TEXT_STAGES",
-    "Artifact",
-    "Cache",
-    "Completeness",
-    "File",
-    "Found",
-    "HeldFile",
-    "Other",
-    "Problem",
-    "StageText",
-    "join",
-    "printable",
-]
-
 CUDA_FILES = frozenset({"ptx", "cubin", "sass"})
 HIP_FILES = frozenset({"amdgcn", "hsaco"})
 BINARIES = frozenset({"cubin", "hsaco"})

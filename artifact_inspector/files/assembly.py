@@ -18,8 +18,6 @@ from artifact_inspector.files.reading import read_content, read_stage
 from artifact_inspector.files.tools import find_in_package, private_copy, run_tool
 from artifact_inspector.files.writing import write_bytes
 
-__all__ = ["assemble", "with_cubin"]
-
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)

@@ -14,8 +14,6 @@ from artifact_inspector.files.artifact import Artifact, join, printable
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.model import TritonVersion
 
-__all__ = ["MANIFEST", "Asked", "read_record_of", "read_records", "size_of", "time_of"]
-
 MANIFEST = "inspect-kernel.json"
 """What `compile` and `capture` record beside the entries that they make."""
 MOST_RECORDS = 64 << 20

@@ -24,9 +24,6 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.binary import Cubin, Hsaco, Interface, StackAccess
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-__all__ = ["read_code", "read_cubin", "read_hsaco", "read_interface", "read_loaded"]
-
-
 # What pyelftools lets through on damaged files, beside its own errors.
 _FAULTS = (
     ELFError,

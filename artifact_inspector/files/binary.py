@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Binary", "Cubin", "Hsaco", "Interface", "StackAccess"]
-
 
 class StackAccess(NamedTuple):
     """The loads or stores of local memory (spills, local arrays) at one offset, as they stand in the code."""

@@ -20,8 +20,6 @@ from pathlib import PurePath
 from artifact_inspector.model import RemarkKind, Tool
 from artifact_inspector.model.text import integer
 
-__all__ = ["CompilerRemark", "parse_remarks"]
-
 _PLACED = re.compile(
     r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?P<kind>remark|warning|error|note): (?P<text>.*)"
 )

@@ -12,8 +12,6 @@ from artifact_inspector.files.reading import read_content
 from artifact_inspector.model.limits import LIMITS
 from artifact_inspector.version import __version__
 
-__all__ = ["digest_of_files", "digest_of_package", "size_of_files"]
-
 
 def digest_of_files(artifact: Artifact) -> bytes | None:
     """Of every file of a kernel, and of where it lies in its cache; None where one is not or cannot be read.

@@ -22,8 +22,6 @@ from artifact_inspector.files.tools import find_in_package, find_on_path, privat
 from artifact_inspector.files.writing import write_bytes
 from artifact_inspector.hardware.targets import parse_stage_target
 
-__all__ = ["CACHE_SWITCH", "Tool", "disassemble", "find_arch", "find_disassembler", "keep_all"]
-
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
 """Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
 

@@ -20,8 +20,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["LAYOUT", "MOST_BYTES", "SWITCH", "Index", "Stats", "default_place"]
-
 SWITCH = "ARTIFACT_INSPECTOR_INDEX"
 """Environment variable: `off` does without the index."""
 LAYOUT = 1

@@ -31,8 +31,6 @@ from artifact_inspector.hardware.targets import (
 )
 from artifact_inspector.model import Backend, TritonVersion
 
-__all__ = ["find_artifacts"]
-
 HEAD = 64 * 1024
 """Bytes of a stage in which its target is looked for."""
 MOST_METADATA = 16 << 20

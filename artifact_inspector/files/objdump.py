@@ -17,8 +17,6 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.disassembly import find_arch
 from artifact_inspector.files.tools import find_on_path, private_copy, run_tool
 
-__all__ = ["disassemble_hsaco", "find_objdump"]
-
 _NAME = "llvm-objdump"
 _NEWEST, _OLDEST = 24, 13
 _REMEDY = f"Put an {_NAME} of ROCm, or of LLVM as new as the target, on PATH."

@@ -26,18 +26,6 @@ from artifact_inspector.files.artifact import (
 from artifact_inspector.model.limits import MIB
 from artifact_inspector.model.text import SourceText
 
-__all__ = [
-    "fault",
-    "most_bytes",
-    "read_binary",
-    "read_content",
-    "read_file",
-    "read_head",
-    "read_named",
-    "read_remarks",
-    "read_stage",
-]
-
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 

@@ -19,8 +19,6 @@ from pathlib import Path
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.tools import find_on_path
 
-__all__ = ["Revision", "read_revision"]
-
 MOST_KEPT = 8
 """Revisions; the one that was used longest ago goes first."""
 SECONDS = 60.0

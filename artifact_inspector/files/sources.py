@@ -10,8 +10,6 @@ from artifact_inspector.files.reading import read_content
 from artifact_inspector.model import Frame
 from artifact_inspector.model.location import base_name
 
-__all__ = ["Quote", "find_source", "is_as_compiled", "quoting", "read_python"]
-
 Quote = Callable[[str], str | None]
 """`file.py:40` → the text of that line; None where it is not known to be the one that was compiled."""
 MOST_SOURCE = 4 << 20

@@ -22,8 +22,6 @@ from pathlib import Path
 from artifact_inspector.errors import CacheError
 from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
 
-__all__ = ["find_in_package", "find_on_path", "private_copy", "run_tool"]
-
 
 def find_on_path(names: list[str]) -> Path | None:
     """The first of some programs on PATH, whose relative places are passed over."""

@@ -15,8 +15,6 @@ from artifact_inspector.files.artifact import Artifact, Cache
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.model.tile import Tile
 
-__all__ = ["Timed", "Timing", "Tuning", "read_tunings", "timed"]
-
 SUFFIX = ".autotune.json"
 MOST_BYTES = 16 << 20
 

@@ -16,8 +16,6 @@ from artifact_inspector.files.beside import MANIFEST, Asked, read_record_of, rea
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reading import fault
 
-__all__ = ["MAX_DEPTH", "walk"]
-
 MAX_DEPTH = 6
 """Levels of directories that are looked into."""
 

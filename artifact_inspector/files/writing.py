@@ -10,8 +10,6 @@ from pathlib import Path
 
 from artifact_inspector.errors import CacheError
 
-__all__ = ["write_bytes", "write_text"]
-
 
 def write_text(path: Path, text: str, mode: int | None = None) -> None:
     """Put a text in the place of a file; until it is whole, and where it fails, the old one stays.

@@ -11,8 +11,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.model import Backend
 
-__all__ = ["Switch", "SwitchKind", "deeper", "divisible", "fewer_registers", "more_warps", "shallower"]
-
 VECTOR = 16
 """What divides an argument that allows the widest accesses."""
 

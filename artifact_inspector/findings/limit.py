@@ -12,8 +12,6 @@ from artifact_inspector.hardware.peaks import UNIT_OF, find_peaks
 from artifact_inspector.model import Stage
 from artifact_inspector.model.word import Word
 
-__all__ = ["Limit", "LimitedBy", "find_first", "find_limit"]
-
 _NO_LIMIT = frozenset({"AI012"})
 """A contradiction of two files is no property of the kernel."""
 

@@ -12,8 +12,6 @@ import re
 from artifact_inspector.model import Instruction
 from artifact_inspector.model.address import AddressRole, AddressStep, SharedPlace
 
-__all__ = ["ADDRESSES"]
-
 _INTEGER = re.compile(r"(?<=, )-?\d{1,18}(?=,|$)")
 _SHARED = re.compile(r"global_smem(?:, i\d+ (-?\d{1,18})|\+(\d{1,18}))?")
 _INDEX = re.compile(r"getelementptr (?:inbounds |nuw |nusw )*(i\d+|\[8 x i8\]),.* i\d+ (-?\d{1,18}|%)[^,)]*$")

@@ -12,19 +12,6 @@ from artifact_inspector.formats._scan import Traits
 from artifact_inspector.model import Arch, MatrixOp, Queue, RegisterBank, Trait, Transfer, Wait
 from artifact_inspector.model.text import integer
 
-__all__ = [
-    "TRAITS",
-    "bank_of",
-    "formats_of",
-    "generation",
-    "loads_in_flight",
-    "matrix_of",
-    "result_registers",
-    "transfer_of",
-    "wait_for_loads",
-    "wait_of",
-]
-
 TRAITS = Traits(
     {
         Trait.FUSED: r"v_\w*fma(?!x)|v_mac_|v_mad_f|v_dot",

@@ -11,8 +11,6 @@ from artifact_inspector.model import BasicBlock, Frame, Location
 from artifact_inspector.model.limits import EDGES, FRAMES
 from artifact_inspector.model.text import integer
 
-__all__ = ["Exit", "Paths", "cut_blocks"]
-
 
 class Exit(NamedTuple):
     """How an instruction ends its block."""

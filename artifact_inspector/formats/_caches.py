@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["asked_of_caches", "is_kept"]
-
 _DEFAULTS = frozenset({"ca", "wb", "evict_normal"})
 """What a load or store does that asks for nothing."""
 _STANDS_FOR: dict[str, tuple[frozenset[str], ...]] = {

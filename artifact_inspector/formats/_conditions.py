@@ -16,8 +16,6 @@ from artifact_inspector.model.condition import ConditionRole, LaneChange, Maskin
 from artifact_inspector.model.instruction import Instruction, Operands
 from artifact_inspector.model.memory import Access
 
-__all__ = ["AMDGCN", "LLVM", "PTX", "SASS", "ConditionTable", "tensor_conditions"]
-
 _SCALE, _WIDE_SCALE = "0x4f7ffffe", "0x5f7ffffc"
 _BIT = re.compile(r"i1(?!\d)")
 _OFF = re.compile(r"-2147483648|0x80000000|, (?:i32 )?0(?:, %p\d+)?$")

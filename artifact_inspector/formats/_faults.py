@@ -10,8 +10,6 @@ from artifact_inspector.model import Function
 from artifact_inspector.model.limits import PROBLEMS, Limit
 from artifact_inspector.model.text import SourceText
 
-__all__ = ["UNCLOSED", "Faults"]
-
 UNCLOSED = "is not closed"
 """How every format says of a function that the file ends, or another begins, inside it."""
 

@@ -11,8 +11,6 @@ import re
 from artifact_inspector.model import Module
 from artifact_inspector.model.figure import Figure, FigureKey
 
-__all__ = ["amdgcn_figures", "ptx_figures"]
-
 _EXTENT = re.compile(r"\d+")
 _MOST_DIGITS = 15
 _OF_AMD = (

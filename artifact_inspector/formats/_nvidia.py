@@ -12,8 +12,6 @@ from artifact_inspector.formats._scan import Traits
 from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
 from artifact_inspector.model.text import integer
 
-__all__ = ["TRAITS", "commit_queue", "descriptor_operand", "matrix_of", "transfer_of", "wait_of"]
-
 TRAITS = Traits(
     {
         Trait.FUSED: r"fma(?!x)",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["split_operands"]
-
 
 def split_operands(text: str) -> list[str]:
     """The parts between the commas that stand in no bracket or brace.

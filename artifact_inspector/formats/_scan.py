@@ -32,15 +32,6 @@ from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
-__all__ = [
-    "DECODED",
-    "TRANSFERS",
-    "Format",
-    "OpcodeTable",
-    "Traits",
-    "no_types",
-]
-
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move something between global memory and the block."""
 

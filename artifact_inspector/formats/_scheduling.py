@@ -11,8 +11,6 @@ import re
 from artifact_inspector.model import Instruction
 from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 
-__all__ = ["loop_header", "warp_request"]
-
 _ASKED = re.compile(r"\btt\.num_stages = (-?\d{1,9})\b")
 _BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
 _REQUESTED = re.compile(r"requestedRegisters = array<i32: (\d{1,4}(?:, \d{1,4})*)>")

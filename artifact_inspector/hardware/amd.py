@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from artifact_inspector.hardware.gpu import Caches, Gpu, Limits, Multiprocessor, Product, Rates
 
-__all__ = ["AMD"]
-
 _KIB = 1024
 # Checked against the occupancies that llc prints for one register count (gfx1250: Triton 3.9's).
 _LIMITS = (

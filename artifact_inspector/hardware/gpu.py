@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MOST_THREADS", "UNKNOWN", "Caches", "Gpu", "Limits", "Multiprocessor", "Product", "Rates"]
-
-
 MOST_THREADS = 1024
 """Threads per block, on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
 

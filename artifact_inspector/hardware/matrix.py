@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from artifact_inspector.model import Arch, MatrixUnit
 
-__all__ = ["LEAST_ROWS", "UNIT_NAMES", "WARPS_PER_WARPGROUP", "multiplies"]
-
 UNIT_NAMES = {
     MatrixUnit.MMA: "mma.sync",
     MatrixUnit.WGMMA: "wgmma",

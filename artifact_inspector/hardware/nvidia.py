@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from artifact_inspector.hardware.gpu import Caches, Gpu, Limits, Multiprocessor, Product, Rates
 
-__all__ = ["NVIDIA"]
-
 _KIB = 1024
 _LIMITS = (
     "CUDA C Programming Guide, Technical Specifications per Compute Capability; "

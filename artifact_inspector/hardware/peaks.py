@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["MEMORIES", "UNIT_OF", "Peaks", "find_peaks", "memory_of", "name_peaks", "unit_of_type"]
-
 
 @dataclass(frozen=True, slots=True)
 class Peaks:

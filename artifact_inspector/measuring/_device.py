@@ -30,8 +30,6 @@ from artifact_inspector.measuring.measurement import Device, Measurement
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["find_configs", "find_workload", "measure_rows", "serve"]
-
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MILLISECONDS = 25
 MOST_LAUNCHES = 32

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from artifact_inspector.compiling.reference import Workload
 
-__all__ = ["deviation", "poison"]
-
 
 def poison(workload: Workload) -> None:
     """Fill the result with what no launch leaves behind; with zeros where the kernel adds to it."""

@@ -8,8 +8,6 @@ from typing import Any
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.measuring.measurement import Device, Measurement
 
-__all__ = ["Answer", "Job", "Row"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -26,8 +26,6 @@ from artifact_inspector.measuring.measurement import Bench, Device, Measurement
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["measure", "plan"]
-
 TIME_LIMIT_SECONDS = 300.0
 """That making a workload, or compiling, checking and timing one configuration, may take."""
 MILLISECONDS = 100.0

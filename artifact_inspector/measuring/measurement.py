@@ -9,8 +9,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.peaks import Peaks, find_peaks
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["MEMORY", "Bench", "Device", "Measurement"]
-
 MEMORY = "memory"
 
 

@@ -7,8 +7,6 @@ from typing import NamedTuple, Protocol
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.word import Word
 
-__all__ = ["AddressRole", "AddressStep", "Addresses", "SharedPlace"]
-
 
 class AddressRole(Word):
     """What an instruction is to an address."""

@@ -7,8 +7,6 @@ from functools import lru_cache
 
 from artifact_inspector.model.target import Backend, Vendor
 
-__all__ = ["Arch"]
-
 _CUDA = re.compile(r"(?:cuda:)?(?:sm_?)?(\d{2,3})[af]?")
 _HIP = re.compile(r"(?:hip:)?(gfx(?:\d{1,2}\d[0-9a-f]|\d{1,2}(?:-\d)*-generic))(?::[a-z]+[+-])*")
 _GENERIC = re.compile(r"gfx(\d+)(?:-(\d))?")

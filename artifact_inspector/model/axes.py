@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["AxisOperation", "AxisRole", "Hints"]
-
 Extents = tuple[int, ...]
 
 

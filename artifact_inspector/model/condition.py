@@ -8,8 +8,6 @@ from typing import Protocol
 from artifact_inspector.model.instruction import Instruction, Operands
 from artifact_inspector.model.word import Word
 
-__all__ = ["ConditionRole", "Conditions", "LaneChange", "Masking"]
-
 
 class ConditionRole(Word):
     """What an instruction does with conditions."""

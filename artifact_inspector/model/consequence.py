@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Consequence"]
-
 
 class Consequence(Word):
     """What news is about; the members stand in the order in which people should read them."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Control"]
-
 
 class Control(NamedTuple):
     """What the scheduler of an NVIDIA GPU is told with an instruction (Volta and later)."""

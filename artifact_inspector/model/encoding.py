@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Encoding", "LayoutKind"]
-
 Extents = tuple[int, ...]
 Vectors = tuple[Extents, ...]
 

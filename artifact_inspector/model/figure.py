@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Figure", "FigureKey"]
-
 
 class Figure(NamedTuple):
     """A number, or why it is not known."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.location import Location
 
-__all__ = ["Instruction", "Operands"]
-
 
 class Operands(NamedTuple):
     """Names of the values that an instruction defines and reads, in the order of the text.

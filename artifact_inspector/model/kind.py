@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["COMPUTES", "LOADS", "SINKS", "EventKind"]
-
 
 class EventKind(Enum):
     """What an instruction is to the order of loads and computes.

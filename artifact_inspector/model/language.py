@@ -17,8 +17,6 @@ from artifact_inspector.model.shared import Launch, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
 
-__all__ = ["Language"]
-
 
 class Language(Protocol):
     """What analysis asks a format about single instructions; None where they are of another kind."""

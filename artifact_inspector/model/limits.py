@@ -9,22 +9,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-__all__ = [
-    "CTAS",
-    "DIGITS",
-    "EDGES",
-    "FRAMES",
-    "LAYOUT",
-    "LIMITS",
-    "MIB",
-    "NESTING",
-    "PROBLEMS",
-    "RESULTS",
-    "TOOL_MIB",
-    "TOOL_SECONDS",
-    "Limit",
-]
-
 _PREFIX = "ARTIFACT_INSPECTOR_MOST_"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Frame", "Location", "SourceLine", "base_name"]
-
 
 class Frame(NamedTuple):
     """One source position; `file` is the path as the compiler wrote it, `line` is 1-based."""

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Issuer", "MatrixOp", "MatrixUnit"]
-
 
 class MatrixUnit(Word):
     """A family of matrix instructions, by the name that their users give it."""

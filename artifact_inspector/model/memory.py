@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Access", "Pointing", "Queue", "Transfer", "Wait", "WaitPurpose"]
-
 
 class Access(NamedTuple):
     """The reads of a memory operation by what they are for."""

@@ -11,8 +11,6 @@ from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.location import Location
 from artifact_inspector.model.stage import Stage
 
-__all__ = ["BasicBlock", "Flow", "Function", "Module", "Partition"]
-
 
 class Flow(NamedTuple):
     """A value handed over by no instruction: MLIR's region and block arguments, yields and results."""

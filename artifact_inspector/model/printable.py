@@ -5,8 +5,6 @@ Source: Unicode's UTR 36 for marks that turn a line round.
 
 from __future__ import annotations
 
-__all__ = ["escaped"]
-
 
 def escaped(text: str) -> str:
     r"""The text with every character that shows nothing of its own, or turns the line round, as its escape.

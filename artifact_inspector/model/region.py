@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["PipelineKind", "RegionId", "RegionKind", "SlotKind"]
-
 _LOOP = re.compile(r"loop([@#])(\d+)")
 
 

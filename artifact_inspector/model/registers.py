@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["RegisterBank"]
-
 
 class RegisterBank(Enum):
     """A file of registers that a thread, or a warp, has its share of."""

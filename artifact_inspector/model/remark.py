@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["RemarkKind", "Severity", "Tool"]
-
 
 class Severity(Word):
     """How much a finding is likely to cost; never whether it is wrong."""

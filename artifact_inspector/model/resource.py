@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Resource"]
-
 
 class Resource(Word):
     """What a multiprocessor has a certain amount of, and blocks take."""

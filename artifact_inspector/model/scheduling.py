@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["LoopHeader", "WarpRequest"]
-
 
 class LoopHeader(NamedTuple):
     """What the operation that opens a loop of tensor-level IR says of it."""

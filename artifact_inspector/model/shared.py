@@ -8,8 +8,6 @@ from artifact_inspector.model.arch import Arch
 from artifact_inspector.model.target import Vendor
 from artifact_inspector.model.word import Word
 
-__all__ = ["Launch", "SharedRole", "SharedUse"]
-
 
 class SharedRole(Word):
     """What an operation is to shared memory."""

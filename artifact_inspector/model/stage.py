@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Stage"]
-
 
 class Stage(Enum):
     """A compilation stage, in the order in which the compiler runs them."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Backend", "MultiprocessorKind", "Vendor"]
-
 
 class Vendor(Word):
     """Who makes a GPU."""

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model.encoding import Encoding
 
-__all__ = ["TensorType"]
-
 
 class TensorType(NamedTuple):
     """A tensor or a view of shared memory, in tensor-level IR."""

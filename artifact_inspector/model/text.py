@@ -10,8 +10,6 @@ from functools import cached_property
 
 from artifact_inspector.model.limits import DIGITS
 
-__all__ = ["SourceText", "Span", "integer", "split_closed", "split_list", "split_words"]
-
 EXCERPT_WIDTH = 160
 _DIGITS = DIGITS.most
 

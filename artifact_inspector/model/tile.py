@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Tile"]
-
 
 class Tile(str):
     """What is done with a shape, and the shape: `load 128×32`, `dot 128×32×32`.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Flag, auto
 
-__all__ = ["Trait"]
-
 
 class Trait(Flag):
     """What an opcode is beyond its kind; one opcode may have several, most have none."""

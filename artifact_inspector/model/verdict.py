@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from artifact_inspector.model.word import Word
 
-__all__ = ["Basis", "PairOrder", "Standing", "Verdict"]
-
 
 class Verdict(Word):
     """How the loads and computes of a region are laid out; docs/verdicts.md defines each."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["Release", "TritonVersion"]
-
 Release = tuple[int, int]
 """Major and minor number: (3, 2) of 3.2.0."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Word"]
-
 
 class Word(str, Enum):
     """An enumeration whose members are the words that users read.

@@ -18,8 +18,6 @@ from artifact_inspector.passes.trace import Change, PassTrace, Step
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 
-__all__ = ["Asked", "Attribution", "attribute", "earliest"]
-
 
 class Asked(NamedTuple):
     """A fact whose pass is asked for."""

@@ -17,8 +17,6 @@ from artifact_inspector.passes.trace import Change, PassTrace, Step
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import step_of
 
-__all__ = ["Bisection", "Difference", "Tried", "bisect"]
-
 _TOLD_BY = (Stage.TTGIR, Stage.LLIR, Stage.PTX, Stage.AMDGCN)
 
 

@@ -21,8 +21,6 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.passes.dumps import Dump, read_dumps
 from artifact_inspector.passes.timing import PassTimes
 
-__all__ = ["DumpedCompile", "Notice", "compile_alone", "compile_with_dumps"]
-
 TIME_LIMIT_SECONDS = 600.0
 
 Notice = Callable[[str], None]

@@ -19,8 +19,6 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Dump", "Language", "read_dumps"]
-
 
 class Language(Enum):
     """What a text is written in."""

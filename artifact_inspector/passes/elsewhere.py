@@ -18,8 +18,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.passes.subject import of_entry
 
-__all__ = ["Elsewhere", "compile_elsewhere"]
-
 _OF_EVERY_VENDOR = frozenset({"num_warps", "num_stages", "num_ctas"})
 """Options that mean the same on another vendor's GPU; of the others it has its own."""
 

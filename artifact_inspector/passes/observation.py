@@ -23,8 +23,6 @@ from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 from artifact_inspector.vocabulary.rows import FACTS, summarise
 
-__all__ = ["Observation", "What", "observe", "what_of"]
-
 WIDEST = 16
 """Bytes that a thread moves with one instruction (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
 

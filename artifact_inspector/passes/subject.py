@@ -26,8 +26,6 @@ from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.trace import Keep, PassTrace, trace
 from artifact_inspector.vocabulary.options import read_options
 
-__all__ = ["Subject", "of_entry", "of_request", "trace_passes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
-__all__ = ["PassTimes"]
-
 _MLIR = re.compile(r"\s+(?P<seconds>\d+\.\d+) \([ \d.]+%\)  (?P<indent> *)(?P<name>[^\s('][^\s]*)$")
 _LLVM = re.compile(r"(?:\s+\d+\.\d+ \([ \d.]+%\))*\s+(?P<seconds>\d+\.\d+) \([ \d.]+%\)  (?P<name>\S.*)$")
 _TITLE = re.compile(r"Pass execution timing report|Execution time report")

@@ -17,8 +17,6 @@ from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 
-__all__ = ["Change", "Level", "PassTrace", "Step", "trace"]
-
 
 class Level(Word):
     """Where in the compile a pass stands."""

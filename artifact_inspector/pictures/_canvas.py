@@ -9,8 +9,6 @@ from html import escape
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.pictures._colours import DARK, FAMILIES, INK, LIGHT
 
-__all__ = ["ADVANCE", "SIZE", "STYLE", "SWITCHED_STYLE", "Canvas", "cut", "width_of"]
-
 SIZE = 11
 """Of letters, in pixels."""
 ADVANCE = 0.61

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from artifact_inspector.model import EventKind
 
-__all__ = ["CYCLE", "DARK", "FAMILIES", "FAMILY_OF", "INK", "LIGHT", "contrast"]
-
 INK = "#111111"
 """Of text on any fill, in both modes."""
 

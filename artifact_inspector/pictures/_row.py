@@ -13,8 +13,6 @@ from artifact_inspector.pictures._canvas import ADVANCE, SIZE
 from artifact_inspector.pictures._colours import FAMILY_OF
 from artifact_inspector.vocabulary.letters import LETTERS
 
-__all__ = ["COLUMNS", "Block", "Measure", "Row", "demand", "describe", "lay_out"]
-
 LONGEST = 8
 """Events of a pattern that is looked for."""
 _MAJOR = LOADS | {EventKind.WAIT, EventKind.MATRIX}

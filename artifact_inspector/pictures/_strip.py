@@ -13,19 +13,6 @@ from artifact_inspector.model import RegionKind
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._row import Row, describe, lay_out
 
-__all__ = [
-    "GUTTER",
-    "MARGIN",
-    "Drawing",
-    "Strip",
-    "amounts_of",
-    "group_loads",
-    "inside",
-    "label_of",
-    "loop_around",
-    "most_in_flight",
-]
-
 GUTTER, MARGIN = 116, 14
 """Pixels to the left of a strip, for what is said of it; at the edges of a picture."""
 ARC, BOX, BAR, AREA = 14, 24, 13, 34

@@ -9,8 +9,6 @@ from artifact_inspector.execution.prediction import NOT_OF_AMD, Line, Prediction
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._colours import CYCLE
 
-__all__ = ["bank_conflicts", "find_access"]
-
 MARGIN, LEFT, TOP = 14, 112, 84
 WIDEST, ROW = 26, 15
 """Pixels of a bank and of a lane."""

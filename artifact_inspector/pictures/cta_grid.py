@@ -10,8 +10,6 @@ from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._colours import CYCLE
 
-__all__ = ["cta_grid"]
-
 MARGIN, TOP, SIDE = 14, 64, 380
 MOST_TILES = 128
 """Rows and columns of tiles that are drawn."""

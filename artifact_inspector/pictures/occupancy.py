@@ -10,8 +10,6 @@ from artifact_inspector.pictures._canvas import Canvas, cut
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["occupancy_bars"]
-
 MARGIN, LEFT, BAR, PITCH = 14, 130, 16, 24
 ROOM = 150
 """Pixels behind the bars, for their words."""

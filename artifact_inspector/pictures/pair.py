@@ -15,8 +15,6 @@ from artifact_inspector.pictures._strip import GUTTER, MARGIN, Drawing, Strip
 from artifact_inspector.pictures.timeline import columns_of, legend
 from artifact_inspector.vocabulary.names import step_of
 
-__all__ = ["pair_timelines"]
-
 MOST_ROUNDS = 12
 """Rounds that stand below each other; what comes behind them follows as it is."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from artifact_inspector.execution.timing.residency import WORKS, Activity, Residency, WarpLane
 from artifact_inspector.pictures._canvas import Canvas, cut, width_of
 
-__all__ = ["residency"]
-
 MARGIN, LEFT, TOP, ROW, GAP = 14, 104, 74, 13, 5
 MOST_ROWS = 32
 UNITS = ("tensor", "fma", "alu", "xu", "double", "lsu", "l2", "dram")

@@ -10,8 +10,6 @@ from artifact_inspector.execution.roofline import Roofline
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._colours import CYCLE
 
-__all__ = ["roofline"]
-
 MARGIN, LEFT, TOP, TALL = 14, 84, 44, 300
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from artifact_inspector.analysis.shared.bill import Allocation
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["shared_map"]
-
 MARGIN, LEFT, TOP, TALL = 14, 70, 52, 260
 ROW = 16
 MOST = 40

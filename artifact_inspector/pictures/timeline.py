@@ -19,8 +19,6 @@ from artifact_inspector.vocabulary.letters import LETTERS
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["columns_of", "draw_scene", "legend", "notes_of", "strips_of", "timeline"]
-
 MOST_NOTES = 4
 LEAST = 14.0
 """Pixels of a column that holds nothing."""

@@ -14,8 +14,6 @@ from artifact_inspector.vocabulary.letters import LETTERS
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-__all__ = ["draw_timetable", "timetable"]
-
 MARGIN, LEFT, TOP, ROW = 14, 96, 70, 26
 MOST_HEAD = 7
 """Trips at the beginning that are drawn; two stand at the end."""

@@ -14,8 +14,6 @@ from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
 
-__all__ = ["access_block"]
-
 
 def access_block(kernel: KernelFacts) -> RenderableType | None:
     """The widths at the last stage, and each load statement with its width and causes."""

@@ -10,8 +10,6 @@ from rich.text import Text
 
 from artifact_inspector.comparison.alignment import Column
 
-__all__ = ["Aligned"]
-
 
 @dataclass(frozen=True, slots=True)
 class Aligned:

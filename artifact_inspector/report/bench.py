@@ -19,8 +19,6 @@ from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import mma_count
 
-__all__ = ["BenchReport"]
-
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MOST_LINES", "cut", "is_brief", "set_brief"]
-
 MOST_LINES = 12
 """Of one run of the command."""
 _state: dict[str, int | None] = {"left": None}

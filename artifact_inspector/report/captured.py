@@ -14,8 +14,6 @@ from artifact_inspector.compiling import ProgramRun
 from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["captured_table", "failures"]
-
 HASH_CHARACTERS = 6
 
 

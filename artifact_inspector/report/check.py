@@ -13,8 +13,6 @@ from artifact_inspector.comparison.corpus import Corpus
 from artifact_inspector.report.corpus import CorpusReport
 from artifact_inspector.version import __version__
 
-__all__ = ["CheckReport"]
-
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:

@@ -12,8 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.compiling import CompileResult
 
-__all__ = ["compiled_table", "refusals"]
-
 
 def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = False) -> RenderableType:
     """Kernels by target with the time each took, then the compiler's refusals.

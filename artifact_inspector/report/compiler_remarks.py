@@ -12,8 +12,6 @@ from rich.text import Text
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.model import RemarkKind
 
-__all__ = ["remarks_block"]
-
 
 def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | None:
     """A row for each remark; None where there is none, or where nobody kept what was said."""

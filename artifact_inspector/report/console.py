@@ -20,8 +20,6 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.brief import cut, is_brief
 from artifact_inspector.report.printable import obeyed_by_nobody
 
-__all__ = ["Printable", "is_for_a_screen", "make_console", "show", "to_text", "write", "write_lines"]
-
 PIPE_WIDTH = 200
 """Columns where no terminal sets a limit: wide enough that tables need no cut."""
 LEAST_WIDTH = 32

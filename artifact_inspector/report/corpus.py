@@ -22,18 +22,6 @@ from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.fact import Category
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
-__all__ = [
-    "CorpusReport",
-    "describe_candidates",
-    "describe_changes_of",
-    "describe_fact",
-    "describe_gates",
-    "describe_lonely",
-    "describe_uncompared",
-    "suggest_axes",
-    "summary_pieces",
-]
-
 MOST_CANDIDATES = 12
 MOST_FACTS = 5
 MOST_NOTES = 6

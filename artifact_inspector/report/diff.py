@@ -30,8 +30,6 @@ from artifact_inspector.report.words import describe_target, describe_verdict, l
 from artifact_inspector.vocabulary.fact import Category, Value
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
-__all__ = ["PairReport", "describe_parting", "describe_turn", "side_labels", "value_text"]
-
 NO_LAUNCH = "AI013"
 """The finding that a launch fails."""
 MOST_ROUNDS = 6

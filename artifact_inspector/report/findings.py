@@ -19,16 +19,6 @@ from artifact_inspector.report.words import plural, span
 from artifact_inspector.vocabulary.choice import is_called
 from artifact_inspector.vocabulary.forms import Compiled, tell_apart, vary_in
 
-__all__ = [
-    "FindingsReport",
-    "RulePages",
-    "findings_block",
-    "findings_table",
-    "nothing_to_quote",
-    "pick_rules",
-    "place_text",
-]
-
 _STYLES = {Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 MOST_LINES = 6
 MOST_QUOTES = 2

@@ -14,8 +14,6 @@ from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.model import Verdict
 from artifact_inspector.report.words import cut_signature
 
-__all__ = ["Pieces", "Signature", "Strip", "cut", "phrase_text"]
-
 _SHADES = "█▒"
 
 

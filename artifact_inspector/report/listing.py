@@ -22,8 +22,6 @@ from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.words import legend, plural, statements
 from artifact_inspector.vocabulary.letters import LETTERS
 
-__all__ = ["ListedLine", "Listing", "events_by_line", "list_lines"]
-
 THEME = "ansi_dark"
 """The terminal's own sixteen colours: readable on any background."""
 SHORT = 100

@@ -16,8 +16,6 @@ from rich.text import Text
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.layout import Pieces, Signature, Strip
 
-__all__ = ["to_html"]
-
 _WIDE = 10**4
 """Columns: no line is broken and no cell is cut but by the page."""
 _PLAIN = "color:inherit;background:none;font-family:inherit"

@@ -20,8 +20,6 @@ from artifact_inspector.report.why import causes_block
 from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.vocabulary.names import STEPS
 
-__all__ = ["MatrixReport"]
-
 LEAST_LABEL = 16
 """Characters of a form's label that are worth a column."""
 UNBOUNDED = 10**4

@@ -13,8 +13,6 @@ from artifact_inspector.model import Stage
 from artifact_inspector.report.words import VERDICTS, describe_verdict
 from artifact_inspector.vocabulary.rows import FACTS
 
-__all__ = ["Meaning", "explain_word"]
-
 
 class Meaning(NamedTuple):
     """One thing that a word can mean."""

@@ -17,8 +17,6 @@ from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.rows import shorten
 from artifact_inspector.report.words import plural
 
-__all__ = ["Overview"]
-
 MOST_WORDS = 3
 """Words in a cell; what is beyond them is counted."""
 

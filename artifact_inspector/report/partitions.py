@@ -11,8 +11,6 @@ from rich.text import Text
 
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 
-__all__ = ["partitions_block"]
-
 
 def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | None:
     """A row for each partition; None for a kernel that is not warp-specialised."""

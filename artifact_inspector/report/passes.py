@@ -13,15 +13,6 @@ from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.trace import Change, PassTrace, Step
 from artifact_inspector.vocabulary.fact import Value
 
-__all__ = [
-    "describe_attribution",
-    "describe_bisection",
-    "describe_decision",
-    "describe_passes",
-    "name_makers",
-    "text_difference",
-]
-
 LONGEST = 110
 """Characters of a fact's value; more are cut in the middle, as `--json` has all."""
 _PLACE = re.compile(

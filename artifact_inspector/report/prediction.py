@@ -16,8 +16,6 @@ from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
-__all__ = ["PredictionReport", "describe_counters", "describe_limits", "describe_order"]
-
 MOST_LINES = 12
 """Source lines of a table; the costliest stand in it."""
 MOST_UNKNOWN = 6

@@ -12,8 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.facts.pressure import KernelPressure
 
-__all__ = ["PressureReport"]
-
 MOST_LINES = 12
 """Source lines of the table; those with most registers stand in it."""
 MOST_HELD = 10

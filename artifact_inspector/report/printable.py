@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["obeyed_by_nobody", "without_orders"]
-
 _ORDER = re.compile(r"^([^\S\n]*):(?=:)|#(?=#\w*\[)", re.M)
 
 

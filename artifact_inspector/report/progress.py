@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["progress_bar"]
-
 PATIENCE = 1.0
 """Seconds before anything is shown."""
 

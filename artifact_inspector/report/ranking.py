@@ -12,8 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.execution.timing.ranking import Ranked
 
-__all__ = ["RankingReport"]
-
 MOST_TERMS = 5
 """Terms of a launch that are told, the largest first."""
 LEAST_SHARE = 0.05

@@ -19,8 +19,6 @@ from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import brief_of
 
-__all__ = ["Answer", "describe_reach", "told_changes"]
-
 MOST_CHANGES = 8
 """Facts in the sentence; the rest is counted."""
 KILOBYTE = 1024

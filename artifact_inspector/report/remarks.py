@@ -17,17 +17,6 @@ from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 
-__all__ = [
-    "GATE_RULES",
-    "Kind",
-    "Place",
-    "Remark",
-    "change_remarks",
-    "finding_kinds",
-    "finding_remarks",
-    "told_once",
-]
-
 Find = Callable[[str], str | None]
 """The path of a source file from the root of the working tree; None for one that is not in it."""
 MOST_FACTS = 6

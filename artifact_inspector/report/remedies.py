@@ -15,8 +15,6 @@ from artifact_inspector.findings import Finding, Switch
 from artifact_inspector.report.reach import describe_reach
 from artifact_inspector.report.words import plural
 
-__all__ = ["RemediesReport", "Tried"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tried:

@@ -14,8 +14,6 @@ from artifact_inspector.report.words import plural
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
 
-__all__ = ["describe_resources", "occupancy_text", "registers_text"]
-
 
 def describe_resources(
     kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[Elsewhere] = ()

@@ -22,20 +22,6 @@ from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import mma_count
 
-__all__ = [
-    "Row",
-    "Shown",
-    "blocks_text",
-    "card",
-    "columns_of",
-    "cut_words",
-    "digests",
-    "lines_of",
-    "rows_of",
-    "shorten",
-    "table_of",
-]
-
 MOST_NAME = 40
 """Columns of a name on a terminal; what is longer gives way in the middle."""
 

@@ -15,8 +15,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.report.layout import Strip
 from artifact_inspector.report.words import span
 
-__all__ = ["bill_block"]
-
 MAP_WIDTH = 32
 
 

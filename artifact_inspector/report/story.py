@@ -50,8 +50,6 @@ from artifact_inspector.report.work import describe_work, in_flight_text
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
 
-__all__ = ["KernelReport"]
-
 QUIET = (Verdict.NO_LOADS, Verdict.NO_COMPUTE)
 
 

@@ -46,8 +46,6 @@ from artifact_inspector.report.words import (
 )
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
-__all__ = ["CacheReport", "faults"]
-
 MOST_PROBLEMS = 20
 UNBOUNDED = 10**5
 """Columns of a pipe that nothing cuts."""

@@ -26,8 +26,6 @@ from artifact_inspector.pictures.timeline import notes_of, strips_of
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.vocabulary.letters import LETTERS
 
-__all__ = ["TimelineReport"]
-
 MOST_BARS = 8
 WIDEST = 160
 """Columns that a row takes at most, however wide the stream is."""

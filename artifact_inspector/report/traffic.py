@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from artifact_inspector.analysis.access.traffic import Traffic
 from artifact_inspector.hardware.peaks import Peaks, unit_of_type
 
-__all__ = ["describe_traffic"]
-
 GIB, GB, TERA = 2**30, 10**9, 10**12
 
 

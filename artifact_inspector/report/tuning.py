@@ -15,8 +15,6 @@ from artifact_inspector.report.words import plural
 if TYPE_CHECKING:  # a list is shown without what compares
     from artifact_inspector.comparison.matrix import Form
 
-__all__ = ["describe_timings", "timing_cell", "tunings_block"]
-
 MOST_ROWS = 12
 MOST_KEYS = 6
 

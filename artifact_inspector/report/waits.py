@@ -10,8 +10,6 @@ from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import EventKind, Queue, RegionKind, WaitPurpose
 from artifact_inspector.report.words import plural, span
 
-__all__ = ["describe_copies", "describe_waits", "load_depths"]
-
 
 def load_depths(kernel: KernelFacts) -> str:
     """Depths of the principal region's waits for loads and copies; `phase` where a barrier tells."""

@@ -16,8 +16,6 @@ from artifact_inspector.report.rows import Row, card, columns_of, table_of
 from artifact_inspector.report.text import UNBOUNDED
 from artifact_inspector.report.words import plural
 
-__all__ = ["WatchReport", "WatchSummary", "line_of"]
-
 ROUND_ABOUT = 5
 """Lines of a screen that are no rows."""
 DIGEST = 6

@@ -12,8 +12,6 @@ from rich.text import Text
 from artifact_inspector.comparison.why import Cause, Causes, Reason
 from artifact_inspector.report.words import plural
 
-__all__ = ["CausesReport", "ReasonsReport", "causes_block"]
-
 MOST_VALUES = 6
 
 

@@ -10,24 +10,6 @@ from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.model import EventKind, SourceLine, Stage, Verdict
 from artifact_inspector.vocabulary.letters import LETTERS
 
-__all__ = [
-    "TERMS",
-    "VERDICTS",
-    "cut_signature",
-    "describe_changes",
-    "describe_counts",
-    "describe_notes",
-    "describe_target",
-    "describe_unknown",
-    "describe_verdict",
-    "legend",
-    "mma_count",
-    "plural",
-    "shortened",
-    "span",
-    "statements",
-]
-
 
 def span(first: int | None, last: int | None) -> str:
     """A range of lines; a dash where there is none."""

@@ -15,8 +15,6 @@ from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.words import plural, span
 
-__all__ = ["describe_work", "in_flight_text"]
-
 
 def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterator[tuple[str, str]]:
     """What a region does as (label, sentence), most telling first.

@@ -12,8 +12,6 @@ from typing import Any
 
 from artifact_inspector.model.printable import escaped
 
-__all__ = ["DEFAULT_TOKENS", "MOST_TOKENS", "Answer", "Bound", "fit", "safe", "size_of"]
-
 DEFAULT_TOKENS = 2000
 MOST_TOKENS = 20_000
 CHARACTERS_PER_TOKEN = 3

@@ -28,9 +28,6 @@ from artifact_inspector.serving.tool import (
     texts,
 )
 
-__all__ = ["EXECUTING"]
-
-
 _FILE = re.compile(r".+\.py(:[\w.]+)?")
 
 

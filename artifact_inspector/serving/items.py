@@ -17,8 +17,6 @@ from artifact_inspector.report.words import describe_changes, describe_verdict
 from artifact_inspector.vocabulary.fact import Absent
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
-__all__ = ["PARTS", "change_items", "finding_items", "kernel_items", "row_item"]
-
 PARTS = ("summary", "findings", "order", "resources", "loads", "shared_bill", "remarks", "stages", "regions")
 """What can be asked of a kernel; the first five by default."""
 BY_DEFAULT = PARTS[:5]

@@ -16,8 +16,6 @@ from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.serving.lines import Form, compiled_at
 from artifact_inspector.serving.source import WrittenKernel
 
-__all__ = ["Asked", "Knowledge", "parse_asked"]
-
 MOST_TARGETS = 4
 """Forms of one kernel that are told; the newest."""
 MOST_STEPS = 2_000_000

@@ -18,8 +18,6 @@ from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import brief_of, summarise
 
-__all__ = ["Form", "compiled_at"]
-
 KILOBYTE = 1024
 
 

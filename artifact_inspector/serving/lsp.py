@@ -29,8 +29,6 @@ from artifact_inspector.serving.lines import Form
 from artifact_inspector.serving.source import WrittenKernel, find_kernels
 from artifact_inspector.version import __version__
 
-__all__ = ["make_server", "serve"]
-
 SOURCE = "inspect-kernel"
 _SEVERITIES = {
     Severity.WARNING: types.DiagnosticSeverity.Warning,

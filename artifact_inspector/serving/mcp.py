@@ -25,8 +25,6 @@ from artifact_inspector.serving.reading import READING
 from artifact_inspector.serving.tool import Service, Tool
 from artifact_inspector.version import __version__
 
-__all__ = ["OUTPUT_SCHEMA", "call", "make_server", "serve"]
-
 INSTRUCTIONS = """\
 Says what the compiler did to Triton kernels, from any Triton cache, with no GPU. Begin with `list`, then
 `inspect` or `findings` of one kernel; `try` says whether a change of the source reached the generated code at

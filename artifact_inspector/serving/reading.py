@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.files.cache import Artifact, Cache
 
-__all__ = ["READING", "facts_of", "only_one"]
-
 
 def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[KernelFacts]:
     """The facts of some kernels, looked up where they were found before."""
@@ -52,6 +50,7 @@ def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[Kerne
 
 
 def opened(service: Service, given: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:
+    """The cache that is asked of, and its kernels of that name and target."""
     cache = service.roots.open_cache(given.get("cache"))
     return cache, choose(cache, given.get("name"), parse_which([given.get("target", "")]))
 

@@ -11,8 +11,6 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache import Artifact, Cache, Problem, default_directory, open_cache, open_file
 from artifact_inspector.model.printable import escaped
 
-__all__ = ["Roots", "default_roots"]
-
 
 def default_roots() -> list[Path]:
     """The working directory, and the cache that Triton uses."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-__all__ = ["skill_text"]
-
 
 def skill_text() -> str:
     """The skill file, Markdown with the name and the description in front that agents choose it by."""

@@ -6,8 +6,6 @@ import ast
 from dataclasses import dataclass
 from hashlib import blake2b
 
-__all__ = ["WrittenKernel", "find_kernels"]
-
 MARK = "# inspect-kernel:"
 """Begins a comment line above a kernel that says how it is compiled, in the options of `compile`."""
 

@@ -9,20 +9,6 @@ from typing import Any
 from artifact_inspector.serving.bounds import DEFAULT_TOKENS, MOST_TOKENS, Answer, Bound, Item, fit, safe
 from artifact_inspector.serving.roots import Roots
 
-__all__ = [
-    "CACHE",
-    "NAME",
-    "OFFSET",
-    "TARGET",
-    "Parameter",
-    "Service",
-    "Tool",
-    "number",
-    "page",
-    "text",
-    "texts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

@@ -11,8 +11,6 @@ from artifact_inspector.findings import RULES, Rule, Severity, find_findings
 from artifact_inspector.model import Verdict
 from artifact_inspector.model.text import split_words
 
-__all__ = ["KEYS", "is_called", "keep", "order", "parse_choice"]
-
 Key = Callable[[KernelFacts], float | str | None]
 KEYS: Mapping[str, Key] = {
     "name": lambda kernel: kernel.artifact.display_name,

@@ -12,8 +12,6 @@ from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.word import Word
 
-__all__ = ["Absent", "Category", "Column", "Fact", "Of", "Row", "Subject", "Value"]
-
 Value = bool | int | float | str | tuple[str, ...] | None
 """What a row says; a tuple is a set of words, in a fixed order. None is not known."""
 

@@ -17,8 +17,6 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.options import read_options
 
-__all__ = ["Compiled", "Extras", "label_form", "label_forms", "tell_apart", "tile_of", "vary_in"]
-
 _ELEMENT = re.compile(r"\*+k?([a-z]+[0-9]\w*)")
 _OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE", re.I)
 MOST_CHARACTERS = 16

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from artifact_inspector.model import EventKind
 
-__all__ = ["LETTERS"]
-
 LETTERS = {
     EventKind.GLOBAL_LOAD: "global load",
     EventKind.ASYNC_COPY: "async copy",

@@ -8,8 +8,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.model.region import RegionId
 
-__all__ = ["STEPS", "name_regions", "step_of"]
-
 STEPS = ("ttir", "ttgir", "llir", "assembly", "sass")
 """Compilation stages by one name for both vendors; `assembly` is PTX or AMDGCN."""
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from artifact_inspector.vocabulary.fact import Value
 
-__all__ = ["OPTIONS", "SHARED_OPTIONS", "read_options"]
-
 SHARED_OPTIONS = ("num_warps", "num_ctas", "num_stages")
 """Options that every back end and every version of Triton has."""
 

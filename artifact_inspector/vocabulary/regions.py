@@ -16,8 +16,6 @@ from artifact_inspector.model.verdict import Verdict
 from artifact_inspector.vocabulary.fact import Absent, Category, Column, Fact, Found, Of, Subject, Value
 from artifact_inspector.vocabulary.whole import matrix_unit_lost, threads_of
 
-__all__ = ["OF_REGION", "OF_REGION_AT_STAGE"]
-
 
 def _layout(of: Subject) -> Value:
     """The verdict with its distance and groups, None where it is not known."""

@@ -20,19 +20,6 @@ from artifact_inspector.vocabulary.options import read_options
 from artifact_inspector.vocabulary.regions import OF_REGION, OF_REGION_AT_STAGE
 from artifact_inspector.vocabulary.whole import OF_FILE, OF_FINDINGS, OF_KERNEL, OF_STAGE
 
-__all__ = [
-    "CATEGORIES",
-    "FACTS",
-    "Summary",
-    "brief_of",
-    "columns",
-    "fact_of",
-    "figure_of",
-    "recorded",
-    "summarise",
-    "verdict_words",
-]
-
 CATEGORIES = tuple(Category)
 """What rows are about, most telling first."""
 

@@ -12,8 +12,6 @@ from artifact_inspector.findings import find_findings
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import Absent, Category, Column, Fact, Found, Of, Subject, Value
 
-__all__ = ["OF_FILE", "OF_FINDINGS", "OF_KERNEL", "OF_STAGE", "matrix_unit_lost", "threads_of"]
-
 OF_REGISTERS = frozenset({"AI007", "AI008"})
 """Findings that nobody can make without the registers: spills, and occupancy that they limit."""
 

@@ -17,14 +17,6 @@ from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.model import LOADS, EventKind, Language, Module, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
-__all__ = [
-    "Accesses",
-    "MemoryAccess",
-    "StageAccesses",
-    "count_accesses",
-    "find_accesses",
-]
-
 MOVES = LOADS | {EventKind.GLOBAL_STORE}
 
 

@@ -11,17 +11,6 @@ from math import gcd
 
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
-__all__ = [
-    "PASSED_ON",
-    "REARRANGING",
-    "Axes",
-    "Shape",
-    "apply_rule",
-    "has_rule",
-    "join",
-    "sources_of_axes",
-]
-
 MOST = 1 << 30
 """The divisor of 0, and what stands for "any": no larger power of two matters to a width."""
 

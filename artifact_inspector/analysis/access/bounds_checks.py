@@ -16,8 +16,6 @@ from artifact_inspector.model import EventKind, Instruction, Language
 from artifact_inspector.model.condition import ConditionRole
 from artifact_inspector.model.word import Word
 
-__all__ = ["BoundsCheck", "Check", "find_bounds_checks"]
-
 NOWHERE = -1
 """Stands among the compares for the offset that lies behind every buffer (2³¹)."""
 

@@ -9,8 +9,6 @@ from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAcces
 from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.model import EventKind, SourceLine
 
-__all__ = ["Policy", "find_policies"]
-
 
 class Policy(NamedTuple):
     """A load or store that asks for a cache modifier or an eviction policy, and what became of it."""

@@ -18,8 +18,6 @@ from artifact_inspector.model import LOADS, EventKind, Instruction, SourceLine, 
 from artifact_inspector.model.axes import AxisRole
 from artifact_inspector.model.encoding import LayoutKind
 
-__all__ = ["Cause", "LoadWidth", "Reason", "explain_widths"]
-
 WIDEST = 16
 """Bytes that a thread moves with one instruction on every target (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
 _SUMS = frozenset({AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT})

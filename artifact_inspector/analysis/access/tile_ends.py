@@ -20,8 +20,6 @@ from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.model import LOADS, SourceLine
 from artifact_inspector.model.axes import AxisRole
 
-__all__ = ["Unmasked", "find_unmasked"]
-
 _TERMS = frozenset(
     {AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.MULTIPLY, AxisRole.SHIFT_LEFT}
 )

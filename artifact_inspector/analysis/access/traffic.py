@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from artifact_inspector.errors import UsageError
 
-__all__ = ["Traffic", "parse_product"]
-
 _TIMES = "×·*"
 """What may stand between two extents, besides `x`."""
 _MOST_DIGITS = 18

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
 
-__all__ = ["DEEPEST", "ControlFlow", "Loop", "find_control_flow"]
-
 DEEPEST = 64
 """Loops inside so many others are read as part of the innermost of these; written code has up to a dozen."""
 

@@ -14,8 +14,6 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of
 from artifact_inspector.analysis.flow.values import Values, number_values
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, Language, Operands, Trait
 
-__all__ = ["PLACED", "Code"]
-
 Made = TypeVar("Made")
 
 PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}

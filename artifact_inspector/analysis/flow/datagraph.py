@@ -13,8 +13,6 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, Access, EventKind, Instruction, Trait
 from artifact_inspector.model.shared import SharedRole
 
-__all__ = ["BOUND", "EVERYWHERE", "PLAIN", "DataGraph"]
-
 PLAIN = -1
 """Kind of an edge that is neither of the others; a number from 0 on is the loop whose back edge it is."""
 BOUND = -2

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["Dominators"]
-
 
 class Dominators:
     """Dominance among the blocks that can be reached from block 0."""

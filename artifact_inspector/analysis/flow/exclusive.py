@@ -7,8 +7,6 @@ from collections.abc import Collection, Sequence
 from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.model import Function
 
-__all__ = ["MOST_PARTS", "find_exclusive"]
-
 MOST_PARTS = 512
 """Parts that are told apart; those behind exclude nothing. A written `switch` has a few arms."""
 

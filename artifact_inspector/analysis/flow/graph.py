@@ -15,8 +15,6 @@ from artifact_inspector.analysis.flow.taint import find_first_computes
 from artifact_inspector.model import COMPUTES, LOADS, SINKS
 from artifact_inspector.model.location import SourceLine
 
-__all__ = ["Edge", "Graph", "Node", "find_graph"]
-
 _EVENTS = LOADS | COMPUTES | SINKS
 _TAKERS = LOADS | SINKS
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from artifact_inspector.model import Location, SourceLine
 from artifact_inspector.model.location import base_name
 
-__all__ = ["Chain", "chain_of", "source_of", "without_column"]
-
 Chain = tuple[tuple[str, int, int], ...]
 """An inline chain as (file name without directories, line, column), innermost first."""
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from artifact_inspector.model import EventKind, Frame, Function, Language, Module
 from artifact_inspector.model.tile import Tile
 
-__all__ = ["Program", "find_program"]
-
 _MOVES = {
     EventKind.GLOBAL_LOAD: "load",
     EventKind.GLOBAL_STORE: "store",

@@ -11,9 +11,6 @@ from collections.abc import Mapping, Sequence
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
 
-__all__ = ["find_first_computes"]
-
-
 _CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BARRIER}
 """Kinds that may bring data in or move it through shared memory when no register holds any."""
 

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 
-__all__ = ["Trips", "find_trips"]
-
 
 class Trips(NamedTuple):
     """The numbers that a loop counts through; the program has them as constants."""

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from artifact_inspector.model import EventKind, Flow, Function, Instruction, Trait
 
-__all__ = ["Handed", "Values", "number_values"]
-
 
 class Handed(NamedTuple):
     """A value handed over by control flow: into a loop or a partition, around a loop, out of a region."""

@@ -14,8 +14,6 @@ from artifact_inspector.analysis.matrix.work import Tiling
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import Issuer, MatrixOp
 
-__all__ = ["Part", "Side", "covered_by", "redundancy_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

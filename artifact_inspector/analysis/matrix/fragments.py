@@ -16,8 +16,6 @@ from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.model import EventKind, SourceLine, Trait
 
-__all__ = ["OperandReads", "find_operand_reads"]
-
 _MATRIX = frozenset({EventKind.MATRIX})
 _STEPS = 3
 """Moves between a load and the matrix instruction that are passed over."""

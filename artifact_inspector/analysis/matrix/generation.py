@@ -13,8 +13,6 @@ from artifact_inspector.hardware.matrix import LEAST_ROWS, UNIT_NAMES, WARPS_PER
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, EventKind, MatrixUnit, Trait
 
-__all__ = ["Generation", "count_packed_dots", "describe_generation"]
-
 OLDEST_LAID_OUT = 80
 """Compute capability from which every version of Triton lays dots out for matrix instructions."""
 

@@ -17,8 +17,6 @@ from artifact_inspector.analysis.matrix.coverage import Part, Side, covered_by, 
 from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.model import Issuer, MatrixOp, Word
 
-__all__ = ["Identity", "Reason", "check_identity"]
-
 MOST_TOGETHER = 3
 """Loops whose iterations are looked for side by side in one region."""
 MOST_PEELED = 7

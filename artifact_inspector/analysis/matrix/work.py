@@ -13,8 +13,6 @@ from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import EventKind, Instruction, Issuer, Language, MatrixOp, Module
 from artifact_inspector.model.encoding import LayoutKind, Vectors
 
-__all__ = ["MatrixWork", "Tiling", "find_matrix_work", "warps_of"]
-
 _MATRIX = frozenset({EventKind.MATRIX})
 
 

@@ -13,8 +13,6 @@ from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
 from artifact_inspector.model import Standing
 
-__all__ = ["Ahead", "measure_ahead"]
-
 
 @dataclass(slots=True)
 class Ahead:

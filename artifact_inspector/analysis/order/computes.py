@@ -18,8 +18,6 @@ from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.order.rounds import bits_of
 from artifact_inspector.model import EventKind
 
-__all__ = ["ComputeLocator"]
-
 _ATOMICS = frozenset({EventKind.ATOMIC})
 LOST = -1
 """Level of a round none of whose computes, or of their consumers, stands at its place."""

@@ -19,8 +19,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.region import RegionId
 
-__all__ = ["Note", "Pair", "PlacedRound", "RegionFacts", "RoundFacts", "signature_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:

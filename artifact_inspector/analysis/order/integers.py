@@ -13,8 +13,6 @@ from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
 from artifact_inspector.analysis.order.nearest import Nearest
 from artifact_inspector.model import COMPUTES, EventKind, Pointing, Trait
 
-__all__ = ["IntegerWork", "body_of", "is_integer_reduction"]
-
 
 def body_of(code: Code, index: int) -> list[int]:
     """What combines two elements in a reduction or scan; empty for other operations."""

@@ -23,8 +23,6 @@ from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.order.rounds import find_rounds
 from artifact_inspector.model import LOADS, Basis, EventKind
 
-__all__ = ["find_computes_taking", "locate_by_dataflow", "locate_by_runs", "locate_by_structure"]
-
 _MATRIX = frozenset({EventKind.MATRIX})
 
 

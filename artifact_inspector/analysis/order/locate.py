@@ -27,8 +27,6 @@ from artifact_inspector.analysis.order.reference import ReferenceRegion, equal_r
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, Basis
 
-__all__ = ["locate"]
-
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
     """The rounds of a region's reference at this stage.

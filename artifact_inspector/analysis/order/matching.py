@@ -11,8 +11,6 @@ from artifact_inspector.analysis.flow.places import Chain, without_column
 from artifact_inspector.analysis.order.reference import ReferenceRegion, loop_chain
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind
 
-__all__ = ["match_loops"]
-
 MOST_TRIED = 64
 """Loops of the program that are tried for one of the stage, of those that look alike and are taken."""
 CLOSING = 100.0

@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.analysis.flow.datagraph import BOUND, EVERYWHERE, PLAIN, DataGraph
 
-__all__ = ["FARTHEST", "NEAREST", "Nearest"]
-
 FARTHEST = 8
 """Iterations that data is followed across back edges; deeper prefetch than this is not written."""
 NEAREST = 4

@@ -9,9 +9,6 @@ from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.model import Basis, SourceLine, Verdict
 
-__all__ = ["Identities", "Identity", "LocatedRound", "LocatedStatement", "Memory", "Placement", "sources_of"]
-
-
 Identity = tuple[frozenset[int], frozenset[int], bool]
 """Of a round, the load statements and direct computes of the program that a stage was found to hold, and
 whether some of these are part of an instruction that does a later one."""

@@ -22,18 +22,6 @@ MOST_STEPS = 8
 STRAIGHT = "straight"
 """What the code outside loops is called."""
 
-__all__ = [
-    "STRAIGHT",
-    "LoadStatement",
-    "ReferenceCompute",
-    "ReferenceRegion",
-    "ReferenceRound",
-    "equal_runs",
-    "find_reference",
-    "loop_chain",
-    "loop_names",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LoadStatement:

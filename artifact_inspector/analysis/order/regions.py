@@ -13,8 +13,6 @@ from artifact_inspector.analysis.order.matching import match_loops
 from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
 
-__all__ = ["Region", "count_with_trait", "find_in_region", "find_regions"]
-
 
 class _Part(Enum):
     """What one of several loops that a loop of the program became holds of its rounds."""

@@ -15,8 +15,6 @@ from artifact_inspector.analysis.order.integers import IntegerWork, is_integer_r
 from artifact_inspector.analysis.order.nearest import Nearest
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Pointing, Trait
 
-__all__ = ["Round", "RoundsOf", "Statement", "bits_of", "find_rounds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -14,8 +14,6 @@ from artifact_inspector.analysis.order.facts import Pair
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.model import PairOrder, Verdict
 
-__all__ = ["Sequence", "compare_rounds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sequence:

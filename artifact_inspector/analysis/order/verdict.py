@@ -15,8 +15,6 @@ from artifact_inspector.analysis.order.regions import Region, count_with_trait, 
 from artifact_inspector.analysis.order.sequence import Sequence, compare_rounds
 from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, SourceLine, Trait, Verdict
 
-__all__ = ["judge"]
-
 _MATRIX = frozenset({EventKind.MATRIX})
 _TOLD = frozenset(kind for kind in EventKind if kind.letter)
 

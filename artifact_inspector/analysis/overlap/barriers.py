@@ -15,8 +15,6 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import Language, Module
 from artifact_inspector.model.address import AddressRole, AddressStep
 
-__all__ = ["BarrierArray", "find_arrays"]
-
 BARRIER_BYTES = 8
 """Size of a barrier (PTX ISA, mbarrier objects)."""
 

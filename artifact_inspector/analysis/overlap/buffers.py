@@ -29,8 +29,6 @@ from artifact_inspector.model import (
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole
 
-__all__ = ["Buffer", "LoopBuffers", "find_loop_buffers"]
-
 _TOUCHING = frozenset(
     {
         EventKind.ASYNC_COPY,

@@ -14,8 +14,6 @@ from artifact_inspector.analysis.overlap.steady_state import Measure, Walk
 from artifact_inspector.analysis.overlap.waits import Wait, WaitEffect, iterations_left
 from artifact_inspector.model import Queue
 
-__all__ = ["InFlight", "find_in_flight", "find_untold"]
-
 _UNSETTLED = "what is in flight does not settle from trip to trip"
 _UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
 _BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 
-__all__ = ["Issue", "IssueWait", "find_issue"]
-
 
 class IssueWait(NamedTuple):
     """An instruction that waits for scoreboards."""

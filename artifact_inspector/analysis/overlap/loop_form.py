@@ -18,8 +18,6 @@ from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Trait
 
-__all__ = ["LoopForm", "LoopLoad", "find_loop_form"]
-
 _FARTHEST = 4
 """Loads in a chain of addresses that are told apart."""
 

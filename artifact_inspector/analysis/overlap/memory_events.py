@@ -25,8 +25,6 @@ from artifact_inspector.model import (
     Wait,
 )
 
-__all__ = ["Clears", "Commit", "Event", "Issue", "Moves", "Reads", "WaitFor", "find_memory_events"]
-
 
 class Issue(NamedTuple):
     """A memory operation, or an asynchronous matrix operation, enters a queue."""

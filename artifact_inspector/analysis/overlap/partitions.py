@@ -10,8 +10,6 @@ from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Language, Module, Trait
 from artifact_inspector.model.scheduling import WarpRequest
 
-__all__ = ["PartitionFacts", "Slot", "find_partitions", "find_slots"]
-
 DEFAULT = "default"
 """The partition that runs what no other does."""
 _MEMORY = frozenset(

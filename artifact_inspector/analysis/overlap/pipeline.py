@@ -17,8 +17,6 @@ from artifact_inspector.analysis.overlap.waits import iterations_left, least_dep
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, PipelineKind, Queue, Stage, TritonVersion, Verdict
 
-__all__ = ["Evidence", "Pipeline", "explain_pipeline"]
-
 _RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
 
 

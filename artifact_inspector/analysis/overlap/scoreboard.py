@@ -7,8 +7,6 @@ from collections.abc import Hashable, Iterable
 from artifact_inspector.analysis.overlap.memory_events import Clears, Commit, Issue, Moves, Reads, WaitFor
 from artifact_inspector.model import Queue
 
-__all__ = ["Flight", "Scoreboard"]
-
 _GROUPED = (Queue.GROUP, Queue.MATRIX)
 """Queues whose members are closed into groups by commits, and waited for by groups."""
 

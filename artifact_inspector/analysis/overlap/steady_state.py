@@ -27,8 +27,6 @@ from artifact_inspector.analysis.overlap.memory_events import (
 from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
 from artifact_inspector.model import COMPUTES, Language, Module, Queue
 
-__all__ = ["Flown", "Measure", "Walk", "walk_through"]
-
 MOST_TRIPS = 80
 """Trips after which a loop that does not settle is given up; vmcnt, the deepest queue, counts to 63."""
 MOST_VISITS = 400

@@ -17,8 +17,6 @@ from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor
 from artifact_inspector.analysis.overlap.steady_state import Walk
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind
 
-__all__ = ["Flight", "Level", "Step", "Stretch", "Track", "find_track"]
-
 _NUMBERED = LOADS | COMPUTES
 """Kinds that belong to rounds."""
 _SHOWN = frozenset(kind for kind in EventKind if kind.letter) - {EventKind.UNKNOWN}

@@ -22,8 +22,6 @@ from artifact_inspector.analysis.overlap.waits import iterations_left, least_dep
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, Queue, Stage, TritonVersion, Vendor, Verdict
 
-__all__ = ["AskedLoop", "Cause", "Evidence", "find_cause", "find_loss"]
-
 _FIRST_CP_ASYNC = 80
 """PTX ISA, cp.async: requires sm_80 or higher."""
 _LEAST_COPY = 32

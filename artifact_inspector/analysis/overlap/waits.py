@@ -9,8 +9,6 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import EventKind, Instruction, Language, Module, Queue, WaitPurpose
 
-__all__ = ["Wait", "WaitEffect", "find_wait", "find_waits", "iterations_left", "least_depth", "two_places"]
-
 
 class Wait(NamedTuple):
     """One wait instruction."""

@@ -12,8 +12,6 @@ from artifact_inspector.analysis.shared.bill import Bill
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.shared import Launch
 
-__all__ = ["find_contradictions"]
-
 
 def find_contradictions(
     name: str | None,

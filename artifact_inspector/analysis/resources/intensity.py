@@ -8,8 +8,6 @@ from typing import NamedTuple
 from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.matrix.work import MatrixWork
 
-__all__ = ["Intensity", "find_intensity"]
-
 
 class Intensity(NamedTuple):
     """Loads and dots of one pass through a region as the program has them, each once."""

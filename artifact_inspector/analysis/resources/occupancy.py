@@ -16,8 +16,6 @@ from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Multiprocessor, Target
 from artifact_inspector.model import Backend, Resource
 
-__all__ = ["Occupancy", "find_occupancy", "find_warps_per_partition"]
-
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from artifact_inspector.model import Function, RegisterBank
 
-__all__ = ["Pressure", "count_to_shed", "find_pressure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pressure:

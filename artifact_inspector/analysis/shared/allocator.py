@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Placed", "Request", "place"]
-
 
 class Request(NamedTuple):
     """A buffer that wants a place."""

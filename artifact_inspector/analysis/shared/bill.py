@@ -31,8 +31,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
-__all__ = ["Allocation", "Bill", "find_bill"]
-
 _SCRATCH_ALIGNMENT = 128
 
 

@@ -12,8 +12,6 @@ from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, 
 from artifact_inspector.analysis.shared.swizzling import Reach, reach
 from artifact_inspector.model import EventKind, Language, Module, SourceLine, TensorType, TritonVersion
 
-__all__ = ["Conversion", "find_conversions"]
-
 _CONVERSIONS = frozenset({EventKind.LAYOUT_CONVERSION})
 
 

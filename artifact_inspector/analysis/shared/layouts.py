@@ -17,8 +17,6 @@ from typing import NamedTuple
 from artifact_inspector.model import TensorType
 from artifact_inspector.model.encoding import Encoding, LayoutKind
 
-__all__ = ["Bases", "Layout", "extent_along", "read_layout", "span"]
-
 Bases = tuple[int, ...]
 Move = tuple[int, ...]
 """How far a bit moves along each axis."""

@@ -13,8 +13,6 @@ from artifact_inspector.analysis.flow.values import Values
 from artifact_inspector.model import Language
 from artifact_inspector.model.shared import SharedRole
 
-__all__ = ["MemoryUse"]
-
 _NAMES_IT_ANEW = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
 
 

@@ -26,16 +26,6 @@ from artifact_inspector.model import Instruction, Language, Module, Release, Ten
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
-__all__ = [
-    "Rules",
-    "conversion_bytes",
-    "element_bits",
-    "find_rules",
-    "most_bytes",
-    "scratch_bytes",
-]
-
-
 POINTER = 64
 """Bits of an address."""
 _TENSORMAP = 128

@@ -18,8 +18,6 @@ from typing import NamedTuple
 from artifact_inspector.analysis.shared.layouts import Bases, Layout, span
 from artifact_inspector.model.encoding import LayoutKind
 
-__all__ = ["Reach", "padded_elements", "reach", "swapped_bits", "swizzled_elements"]
-
 _BANKS = 32 * 32
 """Bits that all banks deliver at once."""
 _VECTOR = 128

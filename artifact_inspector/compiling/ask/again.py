@@ -12,8 +12,6 @@ from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Again", "compile_again"]
-
 
 class Again(NamedTuple):
     """What became of one text."""

@@ -11,17 +11,6 @@ from artifact_inspector.compiling.capture.places import Place
 from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = [
-    "CapturedKernel",
-    "Event",
-    "Launch",
-    "Note",
-    "find_kernels",
-    "find_launches",
-    "find_notes",
-    "merge_notes",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:

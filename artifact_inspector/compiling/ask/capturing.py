@@ -24,8 +24,6 @@ from artifact_inspector.compiling.capture.recorder import Event, Recorder
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = ["CONFIGS", "OUT", "Captured", "capture", "checked_directory", "manifest_rows"]
-
 CONFIGS = 3
 """Configurations of an autotuned kernel that are compiled unless more are asked for."""
 OUT = Path("triton-cache")

@@ -18,8 +18,6 @@ from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
 
-__all__ = ["compile_kernel", "compile_kernels", "compile_reference"]
-
 TIME_LIMIT_SECONDS = 300.0
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from artifact_inspector.errors import UsageError
 
-__all__ = ["files_of"]
-
 _UNCOMPILED = frozenset({"JITFunction", "GluonJITFunction", "Autotuner", "Heuristics", "InterpretedFunction"})
 
 

@@ -24,8 +24,6 @@ from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
-__all__ = ["cache_directory", "find_interpreter", "parse_triton", "releases_between"]
-
 _ROOT = Path(__file__).resolve().parents[3]
 _OLDEST = (2, 1)
 _PYTHON_3 = {

@@ -18,8 +18,6 @@ from typing import Any
 from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import CompileError
 
-__all__ = ["hooked"]
-
 Take = Callable[[str, Mapping[str, bytes]], None]
 """Is handed a kernel: the stem of its files, and their contents by suffix."""
 

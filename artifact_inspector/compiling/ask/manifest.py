@@ -22,8 +22,6 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
 
-__all__ = ["MANIFEST", "describe", "read_launches", "read_manifest", "record"]
-
 MANIFEST = "inspect-kernel.json"
 _ONE_AT_A_TIME = Lock()
 """Threads of one process may compile into one directory."""

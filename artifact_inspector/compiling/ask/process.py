@@ -17,8 +17,6 @@ from typing import IO, Any
 
 from artifact_inspector.errors import CompileError
 
-__all__ = ["Interpreter", "answers", "this_interpreter"]
-
 IMPORT_SECONDS = 120.0
 """That the import of one kernel's file may take."""
 _WORKER = """

@@ -16,8 +16,6 @@ from artifact_inspector.compiling.ask.process import answers, this_interpreter
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.errors import CompileError
 
-__all__ = ["remote_answers"]
-
 CHUNKS_PER_THREAD = 4
 """Few enough that Triton is not loaded for every job, enough that all threads end together."""
 

@@ -12,8 +12,6 @@ from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.signature import Item, parse_signature
 from artifact_inspector.errors import UsageError
 
-__all__ = ["KernelRequest", "Written", "place_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Written:

@@ -9,8 +9,6 @@ from typing import Any
 
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["CompileResult"]
-
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:

@@ -32,8 +32,6 @@ from artifact_inspector.compiling.publishing import sweep
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
-__all__ = ["ProgramRun", "capture_program"]
-
 POLL_SECONDS = 0.05
 _SETTING = "INSPECT_KERNEL_CAPTURE"
 _STARTUP = Path(__file__).parents[1] / "capture" / "startup"

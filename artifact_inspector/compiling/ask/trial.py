@@ -17,8 +17,6 @@ from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.revision import read_revision
 
-__all__ = ["State", "as_it_was", "compile_states"]
-
 _FILE = re.compile(r"(.+\.py)(?::([\w.]+))?")
 
 

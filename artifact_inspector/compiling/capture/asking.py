@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe"]
-
 LONGEST_VALUE = 200
 
 

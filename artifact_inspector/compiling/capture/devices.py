@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Device", "device_of"]
-
 GIB = 1 << 30
 MIB = 1 << 20
 

@@ -15,8 +15,6 @@ from artifact_inspector.compiling.capture.devices import Device, device_of
 from artifact_inspector.compiling.gpu_target import gpu_target, target_of
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Launcher", "Refused", "driver_class", "registers"]
-
 _MOST_THREADS = 1024
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
-__all__ = ["Patches"]
-
 _ABSENT = object()
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-__all__ = ["Place", "find_place"]
-
 _OWN = str(Path(__file__).parents[1])
 _STANDARD = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple(

@@ -17,8 +17,6 @@ from artifact_inspector.compiling.capture.recorder import Recorder, append_to
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import parse_target
 
-__all__ = ["stand_in_when_imported"]
-
 CANNOT = 3
 
 

@@ -18,8 +18,6 @@ from typing import Any
 from artifact_inspector.compiling.capture.places import find_place
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Event", "Recorder", "append_to"]
-
 Event = Mapping[str, Any]
 MOST_GIVEN = 32
 """Different launches of a kernel whose arguments are written."""

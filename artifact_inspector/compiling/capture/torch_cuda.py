@@ -12,8 +12,6 @@ from typing import Any
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["Context", "Event", "Generator", "Graph", "device_properties", "stream_class"]
-
 
 def device_properties(target: Target) -> SimpleNamespace:
     """As `torch.cuda.get_deviceproperties`."""

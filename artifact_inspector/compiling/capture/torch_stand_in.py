@@ -30,8 +30,6 @@ from artifact_inspector.compiling.capture.torch_cuda import (
 )
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["TorchStandIn"]
-
 _CUDA = re.compile(r"(cuda|hip)(:\d+)?")
 _FACTORIES = (
     "arange", "asarray", "as_tensor", "bartlett_window", "blackman_window", "empty_permuted", "eye",

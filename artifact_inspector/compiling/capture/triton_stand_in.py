@@ -38,8 +38,6 @@ from artifact_inspector.compiling.refusal import refusal
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["OLDEST", "TritonStandIn"]
-
 OLDEST = (3, 2)
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 

@@ -29,8 +29,6 @@ from typing import Any
 from artifact_inspector.compiling.forking import Work, run
 from artifact_inspector.compiling.worker.standin import stand_in_for_driver, stand_in_for_torch
 
-__all__ = ["main", "serve"]
-
 
 def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) -> None:
     """Answer the request on standard input: a line of JSON for each job.

@@ -24,8 +24,6 @@ from artifact_inspector.compiling.reference import Reference
 from artifact_inspector.compiling.signature import MISSING, Parameter, ValueUnknownError, read_literal
 from artifact_inspector.errors import CompileError, UsageError
 
-__all__ = ["Config", "Kernel", "load_kernel", "read_constant", "split_place"]
-
 # Of 3.2 and 3.3, where warps are partitioned; each is 0 without a word.
 _PARTITIONS = ("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer")
 # What triton.Config holds beside the constants, in any version.

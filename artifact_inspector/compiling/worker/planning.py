@@ -33,8 +33,6 @@ if TritonVersion(version("triton")).since((3, 0)) is False:
 else:
     from artifact_inspector.compiling.worker import triton3 as _triton  # type: ignore[no-redef]
 
-__all__ = ["plan"]
-
 MOST_BYTES = 1 << 20
 """Of what a compiler said about one kernel that is kept beside it."""
 SAVED = (".ttir", ".ttgir")

@@ -13,8 +13,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["stand_in_for_torch"]
-
 _DTYPES = (
     *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
     *("half", "float", "double", "short", "int", "long"),

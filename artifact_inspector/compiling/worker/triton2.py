@@ -18,8 +18,6 @@ from artifact_inspector.compiling.signature import Arguments
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.hardware.targets import Target
 
-__all__ = ["VERSION", "build", "entry_name", "known_options", "make_source"]
-
 VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
 
 

@@ -16,8 +16,6 @@ from artifact_inspector.formats.amdgcn.statement import Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["CONTROL", "branch_to"]
-
 
 def branch_to(meaning: Meaning, target: int | None) -> Run:
     """A branch, by SCC, VCC, EXEC or always; each wave goes its own way."""

@@ -42,9 +42,6 @@ from artifact_inspector.formats.amdgcn.statement import Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["INTEGER"]
-
-
 # ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.amdgcn.operands import Build
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["MEMORY"]
-
 
 def _offset(statement: Statement) -> int:
     return statement.number("offset")

@@ -33,24 +33,6 @@ from artifact_inspector.formats.amdgcn.statement import Bank, Operand, Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = [
-    "Build",
-    "Reader",
-    "Run",
-    "as_bool",
-    "mask_of",
-    "nonzero",
-    "on_lanes",
-    "pack",
-    "put",
-    "put_halves",
-    "put_mask",
-    "put_wide",
-    "source",
-    "sources",
-    "wide",
-]
-
 Run: TypeAlias = Callable[["Machine"], "bool | None"]
 Build: TypeAlias = Callable[[Statement, Meaning], Run]
 Reader: TypeAlias = Callable[["Machine"], Value]

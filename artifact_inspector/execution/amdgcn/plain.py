@@ -24,8 +24,6 @@ from artifact_inspector.formats.amdgcn.statement import Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["cut", "each", "is_scalar", "operate", "run_of", "sum_wide", "then_test", "with_scc"]
-
 
 def is_scalar(statement: Statement) -> bool:
     """Whether a wave does it once: its results are scalar registers and SCC."""

@@ -32,8 +32,6 @@ from artifact_inspector.model import EventKind, Function, Instruction, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["SEMANTICS", "Environment", "read_program"]
-
 SEMANTICS: Mapping[Action, Build] = {**INTEGER, **LOGIC, **LANES, **MEMORY, **CONTROL}
 """Action → what builds its run from a statement."""
 

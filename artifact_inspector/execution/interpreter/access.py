@@ -33,19 +33,6 @@ from artifact_inspector.execution.interpreter.wavefronts import (
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = [
-    "Lanes",
-    "access_atomic",
-    "access_copied",
-    "access_global",
-    "access_shared",
-    "keep_global",
-    "lanes_of",
-    "load_global",
-    "load_shared",
-    "store_shared",
-]
-
 
 class Lanes(NamedTuple):
     """Addresses of the lanes that access memory."""

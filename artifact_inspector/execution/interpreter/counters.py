@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.program import Step
 
-__all__ = ["Bounds", "Counts", "Spent", "WarpAccess"]
-
 
 class Spent(Exception):  # noqa: N818 - a limit, no error
     """A program ran for more steps than it was given."""

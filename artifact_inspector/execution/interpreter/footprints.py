@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.runs import Runs, runs_of
 from artifact_inspector.execution.launch import Launch
 
-__all__ = ["SECTOR", "Access", "Footprints", "Reads"]
-
 SECTOR = 32
 """Bytes that a request asks the L1 and L2 for at least."""
 MOST_CODES = 1 << 22

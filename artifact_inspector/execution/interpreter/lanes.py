@@ -14,28 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FULL",
-    "Known",
-    "Mask",
-    "Names",
-    "Unknown",
-    "Value",
-    "apply",
-    "as_wide",
-    "bits_unknown",
-    "choose",
-    "condense",
-    "data_of",
-    "invert",
-    "is_spoiled",
-    "is_true",
-    "rows_of",
-    "signed",
-    "spread",
-    "widen",
-]
-
 FULL = 0xFFFFFFFF
 """All bits of a register."""
 

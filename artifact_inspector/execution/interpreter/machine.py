@@ -29,9 +29,6 @@ from artifact_inspector.execution.interpreter.lanes import (
 from artifact_inspector.execution.interpreter.memory import Memory, Scratch
 from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
 
-__all__ = ["Group", "Machine", "Program", "Rounds", "Step", "Undecided"]
-
-
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that hold without being written."""
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["recall"]
-
 MOST_LANES = 1 << 11
 """Lanes of an access that is kept; of larger ones there are few."""
 MOST_KEPT = 1 << 12

@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ODD_OPERANDS", "Program", "Step", "Undecided"]
-
-
 ODD_OPERANDS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """What running an instruction of a damaged file may raise, whose operands no assembler would take."""
 

@@ -25,8 +25,6 @@ from artifact_inspector.execution.interpreter.memory import Scratch
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Undecided
 from artifact_inspector.execution.interpreter.rehearsal import Refused, Rehearsal
 
-__all__ = ["Change", "Guess", "Name", "Recorded", "find_change", "state_of"]
-
 MOST_SHARED = 1 << 25
 """Bytes of shared memory that are copied for all trips."""
 

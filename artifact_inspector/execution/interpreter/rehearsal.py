@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.footprints import Access
 from artifact_inspector.execution.interpreter.memory import Memory, Region
 
-__all__ = ["Refused", "Rehearsal"]
-
 
 class Refused(Exception):  # noqa: N818 - no error: it has to be done one after the other
     """What is tried depends on the order in which it happens."""

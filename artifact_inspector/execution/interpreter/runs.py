@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Runs", "numbers_of", "runs_of"]
-
 
 class Runs(NamedTuple):
     """Stretches."""

@@ -25,8 +25,6 @@ from artifact_inspector.execution.launch import Tensor
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["MAP", "WINDOW", "Descriptor", "copy_box", "decode_map", "parse_block"]
-
 WINDOW = 0x6000_0000_0000
 """Where parameters seem to lie for an address of all memory, by our choice."""
 SWIZZLE = 128

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.lanes import Mask, Value
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["Loops"]
-
 MOST_LANES = 1 << 14
 """Lanes of all trips that run side by side: so many cost about as much as the calls of numpy for one warp."""
 FEWEST = 6

@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.memory import SECTOR
 
-__all__ = [
-    "BANKS",
-    "count_atomics",
-    "count_copied",
-    "count_copied_past",
-    "count_sectors",
-    "count_wavefronts",
-    "groups_served",
-    "served_together",
-]
-
 BANKS = 32
 """Banks of shared memory, of 4 bytes each."""
 _NONE = np.iinfo(np.int64).max

@@ -24,8 +24,6 @@ from artifact_inspector.formats.sass.statement import OperandKind, Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["CONTROL", "NOTHING", "branch_to", "succeed"]
-
 WORD = 16
 """Bytes of an instruction."""
 

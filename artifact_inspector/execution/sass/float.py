@@ -40,8 +40,6 @@ from artifact_inspector.formats.sass.statement import OperandKind, Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["FLOAT"]
-
 
 def _float(value: Known) -> Any:
     return np.asarray(value, np.int64).astype(np.uint32).view(np.float32)

@@ -32,8 +32,6 @@ from artifact_inspector.formats.sass.statement import OperandKind, Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["LANES"]
-
 
 def _lanes(machine: Machine, value: Any) -> Any:
     """A value by warp: (CTAs, warps, lanes)."""

@@ -45,9 +45,6 @@ from artifact_inspector.formats.sass.statement import Operand, OperandKind, Stat
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["LOGIC"]
-
-
 # ── Logic ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -23,29 +23,6 @@ from artifact_inspector.formats.sass.statement import Operand, OperandKind, Stat
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = [
-    "Build",
-    "Reader",
-    "Run",
-    "as_predicate",
-    "both",
-    "either",
-    "following",
-    "is_nothing",
-    "least",
-    "move",
-    "not_understood",
-    "plain",
-    "predicate",
-    "results",
-    "source",
-    "to_number",
-    "wide",
-    "words",
-    "write_wide",
-    "xor",
-]
-
 Reader: TypeAlias = Callable[["Machine"], Value]
 Run: TypeAlias = Callable[["Machine"], "bool | None"]
 Build: TypeAlias = Callable[[Statement], Run]

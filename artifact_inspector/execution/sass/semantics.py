@@ -33,8 +33,6 @@ from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["SEMANTICS", "Environment", "arch_of", "default_parameters", "read_program"]
-
 SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL, **LANES, **WAITS}
 """Opcode without modifiers → what builds its run from a statement."""
 

@@ -22,8 +22,6 @@ from artifact_inspector.formats.sass.statement import OperandKind, Statement
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-__all__ = ["WAITS"]
-
 FAILS = 2
 """Times that the first wait fails of a warp that was given registers."""
 _ASKED = "whether a warp asked for registers, or gave some away"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-__all__ = ["Control", "read_controls"]
-
 _NONE = 7
 
 

@@ -14,8 +14,6 @@ from artifact_inspector.execution.timing.walking import Cost, Does
 from artifact_inspector.hardware.gpu import Rates
 from artifact_inspector.hardware.timing import Timing
 
-__all__ = ["Chip", "Costs", "find_costs"]
-
 WARP = 32
 
 

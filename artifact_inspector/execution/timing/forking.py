@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 from artifact_inspector.errors import InspectorError
 
-__all__ = ["map_forked"]
-
 Found = TypeVar("Found")
 
 _job: Callable[[int], Any] | None = None

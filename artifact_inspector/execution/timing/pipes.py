@@ -13,8 +13,6 @@ from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.timing.walking import Does
 from artifact_inspector.formats.sass.statement import OperandKind, Statement, bytes_moved, parse_statement
 
-__all__ = ["Pipe", "moved_bytes", "pipe_of", "what_it_does"]
-
 
 class Pipe(Enum):
     """A unit that executes instructions."""

@@ -34,17 +34,6 @@ from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING
 
-__all__ = [
-    "Contestant",
-    "Ranked",
-    "blocks_of",
-    "chip_of",
-    "judge_launch",
-    "label_launches",
-    "put_in_order",
-    "rank_launches",
-]
-
 PATH, LAUNCH = "path", "launch"
 _CTAS = "how many CTAs a multiprocessor holds"
 

@@ -27,8 +27,6 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.hardware.targets import parse_target
 
-__all__ = ["WORKS", "Activity", "Residency", "Span", "WarpLane", "find_residency", "overlap_warps"]
-
 MOST_STEPS = 40_000
 """Instructions of all warps together that are followed: some trips of a loop, still told apart when drawn."""
 SLOTS = 200

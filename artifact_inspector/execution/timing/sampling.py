@@ -23,8 +23,6 @@ from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded
 from artifact_inspector.execution.running import Ended, begin, run_all
 
-__all__ = ["Sample", "Traffic", "choose_ctas", "sample_launch"]
-
 LINE = 128
 """Bytes of a line of the first-level cache."""
 _ROOT = 1.2207440846057596

@@ -16,8 +16,6 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.requests import Request
 from artifact_inspector.files.cache import Artifact
 
-__all__ = ["compile_tries", "parse_tries", "request_for_tries"]
-
 OPTIONS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
 """What is no constant of the kernel but an option of the compiler."""
 MOST_TRIES = 1000

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from artifact_inspector.execution.timing.controls import Control
 
-__all__ = ["IN_ORDER", "Cost", "Does", "Front", "Walk", "walk"]
-
 IN_ORDER = frozenset(("alu", "fma", "xu", "double"))
 """Units whose instructions hold up the warp until they are taken; the others have queues."""
 

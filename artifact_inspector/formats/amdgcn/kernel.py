@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.model.text import integer
 
-__all__ = ["Argument", "Beginning", "read_beginning"]
-
 
 @dataclass(frozen=True, slots=True)
 class Argument:

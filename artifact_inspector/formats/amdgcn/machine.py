@@ -14,8 +14,6 @@ import re
 from artifact_inspector.formats.amdgcn.reading import OPCODES
 from artifact_inspector.model import EventKind
 
-__all__ = ["machine_order"]
-
 _INSTRUCTION = re.compile(
     r"^(?:\d+B)?[ \t]+(?:[^=;\"]+ = )?"
     r"(?:(?:nofpexcept|nnan|ninf|nsz|contract|nuw|nsw|reassoc|afn|arcp|frame-setup|exact)\s)*"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from artifact_inspector.formats._scan import OpcodeTable
 from artifact_inspector.model import EventKind
 
-__all__ = ["OPCODES", "kind_of"]
-
 _CONDITIONS = "f lt eq le gt lg ge o u nge nlg ngt nle neq nlt tru t class ne"
 _FLOAT_COMPARES = " ".join(
     f"{base}_{condition}_{kind}"

@@ -14,8 +14,6 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Action", "Meaning", "meaning_of", "work_of"]
-
 
 class Action(Enum):
     """What an instruction does."""

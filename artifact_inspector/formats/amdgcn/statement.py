@@ -15,8 +15,6 @@ from typing import NamedTuple
 from artifact_inspector.formats._operands import split_operands
 from artifact_inspector.model.text import integer
 
-__all__ = ["Bank", "Operand", "Select", "Statement", "parse_statement"]
-
 
 class Bank(Enum):
     """What an operand is."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from artifact_inspector.formats.canonical._names import Names
 
-__all__ = ["lines"]
-
 _AMDGCN = re.compile(r"\b([vsa])(?:(\d{1,4})|\[(\d{1,4}):(\d{1,4})\])(?!\w)|(\.LBB\w+)")
 _LOCAL_LABEL = re.compile(r"\.LBB\w+")
 _KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.M)

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from artifact_inspector.formats.canonical._names import Definitions, Names
 
-__all__ = ["lines"]
-
 _NODE = re.compile(r"^(![0-9]+|attributes #[0-9]+) = (.*)$", re.M)
 _DEBUG = re.compile(r"(?:, | )!dbg !\d+")
 _TYPE = re.compile(r'^(%(?:"[^"]*"|[\w$.-]+)) = type ', re.M)

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from artifact_inspector.formats.canonical._names import Definitions, Names
 
-__all__ = ["lines"]
-
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _INSIDE = rf'(?:[^()"]|{_QUOTED})*'
 _ALIAS = re.compile(r"^(#\w+) = (?!loc\()(.*)$", re.M)

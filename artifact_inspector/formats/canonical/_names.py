@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["Definitions", "Names"]
-
 
 class Names(dict[str, str]):
     """New names in order of first appearance; a definition starts a new life of its name."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from artifact_inspector.formats.canonical._names import Names
 
-__all__ = ["lines"]
-
 _PTX = re.compile(r"%(?:r[dshq]?|f[dl]?|p|hh?|b|q|rq)\d+\b|\$L_\w+")
 _COUNT = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
 """Of virtual registers; a declaration of a named one is kept."""

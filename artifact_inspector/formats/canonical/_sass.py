@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from artifact_inspector.formats.canonical._names import Names
 
-__all__ = ["lines"]
-
 _SASS = re.compile(r"\.L_\w+")
 _ADDRESS = re.compile(r"/\*[0-9a-f]+\*/")
 

@@ -14,8 +14,6 @@ from artifact_inspector.formats.llvm.metadata import unescape, unquoted
 from artifact_inspector.formats.llvm.opcodes import ASM_OPCODES, OPCODES
 from artifact_inspector.model import EventKind
 
-__all__ = ["LOADS", "STORES", "Events", "events_of_assembly", "events_of_callee"]
-
 Events = tuple[tuple[str, EventKind, str | None], ...]
 """What a statement does, as (opcode, kind, guard): inline assembly may do several things."""
 

@@ -12,8 +12,6 @@ from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
 from artifact_inspector.model.text import integer
 
-__all__ = ["Locations", "unescape", "unquoted"]
-
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _METADATA = re.compile(
     r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)"

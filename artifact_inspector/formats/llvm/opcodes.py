@@ -5,8 +5,6 @@ from __future__ import annotations
 from artifact_inspector.formats._scan import OpcodeTable
 from artifact_inspector.model import EventKind
 
-__all__ = ["ASM_OPCODES", "OPCODES"]
-
 OPCODES = OpcodeTable(
     {
         EventKind.GLOBAL_LOAD: """

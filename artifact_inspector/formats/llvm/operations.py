@@ -24,8 +24,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.text import integer, split_list
 
-__all__ = ["TRAITS", "commit", "matrix", "transfer", "vector_loads_in_flight", "wait"]
-
 TRAITS = Traits(
     {
         Trait.FUSED: r".*(?:fma(?!x)|fmuladd)",

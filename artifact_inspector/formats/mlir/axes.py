@@ -12,8 +12,6 @@ from artifact_inspector.model import Instruction
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 from artifact_inspector.model.text import integer
 
-__all__ = ["axis_operation"]
-
 _ROLES = {
     name: role
     for role, names in {

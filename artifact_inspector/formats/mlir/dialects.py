@@ -26,20 +26,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.text import integer
 
-__all__ = [
-    "TRAITS",
-    "VALUE",
-    "access",
-    "commit",
-    "matrix",
-    "modern",
-    "pointing",
-    "precision",
-    "transfer",
-    "types",
-    "wait",
-]
-
 TRAITS = Traits(
     {
         Trait.FUSED: r"math\.fma",

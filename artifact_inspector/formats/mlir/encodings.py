@@ -10,8 +10,6 @@ from functools import lru_cache
 
 from artifact_inspector.model.encoding import Encoding, Extents, LayoutKind, Vectors
 
-__all__ = ["parse_encoding"]
-
 _KIND = re.compile(r"#[a-z_]+\.(\w+)<")
 _PARENT = re.compile(r"parent = (?=#[^{]*\{)")
 _LIST = re.compile(r"\b(\w+) = \[([\d, ]*)\]")

@@ -10,8 +10,6 @@ from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
 from artifact_inspector.model.text import split_list
 
-__all__ = ["Locations"]
-
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _ALIAS = re.compile(r"\n(#loc\d*) = loc\((.*)\)[ \t]*$", re.M)
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d{1,9}):(\d{1,9})(?!\d)')

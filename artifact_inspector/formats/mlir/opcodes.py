@@ -5,8 +5,6 @@ from __future__ import annotations
 from artifact_inspector.formats._scan import OpcodeTable
 from artifact_inspector.model import EventKind
 
-__all__ = ["OPCODES"]
-
 # Rows name operations in the newest dialects; `modern` maps the older names onto them.
 OPCODES = OpcodeTable(
     (kind, prefixes)

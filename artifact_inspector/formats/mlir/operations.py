@@ -12,8 +12,6 @@ from artifact_inspector.model import EventKind, Operands
 from artifact_inspector.model.limits import RESULTS
 from artifact_inspector.model.text import integer
 
-__all__ = ["BODIES", "OPERATION", "count_results", "decode", "kind_of", "result_names"]
-
 OPERATION = re.compile(r'(%[^\s,=()%]+(?:, %[^\s,=()%]+)*)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)*)"?')
 BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
 """Operations whose region says how two elements combine."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-__all__ = ["LOOPS", "YIELDING", "Form", "Region"]
-
 
 class Form(Enum):
     """What an open `{` belongs to."""

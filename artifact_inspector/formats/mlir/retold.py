@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["with_divisor", "with_input_precision"]
-
 _HEADER = re.compile(r"^\s*tt\.func public @.*$", re.M)
 _DIVISOR = re.compile(r"tt\.divisibility = \d+ : i32")
 _DOT = re.compile(r"^(\s*%\S+ = tt\.dot [^:\n]*?)(?:, inputPrecision = \w+)?( : tensor<\w+xf32)", re.M)

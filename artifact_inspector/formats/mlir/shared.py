@@ -14,8 +14,6 @@ from artifact_inspector.model import Instruction, Module
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.text import split_list
 
-__all__ = ["launch", "shared_use", "source_name"]
-
 _ROLES = {
     "local_alloc": SharedRole.ALLOCATION,
     "alloc_tensor": SharedRole.ALLOCATION,

@@ -15,8 +15,6 @@ from artifact_inspector.model import TensorType
 from artifact_inspector.model.limits import LAYOUT
 from artifact_inspector.model.text import integer, split_closed
 
-__all__ = ["element_bits", "parse_layouts", "parse_types", "read_signature"]
-
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
 # The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.

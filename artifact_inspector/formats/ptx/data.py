@@ -10,8 +10,6 @@ from artifact_inspector.formats.ptx.operands import NAME
 from artifact_inspector.model import Function
 from artifact_inspector.model.text import integer
 
-__all__ = ["local_bytes", "without_sections"]
-
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _SECTION = re.compile(r"\n[ \t]*\.section\b")
 _LOCAL = re.compile(r"\.local[ \t]+\.align[ \t]+\d+[ \t]+\.b8[ \t]+[\w$.]+\[(\d+)\]")

@@ -12,8 +12,6 @@ from functools import lru_cache
 from artifact_inspector.formats._scan import OpcodeTable
 from artifact_inspector.model import EventKind
 
-__all__ = ["OPCODES", "kind_of"]
-
 _BY_SPACE = frozenset(("ld", "ldu", "st", "wmma", "multimem"))
 _BY_TYPE = frozenset(
     ("add", "sub", "mul", "mad", "fma", "min", "max", "abs", "neg", "div", "rem", "set", "setp", "redux")

@@ -9,8 +9,6 @@ from artifact_inspector.formats._scan import DECODED
 from artifact_inspector.model import Module, Operands
 from artifact_inspector.model.text import integer, split_list
 
-__all__ = ["IMMEDIATES", "NAME", "STATEMENT", "decode"]
-
 STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*", re.ASCII)
 NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*", re.ASCII)
 _MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))

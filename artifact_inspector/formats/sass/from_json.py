@@ -12,8 +12,6 @@ import json
 import re
 from collections.abc import Iterator
 
-__all__ = ["as_listing"]
-
 _WORD_BYTES = 16
 _JOINED = re.compile(r"(?<![\w.])(U?(?:R(?:\d+|Z)|P[\dT])(?:\.\w+)*)(?=(?:g?desc)?\[)")
 """`R12[R0+0x10]`, `R8desc[UR8][R8.64]`, `P4[UR20]`: the comma in front of an address may be left out."""

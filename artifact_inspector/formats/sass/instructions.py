@@ -22,17 +22,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.text import integer
 
-__all__ = [
-    "TRAITS",
-    "bytes_of",
-    "commit_queue",
-    "dumped_control",
-    "matrix_of",
-    "read_control",
-    "transfer_of",
-    "wait_of",
-]
-
 TRAITS = Traits({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
 
 _NO_BARRIER = 7

@@ -11,8 +11,6 @@ from functools import lru_cache
 from artifact_inspector.formats._scan import OpcodeTable
 from artifact_inspector.model import EventKind
 
-__all__ = ["OPCODES", "kind_by_operands", "kind_of"]
-
 _BASES = {
     EventKind.GLOBAL_LOAD: "LD LDG LDGMC TEX TLD TLD4 TXD SULD",
     EventKind.ASYNC_COPY: "LDGSTS UTMALDG UBLKCP",

@@ -18,8 +18,6 @@ from artifact_inspector.formats.sass.instructions import bytes_of, matrix_of
 from artifact_inspector.model import Operands
 from artifact_inspector.model.text import integer
 
-__all__ = ["decode"]
-
 _STATEMENT = re.compile(r"(?:@!?(U?P\w+)\s+)?([A-Z][\w.:]*)\s*")
 _PREDICATE = re.compile(r"U?P(?:[0-9]|T)$")
 _PLAIN = re.compile(r"[-~|+!\s]*(U?R)(\d{1,3}|Z)\b((?:\.\w+)*)")

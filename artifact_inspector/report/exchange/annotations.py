@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.remarks import Remark
 
-__all__ = ["workflow_commands"]
-
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 _IN_TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_PROPERTY = {**_IN_TEXT, ":": "%3A", ",": "%2C"}

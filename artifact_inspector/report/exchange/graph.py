@@ -12,8 +12,6 @@ from artifact_inspector.analysis.flow.graph import Edge, Graph, Node
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["FORMATS", "to_networkx"]
-
 _SHAPES = {"block": "box", "matrix": "doubleoctagon"}
 _STYLES = {"control": "bold", "holds": "dotted", "data": "solid", "address": "dashed"}
 

@@ -15,8 +15,6 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.corpus import describe_changes_of
 from artifact_inspector.report.printable import without_orders
 
-__all__ = ["junit_text"]
-
 
 def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
     """The document.

@@ -17,8 +17,6 @@ from artifact_inspector.report.corpus import (
 )
 from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
 
-__all__ = ["corpus_markdown", "pair_markdown"]
-
 MOST_KERNELS = 50
 MOST_FACTS = 4
 _MARKUP = re.compile(r"[\\`*\[\]<&|@~]")

@@ -16,8 +16,6 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.remarks import Kind, Remark
 from artifact_inspector.version import __version__
 
-__all__ = ["sarif_document"]
-
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LINK = re.compile(r"(\[)(?=[^\]]*\]\()")
 ROOT = "%SRCROOT%"

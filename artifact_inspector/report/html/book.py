@@ -11,8 +11,6 @@ from artifact_inspector.report.html.code import Code
 from artifact_inspector.report.html.page import data, packed, page
 from artifact_inspector.report.html.table import Table, Tally
 
-__all__ = ["MOST_LEAVES", "Aside", "Book", "Leaf", "bind", "name_leaves"]
-
 MOST_LEAVES = 40
 """Kernels whose own pages stand in a page; of more, it is the table alone."""
 DIGITS = 12

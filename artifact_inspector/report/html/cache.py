@@ -12,8 +12,6 @@ from artifact_inspector.report.html.table import kernel_table, tallies
 from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
-__all__ = ["bind_leaves", "cache_page"]
-
 
 def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[KernelView]) -> str:
     """One file: of a single kernel its page, of several a table with their pages, of many the table.

@@ -20,8 +20,6 @@ from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.listing import events_by_line
 from artifact_inspector.vocabulary.names import step_of
 
-__all__ = ["Code", "Heat", "Margin", "Pane", "linked_code"]
-
 MOST_HIGHLIGHTED = 30_000
 """Lines of a file that are highlighted; a longer one is shown plain."""
 MOST_CHARACTERS = 2_000

@@ -20,8 +20,6 @@ from artifact_inspector.report.html.sources import ReadSource, Sources
 from artifact_inspector.report.html.table import Column, Line, Table, Tally
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 
-__all__ = ["corpus_page"]
-
 MOST_SENTENCES = 6
 _COLUMNS = (
     Column("kernel", "kernel", "", False, True),

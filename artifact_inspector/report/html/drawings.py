@@ -25,8 +25,6 @@ from artifact_inspector.pictures.timeline import timeline
 from artifact_inspector.pictures.timetable import timetable
 from artifact_inspector.report.diff import side_labels
 
-__all__ = ["Drawing", "View", "draw_kernel", "draw_launch", "draw_pair", "draw_resources"]
-
 WIDTH, NARROW = 1240, 600
 MOST_REGIONS = 6
 """Loops that can be looked at on their own."""

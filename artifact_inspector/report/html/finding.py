@@ -10,8 +10,6 @@ from artifact_inspector.model import SourceLine
 from artifact_inspector.report.findings import place_text
 from artifact_inspector.report.html.sources import Sources
 
-__all__ = ["Place", "Shown", "show_finding", "show_limit"]
-
 MOST_PLACES = 3
 """Lines of the source beside a finding."""
 

@@ -23,8 +23,6 @@ from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
 
-__all__ = ["KernelView", "identify", "leaf_of", "view_kernel"]
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

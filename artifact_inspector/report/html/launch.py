@@ -17,8 +17,6 @@ from artifact_inspector.report.html.table import NOT_KNOWN, Column, Table
 from artifact_inspector.report.html.table import Line as TableLine
 from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order
 
-__all__ = ["LaunchView", "heat_of", "launch_page", "view_launch"]
-
 
 @dataclass(frozen=True, slots=True)
 class LaunchView:

@@ -13,8 +13,6 @@ from artifact_inspector.report.html.table import NOT_KNOWN, kernel_table, tallie
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 
-__all__ = ["matrix_page"]
-
 
 @dataclass(frozen=True, slots=True)
 class Figure:

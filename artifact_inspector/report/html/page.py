@@ -26,8 +26,6 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.pictures._canvas import SWITCHED_STYLE
 from artifact_inspector.version import __version__
 
-__all__ = ["as_json", "data", "fragment", "packed", "page"]
-
 SCRIPTS = ("view.js", "table.js", "pivot.js", "code.js", "page.js")
 _NOT_IN_HTML = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 

@@ -18,8 +18,6 @@ from artifact_inspector.report.html.page import fragment
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
-__all__ = ["PairView", "leaf_of_pair", "view_pair"]
-
 
 @dataclass(frozen=True, slots=True)
 class PairSide:

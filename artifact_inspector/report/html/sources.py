@@ -10,8 +10,6 @@ from artifact_inspector.model import Frame, SourceLine
 from artifact_inspector.model.location import base_name
 from artifact_inspector.model.text import SourceText
 
-__all__ = ["NO_SOURCES", "ReadSource", "Sources"]
-
 ReadSource = Callable[[str], str | None]
 """A file as the cache names it → its text; None for one that is not at hand."""
 

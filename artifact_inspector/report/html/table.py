@@ -13,8 +13,6 @@ from artifact_inspector.report.rows import Row, rows_of
 from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
-__all__ = ["Column", "Line", "Table", "Tally", "kernel_table", "tallies"]
-
 NOT_KNOWN = "?"
 """A cell whose value is not known; an empty one says that there is none."""
 

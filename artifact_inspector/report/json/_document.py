@@ -8,8 +8,6 @@ from typing import Literal
 
 from artifact_inspector.files.cache import Problem
 
-__all__ = ["SCHEMA_VERSION", "Document", "SchemaVersion", "each_once"]
-
 SCHEMA_VERSION: Literal[1] = 1
 SchemaVersion = Literal[1]
 

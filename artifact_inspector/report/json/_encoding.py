@@ -19,19 +19,6 @@ from typing import Any, NamedTuple
 from artifact_inspector.model import SourceLine
 from artifact_inspector.report.printable import without_orders
 
-__all__ = [
-    "Key",
-    "Words",
-    "as_text",
-    "encode",
-    "harmless",
-    "is_object",
-    "keys_of",
-    "override_of",
-    "shape",
-    "title_of",
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Words:

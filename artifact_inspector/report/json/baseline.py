@@ -34,15 +34,6 @@ from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES, Summary
 
-__all__ = [
-    "BaselineDocument",
-    "CheckDocument",
-    "baseline_document",
-    "baseline_text",
-    "check_document",
-    "parse_baseline",
-]
-
 shape(
     Row,
     "key value unit category label step region",

@@ -10,8 +10,6 @@ from artifact_inspector.measuring.measurement import Bench, Device, Measurement
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["BenchDocument", "bench_document"]
-
 shape(
     Device,
     "date name target=target.arch multiprocessors cache_bytes driver torch triton"

@@ -26,15 +26,6 @@ from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
 
-__all__ = [
-    "CacheDocument",
-    "FindingsDocument",
-    "KernelDocument",
-    "cache_document",
-    "findings_document",
-    "kernel_document",
-]
-
 shape(PartitionFacts, "name warps registers", without="events")
 shape(
     LoadWidth,

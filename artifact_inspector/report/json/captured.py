@@ -11,8 +11,6 @@ from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_note
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["CapturedDocument", "captured_document"]
-
 shape(
     CapturedKernel,
     "kernel=name target=target.arch hash signature constexprs options launches benchmarked"

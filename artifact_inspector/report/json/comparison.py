@@ -19,21 +19,6 @@ from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
-__all__ = [
-    "CategoryName",
-    "CorpusDocument",
-    "GateName",
-    "Group",
-    "MatrixDocument",
-    "PairDocument",
-    "SideProblem",
-    "across",
-    "ambiguous",
-    "corpus_document",
-    "matrix_document",
-    "pair_document",
-]
-
 CategoryName = Annotated[str, Words(CATEGORIES)]
 GateName = Annotated[str, Words(GATES)]
 SideName = Annotated[str, Words(("left", "right"))]

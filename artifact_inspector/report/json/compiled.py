@@ -10,8 +10,6 @@ from artifact_inspector.compiling import CompileResult
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["CompiledDocument", "compiled_document"]
-
 Plain = bool | int | float | str | None
 
 shape(

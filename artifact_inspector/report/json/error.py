@@ -9,8 +9,6 @@ from artifact_inspector.errors import InspectorError
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
 
-__all__ = ["ErrorDocument", "error_document"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorDocument(Document):

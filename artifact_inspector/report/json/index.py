@@ -8,8 +8,6 @@ from typing import Literal
 
 from artifact_inspector.report.json._document import Document
 
-__all__ = ["IndexDocument"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDocument(Document):

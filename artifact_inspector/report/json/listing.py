@@ -12,8 +12,6 @@ from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.listing import ListedLine
 
-__all__ = ["ListingDocument", "listing_document"]
-
 shape(ListedLine, "line=number")
 
 

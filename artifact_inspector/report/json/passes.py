@@ -11,9 +11,6 @@ from artifact_inspector.passes.trace import PassTrace
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["BisectionDocument", "PassesDocument"]
-
-
 shape(Observation, without="by_names")
 
 

@@ -12,8 +12,6 @@ from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.json._finding import Finding
 
-__all__ = ["PredictionDocument", "prediction_document"]
-
 shape(
     Prediction,
     "kernel hash target grid threads counters unknown sampled cta_order",

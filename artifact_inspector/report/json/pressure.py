@@ -10,8 +10,6 @@ from artifact_inspector.facts.pressure import KernelPressure
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["PressureDocument", "pressure_document"]
-
 shape(KernelPressure, types={"limited_by": tuple[str, ...]})
 
 

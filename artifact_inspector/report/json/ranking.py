@@ -10,8 +10,6 @@ from artifact_inspector.execution.timing.ranking import Ranked
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["RankingDocument", "ranking_document"]
-
 shape(Ranked, "launch hash label score binding terms fits", rounded={"score": 1})
 
 

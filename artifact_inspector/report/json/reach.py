@@ -13,8 +13,6 @@ from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.json.comparison import CategoryName
 from artifact_inspector.report.reach import Answer, describe_reach
 
-__all__ = ["ReachDocument", "reach_document"]
-
 shape(Compared, "stage=suffix likeness", without="kind")
 
 

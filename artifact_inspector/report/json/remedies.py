@@ -16,8 +16,6 @@ from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.comparison import CategoryName
 from artifact_inspector.report.remedies import Tried, describe_tried
 
-__all__ = ["RemediesDocument", "remedies_document"]
-
 
 @dataclass(frozen=True, slots=True)
 class TriedDocument:

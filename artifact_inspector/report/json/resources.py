@@ -15,8 +15,6 @@ from artifact_inspector.report.json._encoding import Words, shape
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
 
-__all__ = ["ResourcesDocument", "resources_document"]
-
 _FIGURES = {
     {"static_shared": "static_shared_bytes", "shared": "shared_bytes"}.get(name, name): name
     for name, kind in get_type_hints(Resources).items()

@@ -33,8 +33,6 @@ from artifact_inspector.report.json._encoding import (
     title_of,
 )
 
-__all__ = ["DOCUMENTS", "DocumentList", "describe_document", "schema_of"]
-
 DOCUMENTS: Mapping[str, str] = {
     "cache": "cache:CacheDocument",
     "listing": "listing:ListingDocument",

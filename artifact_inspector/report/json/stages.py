@@ -24,8 +24,6 @@ from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.words import VERDICTS
 
-__all__ = ["StageDocument", "Verdict", "stage_document"]
-
 Verdict = Annotated[str, Words(VERDICTS)]
 """In which order a region loads and computes."""
 

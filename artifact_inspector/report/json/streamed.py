@@ -15,8 +15,6 @@ from artifact_inspector.report.json.cache import cache_document, kernel_document
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
 
-__all__ = ["write_cache"]
-
 _EMPTY = '"kernels": []'
 _INDENT = "    "
 

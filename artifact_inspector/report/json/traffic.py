@@ -11,8 +11,6 @@ from artifact_inspector.hardware.peaks import Peaks, unit_of_type
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-__all__ = ["BandwidthDocument", "traffic_document"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandwidthDocument(Document):

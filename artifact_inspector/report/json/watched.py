@@ -9,8 +9,6 @@ from typing import Literal
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json.cache import KernelDocument
 
-__all__ = ["WatchedDocument"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedDocument(Document):

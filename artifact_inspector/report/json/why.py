@@ -8,8 +8,6 @@ from typing import Literal
 from artifact_inspector.comparison.why import Causes, Reason
 from artifact_inspector.report.json._document import Document
 
-__all__ = ["CausesDocument", "ReasonsDocument"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonsDocument(Document):

@@ -6,8 +6,6 @@ from typing import Any
 
 from pygments.token import Comment, Number, String, Whitespace
 
-__all__ = ["BLANK", "BLOCK_COMMENT", "FLOAT", "HEX", "INTEGER", "SLASHES", "STRING", "Rules"]
-
 Rules = list[tuple[Any, ...]]
 
 BLANK = (r"\s+", Whitespace)

@@ -9,8 +9,6 @@ from pygments.token import Comment, Keyword, Name, Operator, Punctuation, String
 
 from artifact_inspector.report.lexers._shared import BLANK, FLOAT, HEX, INTEGER, SLASHES, STRING
 
-__all__ = ["AmdgcnLexer"]
-
 
 class AmdgcnLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
     """AMD's assembly.

@@ -11,8 +11,6 @@ from artifact_inspector.report.lexers.mlir import TritonIrLexer
 from artifact_inspector.report.lexers.ptx import TritonPtxLexer
 from artifact_inspector.report.lexers.sass import SassLexer
 
-__all__ = ["LEXERS", "lexer_for"]
-
 LEXERS = {
     Stage.TTIR: TritonIrLexer,
     Stage.TTGIR: TritonIrLexer,

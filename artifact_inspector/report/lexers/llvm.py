@@ -9,8 +9,6 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 
 from artifact_inspector.report.lexers._shared import BLANK, FLOAT, INTEGER
 
-__all__ = ["TritonLlvmLexer"]
-
 _OPCODES = (
     "add", "addrspacecast", "alloca", "and", "ashr", "atomicrmw", "bitcast", "br", "call", "cmpxchg",
     "extractelement", "extractvalue", "fadd", "fcmp", "fdiv", "fence", "fmul", "fneg", "fpext", "fptosi",

@@ -9,8 +9,6 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 
 from artifact_inspector.report.lexers._shared import BLANK, FLOAT, HEX, INTEGER, SLASHES, STRING
 
-__all__ = ["TritonIrLexer"]
-
 
 class TritonIrLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
     """Triton's tensor-level IR, in MLIR's generic and pretty forms.

@@ -9,8 +9,6 @@ from pygments.token import Keyword, Name, Number, Operator, Punctuation
 
 from artifact_inspector.report.lexers._shared import BLANK, BLOCK_COMMENT, FLOAT, SLASHES, STRING
 
-__all__ = ["TritonPtxLexer"]
-
 
 class TritonPtxLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
     """PTX.

@@ -17,8 +17,6 @@ from artifact_inspector.report.lexers._shared import (
     STRING,
 )
 
-__all__ = ["SassLexer"]
-
 
 class SassLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
     """NVIDIA's machine code as text.
