@@ -43,12 +43,12 @@ def exit_codes(*, json: bool) -> Iterator[None]:
 
 
 def _fail(error: InspectorError) -> NoReturn:
+    from artifact_inspector.model.printable import escaped
     from artifact_inspector.report.console import write
 
     code = {UsageError: USAGE, CompileError: FOUND}.get(type(error), UNREADABLE)
     try:
-        write(
-            f"inspect-kernel: {error.message}\n" + (f"{error.remedy}\n" if error.remedy else ""), sys.stderr
-        )
+        said = f"inspect-kernel: {error.message}\n" + (f"{error.remedy}\n" if error.remedy else "")
+        write(escaped(said.expandtabs()), sys.stderr)
     finally:
         raise typer.Exit(code) from None

@@ -12,10 +12,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import typer
 from rich.text import Text
 
+from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.comparison.baseline import record
 from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
+from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model.printable import escaped
@@ -135,3 +138,11 @@ def test_a_width_that_is_none_or_beyond_any_screen_is_bounded(
     assert make_console(stream).width <= WIDEST
     show(Text("x", justify="right"), stream)
     assert stream.getvalue().strip() == to_text(Text("x"), 80).strip() == "x"
+
+
+def test_an_error_moves_no_cursor_and_orders_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), exit_codes(json=False):
+        raise CacheError("a\x1b[2J\u202eb\n::error::x", "\x07 ##[error]x")
+    said = capsys.readouterr().err
+    assert said.startswith("inspect-kernel: a\\x1b[2J\\u202eb\n")
+    assert_harmless(said)

@@ -13,10 +13,13 @@ from saved import ROOT, saved
 from typer.testing import CliRunner
 
 from artifact_inspector import inspect
+from artifact_inspector.analysis.flow.graph import Graph, Node
 from artifact_inspector.api import Inspection
 from artifact_inspector.cli import app
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.model.printable import escaped
+from artifact_inspector.report.exchange.graph import FORMATS
 
 MATMUL = "3.6.0/sm_80/matmul_grouped"
 CACHE = str(ROOT / "fixtures" / MATMUL)
@@ -109,6 +112,19 @@ def test_the_formats_say_the_same_graph(matmul: Inspection) -> None:
     )
     assert said["dot"].count(" -> ") == expected.number_of_edges()
     assert said["dot"].count("[label=") == expected.number_of_nodes()
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2J", "a\ufffeb\x00", "a\nb", "##[error]x", 'a"]\\', "]]>&<"])
+def test_what_a_file_holds_stays_in_its_place(name: str) -> None:
+    graph = Graph((Node("i1", "load", name, 3, name),), ())
+    said = {one: write(graph) for one, write in FORMATS.items()}
+    read = networkx.read_graphml(io.BytesIO(said["graphml"].encode()))
+    assert read.nodes["i1"]["label"] == escaped(name).replace("\n", "\\n")
+    assert json.loads(said["json"])["nodes"][0]["label"] == name
+    assert said["dot"].splitlines()[1].count("label=") == 1
+    assert len(said["dot"].splitlines()) == 3
+    assert all(escaped(text) == text for text in said.values())
+    assert "##[" not in said["json"]
 
 
 @pytest.mark.parametrize(

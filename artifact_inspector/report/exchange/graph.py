@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.analysis.flow.graph import Edge, Graph, Node
+from artifact_inspector.model.printable import escaped
+from artifact_inspector.report.json import as_text
 
 if TYPE_CHECKING:
     import networkx
@@ -37,19 +38,28 @@ def _attributes(value: Node | Edge, without: str) -> dict[str, Any]:
 def _as_graphml(graph: Graph) -> str:
     import networkx
 
-    return "\n".join(networkx.generate_graphml(to_networkx(graph)))
+    made = to_networkx(graph)
+    # what XML has no place for would be no XML
+    told = (*(node[-1] for node in made.nodes.data()), *(edge[-1] for edge in made.edges.data()))
+    for attributes in told:
+        attributes |= {name: _on_a_line(one) for name, one in attributes.items() if isinstance(one, str)}
+    return "\n".join(networkx.generate_graphml(made))
 
 
 def _as_json(graph: Graph) -> str:
     import networkx
 
-    return json.dumps(networkx.node_link_data(to_networkx(graph), edges="edges"), indent=2)
+    return as_text(networkx.node_link_data(to_networkx(graph), edges="edges"), "ascii").rstrip()
+
+
+def _on_a_line(text: str) -> str:
+    return escaped(text).replace("\n", "\\n")
 
 
 def _as_dot(graph: Graph) -> str:
     def quoted(text: str) -> str:
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        inside = _on_a_line(text).replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{inside}"'
 
     def lines() -> Iterator[str]:
         yield "digraph kernel {"
