@@ -3,11 +3,11 @@
 Load, load, compute, compute: the order in which the kernel was written, load, compute, load, compute, is
 gone.
 
-**When it is said.** A region of the program is `clustered`, `grouped` or `staggered(d)` at the last stage.
-That loads stand together is said only where no direct compute of these rounds stands between them. The
-message names the stage that made it so when an earlier stage had another order. Nothing is said of a region
-that was written so: one that has such an order in TTIR already, and keeps it. Nor of a loop that waits for
-its loads in turn (AI023): what is waited for at once is not in flight with the next.
+**When it is said.** A region of the program was written `interleaved` or `grouped`, and a later stage made it
+`clustered`, `grouped` or `staggered(d)`, which it still is at the last one. That loads stand together is said
+only where no direct compute of these rounds stands between them: a brace of `{1 2}{3}` holds rounds of which
+that is true. The message names the stage that made it so. Nothing is said of a loop that waits for its loads
+in turn (AI023): what is waited for at once is not in flight with the next.
 
 **What it is likely to cost, or gain.** More loads are in flight at once, which hides latency where
 registers suffice; more registers are live, and the first compute waits for loads that a later one needs.
@@ -25,11 +25,9 @@ from artifact_inspector.findings.waits_in_turn import SEVERAL
 from artifact_inspector.model import RegionKind, Stage, Verdict
 from artifact_inspector.model.region import RegionId
 
-SAID = {
-    Verdict.CLUSTERED: "stand together",
-    Verdict.GROUPED: "stand together in part",
-    Verdict.STAGGERED: "run ahead of computes in front of them",
-}
+TOGETHER = frozenset({Verdict.CLUSTERED, Verdict.GROUPED, Verdict.STAGGERED})
+IN_TURN = frozenset({Verdict.INTERLEAVED, Verdict.GROUPED})
+"""Orders in which some loads, as written, stand behind computes of rounds before theirs."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -37,27 +35,32 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if last is None:
         return
     for region in last.regions:
-        if region.verdict not in SAID or not region.in_program:
+        if region.verdict not in TOGETHER or not region.in_program:
             continue
-        work = last.work.get(region.id)
+        work, stage = last.work.get(region.id), _made_so_at(kernel, region)
         if work is not None and region.kind is RegionKind.LOOP and len(work.in_flight.drains) >= SEVERAL:
             continue
-        stage = _made_so_at(kernel, region)
-        if stage is None and _is_written_so(kernel, region.id):
+        before = () if stage is None else _orders_before(kernel, region.id, stage)
+        if stage is None or not before or before[0].verdict not in IN_TURN:
             continue
         loads = sum(found.loads for found in region.rounds)
-        said = f"{loads} loads of {len(region.rounds)} rounds {SAID[region.verdict]}"
-        message = f"{region.id}: {said} ({region.phrase})"
-        if stage is not None:
-            earlier = (facts for facts in reversed(kernel.stages.values()) if facts.stage.order < stage.order)
-            found = (facts.region(region.id) for facts in earlier)
-            was = next((facts for facts in found if facts is not None and facts.verdict.is_of_order), None)
-            message += f"; {stage.made_by} made it so at {stage.value}" + (
-                "" if was is None else f", it was {was.phrase} before"
-            )
         lines = [found.first_load for found in region.rounds if found.first_load is not None]
         sources = dict.fromkeys(source for found in region.rounds for source in found.sources)
-        yield Remark(message, last.stage, tuple(lines), tuple(sources))
+        yield Remark(
+            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_words(region)} ({region.phrase}); "
+            f"{stage.made_by} made it so at {stage.value}, it was {before[-1].phrase} before",
+            last.stage,
+            tuple(lines),
+            tuple(sources),
+        )
+
+
+def _words(region: RegionFacts) -> str:
+    if region.verdict is Verdict.CLUSTERED:
+        return "stand together"
+    if any(" " in brace for brace in region.groups.split("}")):
+        return "stand together in part"
+    return "run ahead of computes in front of them"
 
 
 def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
@@ -67,11 +70,12 @@ def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
     return changed[0] if changed is not None and changed[1].phrase == region.phrase else None
 
 
-def _is_written_so(kernel: KernelFacts, name: str) -> bool:
-    """True for a region whose loads stand together in the program as written, or a copy of one."""
-    facts = kernel.stages.get(Stage.TTIR)
-    written = None if facts is None else facts.region(RegionId.parse(name).whole)
-    return written is not None and written.verdict in SAID
+def _orders_before(kernel: KernelFacts, name: str, stage: Stage) -> tuple[RegionFacts, ...]:
+    """A region at the stages before one at which it had an order, the program as written first."""
+    names = (name, RegionId.parse(name).whole)
+    earlier = [facts for facts in kernel.stages.values() if facts.stage.order < stage.order]
+    found = (next(filter(None, map(facts.region, names)), None) for facts in earlier)
+    return tuple(region for region in found if region is not None and region.verdict.is_of_order)
 
 
 RULE = Rule("AI001", "clustered-loads", Severity.NOTE, Consequence.ORDER, _look, __doc__)

@@ -92,6 +92,13 @@ def _of_places(region: RegionFacts) -> Iterator[tuple[str, str]]:
         expected = {Verdict.STAGGERED}
     if region.verdict not in expected:
         yield "places", f"{region.phrase} but {' '.join(letters)}: {region.readable}"
+    for brace in re.findall(r"\{([^}]*)\}", region.groups):
+        held = [region.rounds[int(number) - 1] for number in brace.split()]
+        first = min(found.first_load or 0 for found in held)
+        last = max(found.last_load or 0 for found in held)
+        ends = [end for *_, found in spans for end in (found.first_compute, found.last_compute)]
+        if len(held) > 1 and any(first < (end or 0) < last for end in ends):
+            yield "braces", f"{{{brace}}} with a compute in between: {region.readable}"
 
 
 def _letter(one: RoundFacts, other: RoundFacts) -> str:

@@ -34,6 +34,9 @@ def judged(line: str, *exclusive: tuple[int, int]) -> Sequence | None:
         ("L1 L2 F1 L1 F1 F2", Verdict.STAGGERED, 1, ""),
         ("L1 L2 F1 F2 L3 F3", Verdict.GROUPED, None, "{1 2}{3}"),
         ("L1 L2 F1 L3 F2 F3 L4 F4", Verdict.GROUPED, None, "{1 2}{3}{4}"),
+        ("L1 L2 L4 L3 F1 F2 L5 F5 F4 F3", Verdict.GROUPED, None, "{1 2 4 3}{5}"),
+        ("L3 L1 F1 L2 F2 F3", Verdict.GROUPED, None, "{1 3}{2}"),
+        ("L1 F1 L3 F1 L2 F2 F3", Verdict.GROUPED, None, "{1}{3}{2}"),
         ("L1 F1 L2 F1 F2", Verdict.MIXED, None, ""),
     ],
 )

@@ -33,6 +33,7 @@ class _Span:
     def __init__(self, position: tuple[int, ...], number: int, item: LocatedRound) -> None:
         self.number = number
         self.loads = [[position[i] for i in found.loads] for found in item.statements if found.loads]
+        self.first_load = min(place for places in self.loads for place in places)
         self.last_load = max(place for places in self.loads for place in places)
         self.computes = [position[i] for i in item.computes]
         self.first, self.last = min(self.computes), max(self.computes)
@@ -72,7 +73,7 @@ def compare_rounds(
     if letters == {PairOrder.INTERLEAVED}:
         return Sequence(Verdict.INTERLEAVED, pairs)
     if letters == {PairOrder.INTERLEAVED, PairOrder.CLUSTERED}:
-        return Sequence(Verdict.GROUPED, pairs, _groups(spans, neighbours))
+        return Sequence(Verdict.GROUPED, pairs, _groups(spans, partners))
     if all(span.last_load < _first_compute(spans, span, partners) for span in spans):
         return Sequence(Verdict.CLUSTERED, pairs)
     return Sequence(Verdict.STAGGERED, pairs, distance=_rounds_ahead(spans, partners))
@@ -140,25 +141,33 @@ def _rounds_ahead(spans: list[_Span], partners: _Partners) -> int | tuple[int, i
     return low if low == high else (low, high)
 
 
-def _groups(spans: list[_Span], neighbours: list[tuple[_Span, _Span]]) -> str:
-    """Which rounds are loaded together: with no compute of theirs between their loads."""
+def _groups(spans: list[_Span], partners: _Partners) -> str:
+    """Which rounds are loaded together, with no compute of these rounds among their loads; in order of loads.
+
+    A compute that no path runs beside such a load parts nothing.
+    """
     groups: list[list[_Span]] = []
-    group_of: dict[int, list[_Span]] = {}
-    before: dict[int, list[_Span]] = {}
-    for earlier, later in neighbours:
-        before.setdefault(later.number, []).append(earlier)
-    for span in spans:
-        joined = next(
-            (
-                group
-                for earlier in before.get(span.number, ())
-                if span.last_load < (group := group_of[earlier.number])[0].first
-            ),
-            None,
-        )
-        if joined is None:
-            joined = []
-            groups.append(joined)
-        joined.append(span)
-        group_of[span.number] = joined
-    return "".join(f"{{{' '.join(str(span.number + 1) for span in group)}}}" for group in groups)
+    for span in sorted(spans, key=lambda span: (span.first_load, span.number)):
+        group = groups[-1] if groups else []
+        if not group or _parts(spans, partners, [*group, span]):
+            group = []
+            groups.append(group)
+        group.append(span)
+    return "".join(f"{{{' '.join(_in_order(group))}}}" for group in groups)
+
+
+def _in_order(group: list[_Span]) -> list[str]:
+    """The numbers of a group's rounds, in the order in which they compute."""
+    return [str(span.number + 1) for span in sorted(group, key=lambda span: (span.first, span.number))]
+
+
+def _parts(spans: list[_Span], partners: _Partners, group: list[_Span]) -> bool:
+    """True where a compute stands between the first and the last load of some rounds."""
+    first, last = min(span.first_load for span in group), max(span.last_load for span in group)
+    numbers = {span.number for span in group}
+    return any(
+        first < place < last
+        for span in spans
+        if not numbers & set(partners.get(span.number, ()))
+        for place in span.computes
+    )
