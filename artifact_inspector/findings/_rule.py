@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING
@@ -91,12 +91,19 @@ def nothing(_kernel: KernelFacts) -> Iterable[Remark]:
     return ()
 
 
-def dots_of(kernel: KernelFacts, region: str) -> tuple[Stage | None, tuple[int, ...], tuple[str, ...]]:
-    """Where the dots of a region stand: tensor-level stage, lines there, lines of the user's code."""
+def dots_of(
+    kernel: KernelFacts, region: str, of: Collection[str] = ()
+) -> tuple[Stage | None, tuple[int, ...], tuple[str, ...]]:
+    """Where the dots of a region stand: tensor-level stage, lines there, lines of the user's code.
+
+    Args:
+        of: lines of the user's code that alone are meant; empty for all.
+    """
     for stage in (Stage.TTGIR, Stage.TTIR):
         facts = kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(region)
         if work is not None and work.matrix:
-            lines = tuple(found.lines[0] for found in work.matrix)
-            return stage, lines, tuple(dict.fromkeys(s for found in work.matrix for s in found.sources))
+            meant = [found for found in work.matrix if not of or not set(of).isdisjoint(found.sources)]
+            lines = tuple(found.lines[0] for found in meant)
+            return stage, lines, tuple(dict.fromkeys(s for found in meant for s in found.sources))
     return None, (), ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason
+from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.model import Backend
@@ -76,8 +76,7 @@ def fewer_registers(kernel: KernelFacts, most: int) -> Iterator[Switch]:
 
 def divisible(accesses: Iterable[LoadWidth]) -> Iterator[Switch]:
     """Arguments whose divisibility, were it known of all, would let accesses be wider."""
-    of_arguments = (Reason.UNALIGNED, Reason.MASK, Reason.MODULO, Reason.OFFSET)
-    causes = [cause for access in accesses for cause in access.causes if cause.reason in of_arguments]
-    names = dict.fromkeys(cause.name for cause in causes if cause.name.isidentifier())
+    found = [access.causes for access in accesses if all(cause.is_promise for cause in access.causes)]
+    names = dict.fromkeys(cause.name for causes in found for cause in causes)
     if names:
         yield Switch(SwitchKind.DIVISIBLE, ", ".join(names), VECTOR)

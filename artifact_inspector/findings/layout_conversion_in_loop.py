@@ -1,10 +1,13 @@
-"""A loop changes the layout of a tensor in every iteration.
+"""A loop changes the layout of a tensor in every iteration, where it need not.
 
 Through shared memory, that is a store, a barrier and a load.
 
 **When it is said.** TTGIR has a `ttg.convert_layout` in a loop that goes through shared memory, or of which
-that cannot be told. Conversions of less than a sixteenth of what the loop loads are left out: the vector of
-a row's sums beside tiles.
+that cannot be told, and that every iteration runs. It converts what the loop does not change, and could be
+done once in front of it; or the loop has no dot and no loop inside, converts between what it computes and the
+layout of a dot elsewhere (it adds to the result of that dot, for example), and that is 1 KiB or more and at
+least a quarter of what it loads. Of other loops nothing is said: dots want their operands in layouts of their
+own, and loads and stores want theirs.
 
 **What it is likely to cost.** Shared-memory traffic of twice the tensor and barriers between the warps, in
 every iteration.
@@ -12,42 +15,59 @@ every iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from artifact_inspector.analysis.shared.conversions import Conversion
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import RegionKind, Stage
 
-LITTLE = 16
-"""Times as much that the loop loads: what is converted beside it is the vector of a row's sums."""
+MUCH = 4
+"""Where a loop loads no more than so many times what it converts, converting is a part of what it does."""
+LEAST = 1024
+"""Bytes: less is the vector of a row's sums."""
+SAME = "of what the loop does not change"
+ELSEWHERE = "for the layout of a dot outside the loop, which has none of its own"
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     facts = kernel.stages.get(Stage.TTGIR)
     if facts is None:
         return
+    around = {region.parent for region in facts.regions if region.kind is RegionKind.LOOP}
+    told: dict[str, dict[str, list[Conversion]]] = {}
     for region in facts.regions:
         work = facts.work.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP:
             continue
-        found = [conversion for conversion in work.conversions if conversion.through_shared is not False]
-        if not found:
-            continue
-        size = sum(conversion.bytes for conversion in found)
-        if size * LITTLE < sum(
-            bytes_of * times for bytes_of, times in work.accesses.tiles.items() if bytes_of
-        ):
-            continue
-        changes = ", ".join(dict.fromkeys(conversion.change for conversion in found))
-        unsure = "" if all(conversion.through_shared for conversion in found) else ", as far as can be told"
-        sources = dict.fromkeys(c.source for c in found if c.source is not None)
-        yield Remark(
-            f"{region.id}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of {size} B in all "
-            f"in every iteration through shared memory{unsure} ({changes})",
-            Stage.TTGIR,
-            tuple(conversion.line for conversion in found),
-            tuple(sources),
-        )
+        found = [one for one in work.conversions if one.through_shared is not False and one.always]
+        same = [one for one in found if not one.changes]
+        of_dots = [one for one in found if one.for_dots]
+        size = sum(one.bytes for one in of_dots)
+        loaded = sum(size * times for size, times in work.accesses.tiles.items() if size)
+        if same:
+            told.setdefault(SAME, {})[region.id] = same
+        elif region.id not in around and not work.matrix and size >= max(LEAST, loaded / MUCH):
+            told.setdefault(ELSEWHERE, {})[region.id] = of_dots
+    for why, loops in told.items():
+        yield _remark(loops, why)
+
+
+def _remark(loops: Mapping[str, list[Conversion]], why: str) -> Remark:
+    all_of = [one for found in loops.values() for one in found]
+    counts = "; ".join(
+        f"{name}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of "
+        f"{sum(one.bytes for one in found)} B in all in every iteration"
+        for name, found in loops.items()
+    )
+    changes = ", ".join(dict.fromkeys(one.change for one in all_of))
+    unsure = "" if all(one.through_shared for one in all_of) else ", as far as can be told"
+    return Remark(
+        f"{counts} through shared memory{unsure} ({changes}), {why}",
+        Stage.TTGIR,
+        tuple(one.line for one in all_of),
+        tuple(dict.fromkeys(one.source for one in all_of if one.source is not None)),
+    )
 
 
 RULE = Rule("AI009", "layout-conversion-in-loop", Severity.NOTE, Consequence.REST, _look, __doc__)

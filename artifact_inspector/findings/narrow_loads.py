@@ -5,8 +5,9 @@ be 1, a mask that may part neighbours, addresses taken modulo a number: each of 
 
 **When it is said.** A load statement is narrower than 16 bytes at the last stage, and something other than
 the size of its tile or its layout limits it to that width. Bytes, width and the argument in question are
-named. Loads that the same thing keeps as narrow are told together. Nothing is said where a mask compares
-indices with each other (a triangle) or with a number: no promise about an argument would widen such a load.
+named; where no promise about an argument would do (a division, a stride), that alone is. Loads that the same
+thing keeps as narrow are told together. Nothing is said of a load that is one instruction, nor where a mask
+compares indices with each other (a triangle) or with a number.
 
 **What it is likely to cost.** More instructions for the same bytes; below 4 bytes also no asynchronous
 copy, hence no pipelining on NVIDIA.
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from artifact_inspector.analysis.access.load_widths import Cause, Reason
 from artifact_inspector.analysis.access.load_widths import LoadWidth as AccessWidth
-from artifact_inspector.analysis.access.load_widths import Reason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import divisible
@@ -36,12 +37,14 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
     Args:
         what: `load` or `store`.
     """
-    groups: dict[tuple[int, int, tuple[tuple[str, str], ...]], list[AccessWidth]] = {}
+    groups: dict[tuple[int, int, tuple[str, ...]], list[AccessWidth]] = {}
     for access in widths:
-        causes = dict.fromkeys((c.reason.value, c.name) for c in access.causes if c.reason not in OF_THE_TILE)
-        if access.width is not None and access.width < WIDEST and causes and not _is_by_nature(access):
-            key = (access.width, sum(access.widths.values()), tuple(causes))
-            groups.setdefault(key, []).append(access)
+        causes = tuple(dict.fromkeys(map(_words, causes_of(access))))
+        times = sum(access.widths.values())
+        if access.width is None or access.width >= WIDEST or not causes or times == 1:
+            continue
+        if not _is_by_nature(access):
+            groups.setdefault((access.width, times, causes), []).append(access)
     for (width, count, reasons), group in groups.items():
         names = list(dict.fromkeys(access.name for access in group if access.name))
         if len(group) > len(names):
@@ -49,17 +52,28 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
         verb = "move" if len(group) > 1 else "moves"
         each = " each" if len(group) > 1 else ""
         times = f" ({count} instructions{each})" if count > 1 else ""
-        why = "; ".join(reason + (f" ({name})" if name else "") for reason, name in reasons)
         own = [access.line for access in group]
-        evidence = [
-            cause.line for access in group for cause in access.causes if cause.reason not in OF_THE_TILE
-        ]
+        evidence = [cause.line for access in group for cause in causes_of(access)]
         yield Remark(
-            f"{', '.join(names)} {verb} {width} B per thread at a time{times}: {why}",
+            f"{', '.join(names)} {verb} {width} B per thread at a time{times}: {'; '.join(reasons)}",
             next(iter(kernel.stages), None),
             tuple(dict.fromkeys([*own, *evidence])),
             tuple(dict.fromkeys(access.source for access in group if access.source is not None)),
         )
+
+
+def causes_of(access: AccessWidth) -> list[Cause]:
+    """What keeps an access narrow: what no promise of the caller undoes, where there is such a thing."""
+    found = [cause for cause in access.causes if cause.reason not in OF_THE_TILE]
+    return [cause for cause in found if not cause.is_promise] or found
+
+
+def _words(cause: Cause) -> str:
+    if cause.name.isdigit() and cause.reason is Reason.STRIDE:
+        return f"neighbours are {cause.name} elements apart"
+    if cause.name.isdigit() and cause.reason is Reason.MODULO:
+        return f"addresses are taken modulo {cause.name}"
+    return cause.reason.value + (f" ({cause.name})" if cause.name else "")
 
 
 def _is_by_nature(access: AccessWidth) -> bool:

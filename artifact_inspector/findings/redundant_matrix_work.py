@@ -3,7 +3,7 @@
 The tile is smaller than an instruction and is filled up, or several warps compute the same part.
 
 **When it is said.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots, and the
-layout explains by how much. A loop and the code behind it that do the same are told together.
+layout explains by how much. The dots that are done more than once are named, all of a kernel together.
 
 **What it is likely to cost.** The factor that is named, in matrix work; where memory is the limit it costs
 nothing.
@@ -23,10 +23,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for name, identity in kernel.identities.items():
         if identity.reason is Reason.REDUNDANT:
             groups.setdefault(identity.words, []).append(name)
-    for words, names in groups.items():
-        found = [dots_of(kernel, name) for name in names]
+    names = [name for group in groups.values() for name in group]
+    found = [dots_of(kernel, name, kernel.identities[name].redundant) for name in names]
+    if found:
         yield Remark(
-            f"{', '.join(names)}: {words}",
+            "; ".join(f"{', '.join(group)}: {words}" for words, group in groups.items()),
             found[0][0],
             tuple(dict.fromkeys(line for _, lines, _ in found for line in lines)),
             tuple(dict.fromkeys(source for *_, sources in found for source in sources)),

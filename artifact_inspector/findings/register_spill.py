@@ -3,10 +3,11 @@
 The kernel needs more than it may have; what does not fit is written to memory and read back.
 
 **When it is said.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN
-metadata counts spilled vector registers.
+metadata counts spilled vector registers; stored and read back, they are 128 bytes or more for each thread
+(what LLVM spills is taken to be read back once). Less than 512 bytes of a kernel without a loop are a note.
 
-**What it is likely to cost.** Memory traffic and latency inside the kernel. A few bytes outside the loop
-cost little; in the loop they are paid in every iteration.
+**What it is likely to cost.** Memory traffic and latency inside the kernel. Outside loops it is paid once;
+in a loop, in every iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from collections.abc import Iterator
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import Switch, SwitchKind, more_warps, shallower
+from artifact_inspector.model import RegionKind
 
+LEAST, MUCH = 128, 512
+"""Bytes per thread, stored and read back: fewer are some registers, once or twice, from the L1."""
 MOST_REGISTERS = 255
 """Of a thread of NVIDIA's GPUs. Source: CUDA C++ Programming Guide, Compute Capabilities."""
 
@@ -24,13 +28,19 @@ MOST_REGISTERS = 255
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     taken = kernel.resources
     stores, reloads = taken.spill_bytes.value, taken.reload_bytes.value
-    if not stores and not reloads:
+    moved = (stores or 0) + ((stores or 0) if reloads is None else reloads)
+    if moved < LEAST:
         return
+    regions = () if kernel.last is None else kernel.last.regions
+    is_paid_once = bool(regions) and all(region.kind is not RegionKind.LOOP for region in regions)
+    why = ": there is no loop, so each is paid once" if is_paid_once else ""
     registers = "" if taken.registers.value is None else f" at {taken.registers.value} registers per thread"
     read = "" if reloads is None else f", {reloads} bytes read back"
     yield Remark(
-        f"{stores} bytes of registers per thread are spilled{read}{registers} ({taken.spill_bytes.source})",
+        f"{stores} bytes of registers per thread are spilled{read}{registers} "
+        f"({taken.spill_bytes.source}){why}",
         None,
+        is_minor=is_paid_once and moved < MUCH,
     )
 
 

@@ -4,7 +4,9 @@ Load, wait until it is there, load the next, wait again: the loads of one iterat
 other, and the latency of the memory is paid once for each.
 
 **When it is said.** In one iteration of a loop that no asynchronous copy feeds, three waits or more find
-loads of the loop in flight and leave none, at the last stage. Of a loop around another it is a note.
+loads of the loop in flight and leave none, at the last stage. Those that stand under a condition are counted
+apart: not every iteration comes by them. Of a loop around another, and where fewer than three stand under
+none, it is a note.
 
 **What it is likely to cost.** The latency of global memory, some hundred cycles, once for each wait, less
 what other warps can do meanwhile. Loads that do not depend on each other, issued together in front of the
@@ -36,15 +38,26 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         drains = work.in_flight.drains
         if len(drains) < SEVERAL:
             continue
-        ops = dict.fromkeys(wait.op for wait in work.in_flight.waits if wait.drains)
+        draining = [wait for wait in work.in_flight.waits if wait.drains]
+        ops = dict.fromkeys(wait.op for wait in draining)
+        always = sum(wait.always for wait in draining)
         yield Remark(
-            f"{region.id}: {len(drains)} waits in one iteration each leave no load in flight "
-            f"({', '.join(ops)}): the latency of memory is paid {len(drains)} times",
+            f"{region.id}: {_words(always, len(draining))} each leave no load in flight "
+            f"({', '.join(ops)}): the latency of memory is paid up to {len(drains)} times",
             last.stage,
             drains,
             tuple(dict.fromkeys(source for found in region.rounds for source in found.sources)),
-            is_minor=region.id in around,
+            is_minor=region.id in around or always < SEVERAL,
         )
+
+
+def _words(always: int, waits: int) -> str:
+    if always == waits:
+        return f"{waits} waits in every iteration"
+    apart = f"{waits - always} that stand{'s' if waits - always == 1 else ''} under a condition"
+    if not always:
+        return f"{waits} waits in one iteration, under conditions,"
+    return f"{always} wait{'s' if always > 1 else ''} in every iteration, and {apart},"
 
 
 RULE = Rule("AI023", "waits-in-turn", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

@@ -162,7 +162,9 @@ def test_findings_that_were_missing_are_said(cases: Cases) -> None:
         "a store moves 2 B per thread at a time (16 instructions)"
     )
     turns = said(kernels["7YESS"], "AI023")
-    assert any(found.startswith("loop@610: 7 waits in one iteration") for found in turns)
+    # amdgcn 1320, 1341, 1368 and 1388 stand behind branches
+    said_of = "loop@610: 3 waits in every iteration, and 4 that stand under a condition, each leave"
+    assert any(found.startswith(said_of) for found in turns)
 
 
 def test_the_remainder_of_a_loop_that_was_written_so_is_no_news(cases: Cases) -> None:

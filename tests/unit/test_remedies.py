@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from saved import FIXTURES, ROOT, saved
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
+from artifact_inspector.analysis.resources.taken import Figure
 from artifact_inspector.api.remedies import switches_of
 from artifact_inspector.findings import RULES, Switch, SwitchKind
 from artifact_inspector.formats.mlir.retold import with_divisor, with_input_precision
@@ -25,7 +27,6 @@ HEADER = 'tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 8 : i32} loc
     [
         ("3.6.0/sm_80/masked_add", {"AI006 n divisible by 16", "AI022 n divisible by 16"}),
         ("3.6.0/sm_80/register_spill", {"AI007 maxnreg=255", "AI007 num_warps=2", "AI007 num_stages=2"}),
-        ("3.6.0/sm_80/gemv_splitk", {"AI008 maxnreg=64"}),
         ("3.6.0/sm_80/flash_attention", {"AI002 num_stages=3"}),
         (
             "3.6.0/gfx942/unaligned_columns",
@@ -36,6 +37,15 @@ HEADER = 'tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 8 : i32} loc
 def test_a_finding_names_the_switch_that_its_own_figures_suggest(kernel: str, switches: set[str]) -> None:
     found = {f"{finding.code} {switch.words}" for finding, switch in switches_of(saved(kernel).facts)}
     assert found == switches
+
+
+def test_registers_that_cost_a_block_are_bounded() -> None:
+    facts = saved("3.6.0/sm_80/gemv_splitk").facts
+    taken = replace(facts.resources, registers=Figure(136, "cubin"))
+    found = [
+        f"{finding.code} {switch.words}" for finding, switch in switches_of(replace(facts, resources=taken))
+    ]
+    assert found == ["AI008 maxnreg=128"]
 
 
 def test_only_rules_about_what_a_compile_can_be_told_have_switches() -> None:
@@ -113,11 +123,11 @@ def test_what_was_tried_is_a_document(tried: dict) -> None:
 def test_a_text_that_this_release_cannot_read_costs_its_own_rows(tmp_path: Path) -> None:
     answer = CliRunner().invoke(
         cli.app,
-        ["findings", str(FIXTURES / "3.6.0" / "sm_80" / "gemv_splitk"), "--try"],
+        ["findings", str(FIXTURES / "3.6.0" / "sm_80" / "flash_attention"), "--try"],
         env={"COLUMNS": "200"},
     )
     assert answer.exit_code == 0, answer.output
-    assert "maxnreg=64: " in answer.stdout
+    assert "num_stages=3: " in answer.stdout
 
 
 def test_many_kernels_are_not_compiled_by_accident() -> None:

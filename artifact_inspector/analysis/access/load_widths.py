@@ -41,6 +41,9 @@ class Reason(Word):
     LAYOUT = "the layout gives each thread fewer neighbours"
 
 
+_PROMISES = frozenset({Reason.UNALIGNED, Reason.MASK, Reason.MODULO})
+
+
 class Cause(NamedTuple):
     """One thing that keeps a load or store narrow."""
 
@@ -51,6 +54,11 @@ class Cause(NamedTuple):
     """The argument, constant or layout that it is about; empty where there is none."""
     line: int
     """Of the evidence, in the first stage (for a layout, in TTGIR)."""
+
+    @property
+    def is_promise(self) -> bool:
+        """True for what a promise of the caller about an argument undoes: that some number divides it."""
+        return self.reason in _PROMISES and self.name.isidentifier()
 
 
 class LoadWidth(NamedTuple):

@@ -64,6 +64,8 @@ class Identity:
     """count × flop × issuers over the matrix instructions; None where the issuers are unknown."""
     reason: Reason
     words: str
+    redundant: tuple[str, ...] = ()
+    """Lines of the dots, `file.py:line`, that the layout covers more than once."""
 
     @property
     def holds(self) -> bool | None:
@@ -195,7 +197,9 @@ def _judge(side: Side, sides: list[Side], seen: frozenset[str]) -> Identity:
         why = _without_some_dots(side, sides, seen) or why
     if side.is_left_over and why.reason is Reason.ELSEWHERE:
         found = 0  # what was found on its lines is the other region's
-    return Identity(side.expected * why.iterations, found, why.reason, why.words)
+    twice = (dot for dot in side.dots if redundancy_of(dot, side.works))
+    redundant = tuple(dict.fromkeys(source for dot in twice for source in dot.sources))
+    return Identity(side.expected * why.iterations, found, why.reason, why.words, redundant)
 
 
 def _without_some_dots(side: Side, sides: list[Side], seen: frozenset[str]) -> _Why | None:

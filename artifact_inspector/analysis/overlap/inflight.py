@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
+from artifact_inspector.analysis.flow.always import find_always
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor
@@ -124,6 +125,8 @@ def _facts(
 def _effects(
     code: Code, region: Region, measure: Measure, unrolled: int, name: str
 ) -> tuple[WaitEffect, ...]:
+    loop, flow = region.loop, code.flow
+    always = None if loop is None else find_always(code.function, flow, loop)
     return tuple(
         WaitEffect(
             Wait(
@@ -139,7 +142,8 @@ def _effects(
             iterations_left(passed.what.wait.depth, measure.commits / unrolled)
             if passed.what.wait.queue is Queue.GROUP
             else None,
-            passed.drains and region.loop is not None,
+            passed.drains and loop is not None,
+            always is None or flow.block_of[at] in always,
         )
         for at, passed in measure.waits.items()
     )

@@ -61,6 +61,8 @@ class WaitEffect:
     """True inside a loop, where loads that the loop issues are in flight in front of it, and none of
     them behind it, in any queue. What was loaded in front of the loop to be used behind it is none of
     the loop's."""
+    always: bool = True
+    """False inside a loop of which not every iteration comes by it: it stands under a condition."""
 
     @property
     def line(self) -> int:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.flow.always import find_always
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.invariant import Invariants
 from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.shared.layouts import read_layout
 from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, element_bits, find_rules
 from artifact_inspector.analysis.shared.swizzling import Reach, reach
 from artifact_inspector.model import EventKind, Language, Module, SourceLine, TensorType, TritonVersion
+from artifact_inspector.model.encoding import LayoutKind
 
+_OF_DOTS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.DOT_OPERAND})
 _CONVERSIONS = frozenset({EventKind.LAYOUT_CONVERSION})
 
 
@@ -30,6 +34,12 @@ class Conversion:
     """True when a warp needs data that another holds; None where a layout is not modelled."""
     through_shared: bool | None
     """True when it goes through shared memory; None where that cannot be told."""
+    always: bool = True
+    """False in a loop of which not every iteration comes by it: it stands under a condition."""
+    changes: bool = True
+    """False in a loop that does not change what is converted: it could be done once, in front of it."""
+    for_dots: bool = False
+    """True where one of the layouts is that of a matrix operation's operands or result."""
 
 
 def find_conversions(
@@ -41,8 +51,12 @@ def find_conversions(
         triton: `triton_version` of the metadata.
     """
     rules = find_rules(module, language, triton)
+    indices = code.find(_CONVERSIONS, region.blocks)
+    loop, block_of = region.loop, code.flow.block_of
+    always = None if loop is None or not indices else find_always(code.function, code.flow, loop)
+    same = None if loop is None or not indices else Invariants(code, loop, module)
     found: list[Conversion] = []
-    for index in code.find(_CONVERSIONS, region.blocks):
+    for index in indices:
         instruction = code.function.instructions[index]
         types = language.types(instruction, module)
         if len(types) != 2:
@@ -51,8 +65,25 @@ def find_conversions(
         change = " → ".join("" if t.encoding is None else t.encoding.words for t in types)
         place = source_of(instruction.location)
         size = (types[0].elements * element_bits(types[0]) + 7) // 8
-        found.append(Conversion(instruction.line, place, size, change, crosses, shared))
+        found.append(
+            Conversion(
+                instruction.line,
+                place,
+                size,
+                change,
+                crosses,
+                shared,
+                always=always is None or block_of[index] in always,
+                changes=same is None or not same.computes_the_same(index),
+                for_dots=any(map(_is_of_dots, types)),
+            )
+        )
     return tuple(found)
+
+
+def _is_of_dots(tensor: TensorType) -> bool:
+    made = () if tensor.encoding is None else tensor.encoding.chain
+    return any(one.kind in _OF_DOTS for one in made)
 
 
 def _way(source: TensorType, target: TensorType, rules: Rules) -> tuple[bool | None, bool | None]:
