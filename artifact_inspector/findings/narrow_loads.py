@@ -40,11 +40,11 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
     groups: dict[tuple[int, int, tuple[str, ...]], list[AccessWidth]] = {}
     for access in widths:
         causes = tuple(dict.fromkeys(map(_words, causes_of(access))))
-        times = sum(access.widths.values())
-        if access.width is None or access.width >= WIDEST or not causes or times == 1:
+        instructions = sum(access.widths.values())
+        if access.width is None or access.width >= WIDEST or not causes or instructions == 1:
             continue
         if not _is_by_nature(access):
-            groups.setdefault((access.width, times, causes), []).append(access)
+            groups.setdefault((access.width, instructions, causes), []).append(access)
     for (width, count, reasons), group in groups.items():
         names = list(dict.fromkeys(access.name for access in group if access.name))
         if len(group) > len(names):

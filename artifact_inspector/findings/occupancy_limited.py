@@ -90,7 +90,9 @@ def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     fewer = None if held is None else _for_one_more(kernel, held)
     if held is None or fewer is None:
         return
-    yield from fewer_registers(kernel, fewer) if held.limited_by == (Resource.REGISTERS,) else shallower(kernel)
+    yield from (
+        fewer_registers(kernel, fewer) if held.limited_by == (Resource.REGISTERS,) else shallower(kernel)
+    )
 
 
 RULE = Rule(
