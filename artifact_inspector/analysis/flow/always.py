@@ -5,8 +5,6 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.model import Function
 
-__all__ = ["find_always"]
-
 
 def find_always(function: Function, flow: ControlFlow, loop: int) -> frozenset[int]:
     """The blocks of a loop that stand on every path from its header to the next iteration.

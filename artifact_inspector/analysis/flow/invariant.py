@@ -5,8 +5,6 @@ from __future__ import annotations
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import COMPUTES, EventKind, Module
 
-__all__ = ["Invariants"]
-
 _PURE = COMPUTES | {EventKind.LAYOUT_CONVERSION, EventKind.INTEGER, EventKind.MOVE}
 """Kinds whose result depends on nothing but what they read."""
 
