@@ -71,6 +71,22 @@ def held(left: str, right: str, *across: Axis) -> object:
     return told(hold_against(recorded, of(right), inspect, across=across))
 
 
+def lacking(left: str, right: str, ours: str, theirs: str) -> object:
+    """Two kernels of which each side has some kinds of files alone, chosen by hand to be compared."""
+    sides = [
+        replace(artifact, files={suffix: artifact.files[suffix] for suffix in suffixes.split()})
+        for artifact, suffixes in ((saved(left).artifact, ours), (saved(right).artifact, theirs))
+    ]
+    found = compare_corpora(sides[:1], sides[1:], inspect, together=True, always=True)
+    program = saved(left).facts.program
+    return [
+        told(found),
+        [change.lacking for change in found.changes],
+        repr(find_reasons(*(Compiled(side, program) for side in sides))),
+        repr(find_reasons(*(Compiled(replace(sides[0], files=side.files), program) for side in sides))),
+    ]
+
+
 def matrix(kernel: str, *sort: str) -> object:
     found = find_matrix([one.facts for one in saved_kernels(kernel=kernel)], sort)
     return [encode(matrix_document(found)), found.options, [form.configuration for form in found.forms]]
@@ -168,6 +184,16 @@ VIEWS: dict[str, Callable[[], object]] = {
         " ".join(("matrix", kernel, *sort)): partial(matrix, kernel, *sort)
         for kernel, *sort in (
             ("gemv_splitk",), ("matmul_grouped", "-registers", "verdict"), ("softmax", "target", "-warps"),
+        )
+    },
+    **{
+        " ".join(("lacking", *rest)): partial(lacking, *rest)
+        for rest in (
+            ("3.6.0/sm_80/copy", "3.6.0/sm_80/masked_add", "json ttir", "json ptx"),
+            ("3.6.0/sm_80/copy", "3.6.0/sm_80/masked_add", "json ttir ttgir", "json ttir ptx"),
+            ("3.6.0/sm_80/copy", "3.6.0/sm_80/copy", "json ttir ptx", "ttir ptx"),
+            ("3.6.0/sm_89/matmul_square", "3.6.0/sm_89/matmul_grouped", "json cubin", "json cubin"),
+            ("3.6.0/gfx942/softmax", "3.6.0/sm_80/softmax", "json ttir amdgcn", "json ttir ptx"),
         )
     },
     **{f"reasons {kernel}": partial(reasons, kernel) for kernel in ("gemv_splitk", "matmul_grouped")},

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.analysis.order.reference import LoadStatement
@@ -73,3 +78,81 @@ def test_a_round_that_has_all_others_of_its_path_behind_it_tells_no_distance() -
     found = judged("L1 L2 L3 F1 L4 F2 F3 F4", (2, 3))
     assert found is not None
     assert (found.verdict, found.distance) == (Verdict.STAGGERED, 2)
+
+
+# -- any line, against the table of verdicts read a second time -----------------------------------
+
+
+def positions(words: list[str], letter: str, number: int) -> list[int]:
+    return [place for place, word in enumerate(words) if word[0] == letter and int(word[1]) == number]
+
+
+def read_again(words: list[str]) -> tuple[Verdict, list[tuple[Fraction, Fraction]], object, str]:
+    """The verdict, the shares of each pair, the distance and the groups of a line of rounds without arms."""
+    first = {number: positions(words, "F", number)[0] for number in {int(word[1]) for word in words}}
+    order = sorted(first, key=first.__getitem__)
+    shares = []
+    for earlier, later in pairwise(order):
+        end = positions(words, "F", earlier)[-1]
+        names = sorted({word for word in words if word[0] == "L" and int(word[1]) == later})
+        places = [[at for at, word in enumerate(words) if word == name] for name in names]
+        ahead = [Fraction(sum(at < first[earlier] for at in own), len(own)) for own in places]
+        behind = [Fraction(sum(at > end for at in own), len(own)) for own in places]
+        shares.append((sum(ahead) / len(names), sum(behind) / len(names)))
+    pure = ["I" if g == 1 else "C" if f == 1 else "M" for f, g in shares]
+    last = {number: positions(words, "L", number)[-1] for number in order}
+    if "M" in pure:
+        return Verdict.MIXED, shares, None, ""
+    if set(pure) == {"I"}:
+        return Verdict.INTERLEAVED, shares, None, ""
+    if set(pure) == {"I", "C"}:
+        groups: list[list[int]] = []
+        for number in order:
+            if groups and last[number] < first[groups[-1][0]]:
+                groups[-1].append(number)
+            else:
+                groups.append([number])
+        return Verdict.GROUPED, shares, None, "".join(f"{{{' '.join(map(str, own))}}}" for own in groups)
+    if max(last.values()) < first[order[0]]:
+        return Verdict.CLUSTERED, shares, None, ""
+    counts = [sum(first[other] > last[own] for other in order[:place]) for place, own in enumerate(order)]
+    told = {count for place, count in enumerate(counts) if 0 < count < place} or {max(1, *counts)}
+    return Verdict.STAGGERED, shares, min(told) if len(told) == 1 else (min(told), max(told)), ""
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> list[str]:
+    """Two to five rounds of one or two load statements each, every load in front of a compute of its round."""
+    words: list[str] = []
+    for number in range(1, draw(st.integers(2, 5)) + 1):
+        names = ["a", "b"][: draw(st.integers(1, 2))]
+        loads = [f"L{number}{draw(st.sampled_from(names))}" for _ in range(draw(st.integers(0, 2)))]
+        own = [*(f"L{number}{name}" for name in names), *loads]
+        at = draw(st.integers(0, len(words)))
+        behind = draw(st.integers(at, len(words)))
+        computes = [f"F{number}"] * draw(st.integers(1, 2))
+        words = [*words[:at], *own, *words[at:behind], *computes, *words[behind:]]
+        if draw(st.booleans()):
+            words.insert(draw(st.integers(0, len(words))), f"L{number}a")
+    return words
+
+
+@settings(max_examples=150, deadline=None)
+@given(words=lines(), copies=st.integers(1, 3))
+def test_any_line_is_judged_as_the_table_of_verdicts_says(words: list[str], copies: int) -> None:
+    body = words * copies  # of an unrolled body, the first copy is judged
+    rounds = {}
+    for number in sorted({int(word[1]) for word in words}):
+        names = sorted({word for word in words if word.startswith(f"L{number}")})
+        statement = LoadStatement(0, None, None, "", 0, False, False, None)
+        found = [
+            LocatedStatement(statement, [at for at, word in enumerate(body) if word == name])
+            for name in names
+        ]
+        rounds[number - 1] = LocatedRound(found, positions(body, "F", number))
+    told = compare_rounds(tuple(range(len(body))), rounds, (), copies)
+    assert told is not None
+    verdict, shares, distance, groups = read_again(words)
+    assert (told.verdict, told.distance, told.groups) == (verdict, distance, groups)
+    given_shares = [share for pair in told.pairs for share in (pair.f, pair.g)]
+    assert given_shares == pytest.approx([float(share) for pair in shares for share in pair])
