@@ -10,6 +10,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import Json
+from artifact_inspector.cli._telling import print_json
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ def bandwidth(
     """Count what a matrix product moves and computes; with its time, the shares of the peaks reached."""
     with exit_codes(json=json):
         from artifact_inspector.analysis.access.traffic import parse_product
-        from artifact_inspector.report.console import write, write_lines
-        from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.console import write_lines
         from artifact_inspector.report.json.traffic import traffic_document
         from artifact_inspector.report.traffic import describe_traffic
 
@@ -50,7 +50,7 @@ def bandwidth(
         traffic = parse_product(product, types)
         if json:
             document = traffic_document(traffic, types, time, most)
-            write(as_text(document, sys.stdout.encoding), sys.stdout)
+            print_json(document)
         else:
             write_lines("\n".join(describe_traffic(traffic, types, time, most)) + "\n", sys.stdout)
 

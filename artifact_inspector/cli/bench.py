@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Json, Nvdisasm, Sass
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ def bench(
     with exit_codes(json=json):
         from artifact_inspector.measuring.measure import measure, plan
         from artifact_inspector.report.bench import BenchReport
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.bench import bench_document
         from artifact_inspector.report.progress import progress_bar
 
@@ -83,9 +81,9 @@ def bench(
                     progress=advance,
                 )
         if json:
-            write(as_text(bench_document(found), sys.stdout.encoding), sys.stdout)
+            print_json(bench_document(found))
         else:
-            show(BenchReport(found), sys.stdout)
+            print_report(BenchReport(found))
         if any(row.wrong or row.message is not None for row in found.rows):
             raise typer.Exit(FOUND)
 

@@ -11,6 +11,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out
+from artifact_inspector.cli._telling import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def capture(
     """Run a program with no GPU and take every kernel that it would launch, once for each target."""
     with exit_codes(json=json):
         from artifact_inspector.report.captured import captured_table, failures
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.console import show
         from artifact_inspector.report.json.captured import captured_document
 
         limits = {"triton": triton, "launches": launches, "seconds": seconds}
@@ -60,9 +60,9 @@ def capture(
         if any(run.status or run.problem for run in runs):
             show(failures(runs), sys.stderr)
         if json:
-            write(as_text(captured_document(runs), sys.stdout.encoding), sys.stdout)
+            print_json(captured_document(runs))
         else:
-            show(captured_table(runs, out), sys.stdout)
+            print_report(captured_table(runs, out))
         status = next((run.status for run in runs if run.status), 0)
         nothing = not any(run.kernels for run in runs)
         refused = any(kernel.message is not None for run in runs for kernel in run.kernels)
@@ -75,7 +75,6 @@ def _run(
 ) -> list[ProgramRun]:
     from artifact_inspector.compiling import capture_program
     from artifact_inspector.facts.selection import parse_targets
-    from artifact_inspector.report.console import write
 
     if configs != "all" and not configs.isdecimal():
         raise UsageError(f"--configs takes a number or all, not {configs!r}.", "Try --configs all.")
@@ -84,6 +83,6 @@ def _run(
         [str(one) for one in parse_targets(targets)],
         out,
         configs=None if configs == "all" else int(configs),
-        notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+        notice=notice,
         **limits,
     )

@@ -21,6 +21,7 @@ from artifact_inspector.cli._options import (
     require_format,
 )
 from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
+from artifact_inspector.cli._telling import print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -93,9 +94,8 @@ def check(
             write_text(path, _written(kind, recorded, corpus, gates, "utf-8"))
         if format == "text":
             from artifact_inspector.report.check import CheckReport
-            from artifact_inspector.report.console import show
 
-            show(CheckReport(recorded, corpus, gates), sys.stdout)
+            print_report(CheckReport(recorded, corpus, gates))
         else:
             text = _written(format, recorded, corpus, gates, sys.stdout.encoding)
             write(text, sys.stdout, commands=format == "github")

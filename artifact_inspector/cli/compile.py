@@ -13,6 +13,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Gpus, Json, Out, Stages, Warps
+from artifact_inspector.cli._telling import notice, print_json, print_report
 from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
 
@@ -108,8 +109,6 @@ def compile(
     """Compile any Triton kernel for some GPUs, with none of them at hand."""
     with exit_codes(json=json):
         from artifact_inspector.report.compiled import compiled_table
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.compiled import compiled_document
 
         requests = read_requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
@@ -117,10 +116,10 @@ def compile(
             raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
         rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [], scheduler)
         if json:
-            write(as_text(compiled_document(rows), sys.stdout.encoding), sys.stdout)
+            print_json(compiled_document(rows))
         else:
             _refuse_request(rows)
-            show(compiled_table(rows, out, verbose=verbose), sys.stdout)
+            print_report(compiled_table(rows, out, verbose=verbose))
         if configs is not None:
             _tell_untuned(rows)
         _found_refusals(rows)
@@ -214,7 +213,6 @@ def _compile(
     from artifact_inspector.compiling import compile_kernels
     from artifact_inspector.facts.selection import parse_targets
     from artifact_inspector.model.text import split_words
-    from artifact_inspector.report.console import write
     from artifact_inspector.report.progress import progress_bar
 
     wanted = [str(one) for one in parse_targets(targets)]
@@ -232,7 +230,7 @@ def _compile(
             tritons=split_words(tritons),
             workers=jobs,
             scheduler=scheduler,
-            notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+            notice=notice,
             progress=lambda row: advance(f"{row.kernel} {row.target}"),
             planned=planned,
         )

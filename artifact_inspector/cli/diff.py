@@ -14,6 +14,7 @@ from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Html, Json, Nvdisasm, Sass, SvgOut, Targets, require_format
 from artifact_inspector.cli._pictures import OF_PAIR, draw_pair, require_picture, write_svg
 from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
+from artifact_inspector.cli._telling import notice, print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -161,7 +162,6 @@ def _compare(
 def _passes_of(pair: Pair) -> tuple[list[str], str]:
     """The pass that made each fact what it is, on either side; and who made the two part, for a picture."""
     from artifact_inspector.passes.attribution import attribute, earliest
-    from artifact_inspector.report.console import write
     from artifact_inspector.report.diff import side_labels
     from artifact_inspector.report.passes import describe_attribution, name_makers
 
@@ -177,7 +177,7 @@ def _passes_of(pair: Pair) -> tuple[list[str], str]:
                 kernel.artifact,
                 asked,
                 own,
-                notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+                notice=notice,
             ),
         )
         for label, kernel, own in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
@@ -239,24 +239,23 @@ def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, n
 
 def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tuple[str, ...]) -> None:
     from artifact_inspector.comparison.corpus import Degree
-    from artifact_inspector.report.console import show, write
+    from artifact_inspector.report.console import write
     from artifact_inspector.report.corpus import CorpusReport
     from artifact_inspector.report.diff import PairReport
     from artifact_inspector.report.exchange.junit import junit_text
     from artifact_inspector.report.exchange.markdown import corpus_markdown, pair_markdown
-    from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.comparison import corpus_document, pair_document
 
     pair = corpus.changes[0].pair if alone else None
     if format == "json":
         document = corpus_document(corpus, gates) if pair is None else pair_document(pair)
-        write(as_text(document, sys.stdout.encoding), sys.stdout)
+        print_json(document)
     elif format == "markdown":
         write(corpus_markdown(corpus, gates) if pair is None else pair_markdown(pair), sys.stdout)
     elif format == "junit":
         write(junit_text(corpus, gates), sys.stdout)
     elif pair is None:
-        show(CorpusReport(corpus, gates), sys.stdout)
+        print_report(CorpusReport(corpus, gates))
     else:
         identical = corpus.changes[0].degree is Degree.IDENTICAL
-        show(PairReport(pair, only_changes=changes, identical=identical), sys.stdout)
+        print_report(PairReport(pair, only_changes=changes, identical=identical))

@@ -28,6 +28,7 @@ from artifact_inspector.cli._reading import (
     quotes_of,
     refuse_unreadable,
 )
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +89,6 @@ def _list_findings(
 ) -> None:
     from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.findings import find_findings
-    from artifact_inspector.report.console import show
     from artifact_inspector.report.findings import FindingsReport
 
     cache = open_or_advise(path)
@@ -98,7 +98,7 @@ def _list_findings(
         inspect_kernels(chosen, disassemble, lambda kernel: (find_findings(kernel), kernel.program))
     )
     if format == "text":
-        show(FindingsReport(kernels, quotes_of), sys.stdout)
+        print_report(FindingsReport(kernels, quotes_of))
     else:
         _write(cache, kernels, format)
     if kernels or cache.problems:
@@ -110,8 +110,6 @@ def _try(path: Path | None, name: str | None, targets: list[str], format: str) -
     from artifact_inspector.api.remedies import switches_of, try_switches
     from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.findings import find_findings
-    from artifact_inspector.report.console import show, write
-    from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.remedies import remedies_document
     from artifact_inspector.report.remedies import RemediesReport
 
@@ -129,9 +127,9 @@ def _try(path: Path | None, name: str | None, targets: list[str], format: str) -
     untried -= sum(len({finding for finding, _ in switches_of(kernel)}) for kernel in wanted)
     found = [(kernel, *try_switches(kernel)) for kernel in wanted]
     if format == "json":
-        write(as_text(remedies_document(found, untried), sys.stdout.encoding), sys.stdout)
+        print_json(remedies_document(found, untried))
     else:
-        show(RemediesReport(found, untried), sys.stdout)
+        print_report(RemediesReport(found, untried))
 
 
 def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
@@ -155,7 +153,6 @@ def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
 
 
 def _explain(word: str) -> None:
-    from artifact_inspector.report.console import show
     from artifact_inspector.report.findings import RulePages, pick_rules
 
-    show(RulePages(pick_rules(word)), sys.stdout)
+    print_report(RulePages(pick_rules(word)))

@@ -41,6 +41,7 @@ from artifact_inspector.cli._reading import (
     refuse_unreadable,
     timings_of,
 )
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def report(
         story = KernelReport(
             cache, kernels[0], others, made, one_region=of_region, quotes=quotes_of, timings=told
         )
-        show(story, sys.stdout)
+        print_report(story)
     else:
         narrowed, is_sorted = name is not None, rows.sort is not None
         show(
@@ -272,8 +273,6 @@ def _list_region(
 ) -> None:
     from artifact_inspector.facts.modules import read_module, read_source
     from artifact_inspector.facts.selection import pick_stage
-    from artifact_inspector.report.console import show, write
-    from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.listing import listing_document
     from artifact_inspector.report.listing import SHORT, Listing, excerpt_of, list_lines
 
@@ -290,8 +289,8 @@ def _list_region(
     levels = {} if work is None else dict(work.in_flight.levels)
     lines = list_lines(source, module, found, levels)
     if json:
-        write(as_text(listing_document(kernel, facts, found.id, lines), sys.stdout.encoding), sys.stdout)
+        print_json(listing_document(kernel, facts, found.id, lines))
     else:
         is_whole = context is None and len(lines) <= SHORT
         excerpt = None if is_whole else excerpt_of(module, found, lines, 1 if context is None else context)
-        show(Listing(facts, found, lines, excerpt), sys.stdout)
+        print_report(Listing(facts, found, lines, excerpt))

@@ -27,6 +27,7 @@ from artifact_inspector.cli._reading import (
     open_or_advise,
     refuse_unreadable,
 )
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ def matrix(
         from artifact_inspector.facts.selection import choose, parse_which
         from artifact_inspector.files.tuning import read_tunings
         from artifact_inspector.model.text import split_words
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.comparison import matrix_document
         from artifact_inspector.report.matrix import MatrixReport
         from artifact_inspector.report.tuning import tunings_block
@@ -82,12 +81,12 @@ def matrix(
         kernels = list(inspect_kernels(chosen, disassemble, summarise))
         forms = find_matrix(kernels, split_words(sort or []))
         if json:
-            write(as_text(matrix_document(forms), sys.stdout.encoding), sys.stdout)
+            print_json(matrix_document(forms))
         else:
-            show(MatrixReport(forms), sys.stdout)
+            print_report(MatrixReport(forms))
             tunings = read_tunings(found, forms.name)
             if tunings:
-                show(tunings_block(tunings, forms.forms), sys.stdout)
+                print_report(tunings_block(tunings, forms.forms))
         if html is not None:
             _write_page(html, forms, disassemble)
         if passes:

@@ -11,6 +11,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import Const, Json, Option, Signature, Stages, Warps
+from artifact_inspector.cli._telling import notice, print_json
 from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import UsageError
 
@@ -72,8 +73,7 @@ def passes(
     with exit_codes(json=json):
         from artifact_inspector.passes.subject import trace_passes
         from artifact_inspector.passes.trace import PassTrace
-        from artifact_inspector.report.console import write, write_lines
-        from artifact_inspector.report.json import as_text
+        from artifact_inspector.report.console import write_lines
         from artifact_inspector.report.json.passes import PassesDocument
         from artifact_inspector.report.passes import describe_passes, text_difference
 
@@ -97,10 +97,10 @@ def passes(
             wanted,
             keep=compare,
             keep_texts=keep,
-            notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+            notice=notice,
         )
         if json:
-            write(as_text(PassesDocument(passes=found), sys.stdout.encoding), sys.stdout)
+            print_json(PassesDocument(passes=found))
         elif diff is None:
             write_lines("\n".join(describe_passes(found, every=every)) + "\n", sys.stdout)
         else:
@@ -129,7 +129,6 @@ def bisect(
     with exit_codes(json=json):
         from artifact_inspector.passes.bisection import bisect as search
         from artifact_inspector.report.console import write, write_lines
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.passes import BisectionDocument
         from artifact_inspector.report.passes import describe_bisection
 
@@ -140,11 +139,11 @@ def bisect(
             subject,
             _wanted(what or ["order"]),
             releases,
-            notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+            notice=notice,
             progress=lambda release: write(f"compiling with Triton {release} …\n", sys.stderr),
         )
         if json:
-            write(as_text(BisectionDocument(bisection=found), sys.stdout.encoding), sys.stdout)
+            print_json(BisectionDocument(bisection=found))
         else:
             write_lines("\n".join(describe_bisection(found)) + "\n", sys.stdout)
 

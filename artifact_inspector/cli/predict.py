@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +22,7 @@ from artifact_inspector.cli._launches import (
 from artifact_inspector.cli._options import CacheDirectory, Html, Json, KernelName, Nvdisasm, SvgOut, Targets
 from artifact_inspector.cli._pictures import OF_LAUNCH, require_picture
 from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,12 +141,10 @@ def _draw(
 
 def _show(found: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:
     from artifact_inspector.hardware.peaks import find_peaks
-    from artifact_inspector.report.console import show, write
-    from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.prediction import prediction_document
     from artifact_inspector.report.prediction import PredictionReport
 
     if json:
-        write(as_text(prediction_document(found), sys.stdout.encoding), sys.stdout)
+        print_json(prediction_document(found))
     else:
-        show(PredictionReport(found, None if gpu is None else find_peaks(gpu)), sys.stdout)
+        print_report(PredictionReport(found, None if gpu is None else find_peaks(gpu)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._telling import print_json, print_report
 
 
 @app.command()
@@ -22,8 +21,6 @@ def pressure(
     with exit_codes(json=json):
         from artifact_inspector.facts.pressure import pressure_of
         from artifact_inspector.facts.selection import choose, parse_targets
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.pressure import pressure_document
         from artifact_inspector.report.pressure import PressureReport
 
@@ -31,6 +28,6 @@ def pressure(
         disassemble = disassembler(chosen, nvdisasm, sass=True)
         found = [pressure_of(entry, disassemble) for entry in chosen]
         if json:
-            write(as_text(pressure_document(found), sys.stdout.encoding), sys.stdout)
+            print_json(pressure_document(found))
         else:
-            show(PressureReport(found), sys.stdout)
+            print_report(PressureReport(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from artifact_inspector.cli._launches import (
 )
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._telling import print_json, print_report
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.requests import Request
@@ -66,8 +66,6 @@ def rank(
         from artifact_inspector.api.predicting import constants_of, pair_launches
         from artifact_inspector.execution.timing.ranking import Contestant
         from artifact_inspector.facts.selection import parse_targets
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.ranking import ranking_document
         from artifact_inspector.report.ranking import RankingReport
 
@@ -81,9 +79,9 @@ def rank(
             contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in tried]
             found = _rank(contestants, gpu, steps, nvdisasm)
         if json:
-            write(as_text(ranking_document(found), sys.stdout.encoding), sys.stdout)
+            print_json(ranking_document(found))
         else:
-            show(RankingReport(found), sys.stdout)
+            print_report(RankingReport(found))
 
 
 def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:

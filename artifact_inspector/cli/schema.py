@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 
@@ -31,13 +31,11 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a document, or list the documents."""
     with exit_codes(json=False):
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.schema import DOCUMENTS, DocumentList, schema_of
 
         if document is None:
-            show(DocumentList(), sys.stdout)
+            print_report(DocumentList())
         elif document not in DOCUMENTS:
             raise UsageError(f"{document!r} is no document.", f"The documents are {', '.join(DOCUMENTS)}.")
         else:
-            write(as_text(schema_of(document), sys.stdout.encoding), sys.stdout)
+            print_json(schema_of(document))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
+from artifact_inspector.cli._telling import print_report
 from artifact_inspector.errors import UsageError
 
 
@@ -37,7 +37,6 @@ def timeline(
         from artifact_inspector.facts.inspection import inspect_artifact
         from artifact_inspector.facts.scene import find_scene
         from artifact_inspector.facts.selection import choose, parse_stages, parse_which
-        from artifact_inspector.report.console import show
         from artifact_inspector.report.timeline import TimelineReport
 
         stages = parse_stages(stage or [])
@@ -49,4 +48,4 @@ def timeline(
             )
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernel = inspect_artifact(chosen[0], disassemble, lambda found: found.stages)
-        show(TimelineReport(find_scene(kernel, region, stages or None)), sys.stdout)
+        print_report(TimelineReport(find_scene(kernel, region, stages or None)))

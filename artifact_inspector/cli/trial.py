@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Const, Json, Option, Signature, Stages, Warps
+from artifact_inspector.cli._telling import notice, print_json, print_report
 from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 
@@ -66,8 +66,6 @@ def attempt(
     with exit_codes(json=json), _refused_code_is_none():
         from artifact_inspector.api.trial import try_change
         from artifact_inspector.facts.selection import parse_targets
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.reach import reach_document
 
         wanted = [str(one) for one in parse_targets(target or [])]
@@ -81,13 +79,13 @@ def attempt(
             changed=_changes(change or []),
             out=out,
             tritons=[] if triton is None else [triton],
-            notice=lambda sentence: write(f"{sentence} …\n", sys.stderr),
+            notice=notice,
         )
         if json:
-            write(as_text(reach_document(answers), sys.stdout.encoding), sys.stdout)
+            print_json(reach_document(answers))
         else:
             for answer in answers:
-                show(answer, sys.stdout)
+                print_report(answer)
         if any(answer.reach.reached for answer in answers):
             raise typer.Exit(FOUND)
         if all(answer.reach.reached is None for answer in answers):

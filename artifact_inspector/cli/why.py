@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, Json, Targets
 from artifact_inspector.cli._reading import inspect_kernels, open_or_advise
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ def why(
     """Say why a kernel was compiled again: what separates two entries, how many forms each cause makes."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.why import find_causes, find_reasons
-        from artifact_inspector.report.console import show, write
-        from artifact_inspector.report.json import as_text
         from artifact_inspector.report.json.why import CausesDocument, ReasonsDocument
         from artifact_inspector.report.why import CausesReport, ReasonsReport
 
@@ -46,18 +44,18 @@ def why(
             name, causes = forms[0].artifact.display_name, find_causes(forms)
             if json:
                 document = CausesDocument(name=name, causes=causes)
-                write(as_text(document, sys.stdout.encoding), sys.stdout)
+                print_json(document)
             else:
-                show(CausesReport(name, causes), sys.stdout)
+                print_report(CausesReport(name, causes))
             return
         sides = _one(forms, a or ""), _one(_forms(found, b, target or []), b)
         reasons, (ours, theirs) = find_reasons(*sides), (side.artifact for side in sides)
         if json:
             pair = ReasonsDocument(left=ours.hash, right=theirs.hash, reasons=reasons)
-            write(as_text(pair, sys.stdout.encoding), sys.stdout)
+            print_json(pair)
         else:
             left, right = (f"{side.display_name} {side.hash[:8]}" for side in (ours, theirs))
-            show(ReasonsReport((left, right), reasons), sys.stdout)
+            print_report(ReasonsReport((left, right), reasons))
 
 
 def _forms(cache: Cache, name: str | None, words: list[str]) -> list[Compiled]:
