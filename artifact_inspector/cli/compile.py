@@ -109,14 +109,14 @@ def compile(
     """Compile any Triton kernel for some GPUs, with none of them at hand."""
     with exit_codes(json=json):
         from artifact_inspector.report.compiled import compiled_table
-        from artifact_inspector.report.json.compiled import compiled_document
+        from artifact_inspector.report.json.compiled import CompiledDocument
 
         requests = read_requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:
             raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
         rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [], scheduler)
         if json:
-            print_json(compiled_document(rows))
+            print_json(CompiledDocument(compiled=tuple(rows)))
         else:
             _refuse_request(rows)
             print_report(compiled_table(rows, out, verbose=verbose))

@@ -21,13 +21,13 @@ def pressure(
     with exit_codes(json=json):
         from artifact_inspector.facts.pressure import pressure_of
         from artifact_inspector.facts.selection import choose, parse_targets
-        from artifact_inspector.report.json.pressure import pressure_document
+        from artifact_inspector.report.json.pressure import PressureDocument
         from artifact_inspector.report.pressure import PressureReport
 
         chosen = choose(open_or_advise(cache), name, parse_targets(target or []))
         disassemble = disassembler(chosen, nvdisasm, sass=True)
         found = [pressure_of(entry, disassemble) for entry in chosen]
         if json:
-            print_json(pressure_document(found))
+            print_json(PressureDocument(kernels=tuple(found)))
         else:
             print_report(PressureReport(found))

@@ -66,7 +66,7 @@ def rank(
         from artifact_inspector.api.predicting import constants_of, pair_launches
         from artifact_inspector.execution.timing.ranking import Contestant
         from artifact_inspector.facts.selection import parse_targets
-        from artifact_inspector.report.json.ranking import ranking_document
+        from artifact_inspector.report.json.ranking import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
 
         words, name = _words(tries, [*context.args, *([name] if name else [])])
@@ -79,7 +79,7 @@ def rank(
             contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in tried]
             found = _rank(contestants, gpu, steps, nvdisasm)
         if json:
-            print_json(ranking_document(found))
+            print_json(RankingDocument(rank=tuple(found)))
         else:
             print_report(RankingReport(found))
 

@@ -242,7 +242,7 @@ def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     from artifact_inspector.execution.timing.ranking import Contestant, rank_launches
     from artifact_inspector.files.disassembly import disassemble, find_disassembler
     from artifact_inspector.report.json import encode
-    from artifact_inspector.report.json.ranking import ranking_document
+    from artifact_inspector.report.json.ranking import RankingDocument
 
     cache = service.roots.open_cache(given.get("cache"))
     arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
@@ -255,7 +255,7 @@ def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
         lambda suffix, binary: disassemble(binary, tool),
         gpu=given.get("gpu"),
     )
-    return page("rank", given, encode(ranking_document(found))["rank"], bound, "launches")
+    return page("rank", given, encode(RankingDocument(rank=tuple(found)))["rank"], bound, "launches")
 
 
 READING = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,8 +32,3 @@ class CompiledDocument(Document):
 
     document: Literal["compiled"] = "compiled"
     compiled: tuple[CompileResult, ...]
-
-
-def compiled_document(rows: Sequence[CompileResult]) -> CompiledDocument:
-    """What became of each kernel for each target."""
-    return CompiledDocument(compiled=tuple(rows))

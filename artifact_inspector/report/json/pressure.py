@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,8 +18,3 @@ class PressureDocument(Document):
 
     document: Literal["pressure"] = "pressure"
     kernels: tuple[KernelPressure, ...]
-
-
-def pressure_document(found: Sequence[KernelPressure]) -> PressureDocument:
-    """What was found, as JSON."""
-    return PressureDocument(kernels=tuple(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +19,3 @@ class RankingDocument(Document):
     document: Literal["ranking"] = "ranking"
     rank: tuple[Ranked, ...]
     """The best first; behind them those whose way is not known, and those that do not fit."""
-
-
-def ranking_document(found: Sequence[Ranked]) -> RankingDocument:
-    """A ranking, as JSON."""
-    return RankingDocument(rank=tuple(found))
