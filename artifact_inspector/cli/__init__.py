@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND
 from artifact_inspector.cli._app import app as _app
-from artifact_inspector.cli._exit import INTERRUPTED
+from artifact_inspector.cli._exit import INTERRUPTED, unwritten
 
 if TYPE_CHECKING:
     from artifact_inspector.cli._app import app
@@ -55,6 +55,9 @@ SELDOM = 50_000
 def main() -> None:
     """Run the command on the process's arguments."""
     gc.set_threshold(SELDOM)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # who started it closed them
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     if is_default(sys.argv[1:]):
         import_module(f"{__name__}.{DEFAULT_COMMAND}")
     else:
@@ -63,3 +66,5 @@ def main() -> None:
         _app(prog_name="inspect-kernel")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as error:  # of the help
+        sys.exit(unwritten(error))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -35,20 +36,31 @@ def exit_codes(*, json: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
-        # the reader of a pipe went away; Windows says EINVAL
-        if error.errno not in (errno.EPIPE, errno.EINVAL):
-            _fail(CacheError(f"The report could not be written: {error.strerror or error}."))
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+        raise typer.Exit(unwritten(error)) from None
+
+
+def unwritten(error: OSError) -> int:
+    """The exit code where standard output takes no more, which is said; none where its reader went away."""
+    # what is left in the stream would fail once more at the end of the process
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno in (errno.EPIPE, errno.EINVAL):  # Windows says EINVAL
+        return 0
+    with contextlib.suppress(OSError):
+        _say(CacheError(f"The report could not be written: {error.strerror or error}."))
+    return UNREADABLE
 
 
 def _fail(error: InspectorError) -> NoReturn:
+    code = {UsageError: USAGE, CompileError: FOUND}.get(type(error), UNREADABLE)
+    try:
+        _say(error)
+    finally:
+        raise typer.Exit(code) from None
+
+
+def _say(error: InspectorError) -> None:
     from artifact_inspector.model.printable import escaped
     from artifact_inspector.report.console import write
 
-    code = {UsageError: USAGE, CompileError: FOUND}.get(type(error), UNREADABLE)
-    try:
-        said = f"inspect-kernel: {error.message}\n" + (f"{error.remedy}\n" if error.remedy else "")
-        write(escaped(said.expandtabs()), sys.stderr)
-    finally:
-        raise typer.Exit(code) from None
+    said = f"inspect-kernel: {error.message}\n" + (f"{error.remedy}\n" if error.remedy else "")
+    write(escaped(said.expandtabs()), sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -561,3 +562,16 @@ def test_the_default_command_is_told_by_a_directory_of_no_commands_name(
 def test_a_directory_of_a_name_too_long_is_no_fault() -> None:
     assert not cli.is_default(["a" * 5000])
     assert CliRunner().invoke(cli.app, ["inspect", "a" * 5000]).exit_code == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no /dev/full.")
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["schema"], ["findings", "--explain", "AI001"]])
+def test_what_cannot_be_printed_is_said_and_a_closed_output_is_none(words: list[str]) -> None:
+    command = shlex.join([sys.executable, "-m", "artifact_inspector", *words])
+    full, closed, both = (
+        subprocess.run(["sh", "-c", f"{command} {end}"], capture_output=True, text=True, check=False)
+        for end in (">/dev/full", ">&-", ">&- 2>&-")
+    )
+    assert full.stderr == "inspect-kernel: The report could not be written: No space left on device.\n"
+    assert (full.returncode, closed.returncode, both.returncode) == (3, 0, 0)
+    assert closed.stderr == ""
