@@ -22,6 +22,7 @@ from artifact_inspector.analysis.overlap.issue import Issue
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import Wait as WaitFacts
+from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity, find_intensity
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.resources.taken import Contradiction, Resources
@@ -99,6 +100,10 @@ class StageFacts(Record):
     def region(self, name: str) -> RegionFacts | None:
         """The region of that id, if the stage has it."""
         return next((found for found in self.regions if found.id == name), None)
+
+    def waits_in(self, *regions: str | None) -> tuple[WaitFacts, ...]:
+        """The waits that stand in some regions, in text order."""
+        return tuple(wait for wait in self.waits if wait.region in regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +243,4 @@ class KernelFacts(Record):
     @property
     def wait_depths(self) -> tuple[int, ...]:
         """Depths of the waits for loads in the principal region of the last stage, in program order."""
-        last = self.last
-        if last is None or self.principal is None:
-            return ()
-        return tuple(
-            w.depth
-            for w in last.waits
-            if w.region == self.principal and w.depth is not None and w.is_for_loads
-        )
+        return () if self.last is None else depths_for_loads(self.last.waits_in(self.principal))

@@ -258,7 +258,7 @@ def _one_region(facts: StageFacts, region: str) -> StageFacts:
     return with_fields(
         facts,
         regions=tuple(found for found in facts.regions if found.id == region),
-        waits=tuple(wait for wait in facts.waits if wait.region == region),
+        waits=facts.waits_in(region),
     )
 
 

@@ -31,7 +31,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         region = last.region(name)
         waits = {
-            wait.op if wait.depth is None else f"{wait.op} {wait.depth}"
+            wait.op if wait.depth is None else wait.written(wait.depth)
             for wait in last.waits
             if wait.line in drains
         }

@@ -26,7 +26,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         work = last.work.get(region.id)
         if work is None or not work.matrix or region.kind is not RegionKind.LOOP:
             continue
-        waits = [w for w in last.waits if w.region == region.id and w.purpose is WaitPurpose.MATRIX]
+        waits = [w for w in last.waits_in(region.id) if w.purpose is WaitPurpose.MATRIX]
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
         if waits and all(wait.depth == 0 for wait in waits):
             yield Remark(

@@ -16,10 +16,10 @@ def load_depths(kernel: KernelFacts) -> str:
     last = kernel.last
     if last is None:
         return "–"
-    waits = [w for w in last.waits if w.region == kernel.principal]
-    depths = sorted({w.depth for w in waits if w.depth is not None and w.is_for_loads})
+    depths = kernel.wait_depths
     if depths:
-        return span(depths[0], depths[-1])
+        return span(min(depths), max(depths))
+    waits = last.waits_in(kernel.principal)
     return "phase" if any(w.purpose is WaitPurpose.BARRIER for w in waits) else "–"
 
 
@@ -42,8 +42,7 @@ def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
 
 def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts) -> Iterator[str]:
     """A sentence for each kind and depth of wait in some regions that belong together."""
-    names = [region.id for region in regions]
-    waits = [wait for wait in stage.waits if wait.region in names]
+    waits = stage.waits_in(*(region.id for region in regions))
     for op in dict.fromkeys(wait.op for wait in waits):
         same = [wait for wait in waits if wait.op == op]
         depths = sorted({wait.depth for wait in same if wait.depth is not None}, reverse=True)

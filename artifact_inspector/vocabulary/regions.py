@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity
 from artifact_inspector.facts.kernel import StageFacts, WaitFacts
 from artifact_inspector.model import EventKind, Stage
@@ -30,7 +31,7 @@ def _waits(of: Subject) -> Found:
     work, stage, region = of.work, of.stage, of.region
     if work is None or stage is None or region is None:
         return Absent.ABSENT
-    here = [wait for wait in stage.waits if wait.region == region.id]
+    here = stage.waits_in(region.id)
     for_loads = [wait for wait in here if wait.is_for_loads]
     if for_loads:
         return tuple(_wait_words(for_loads))
@@ -188,12 +189,11 @@ def _of_region(name: str) -> Callable[[Subject], Found]:
     return find
 
 
-def _waits_for_loads(of: Subject) -> list[int]:
-    """Their depths."""
+def _depths(of: Subject) -> tuple[int, ...]:
+    """Of the waits for loads."""
     assert of.stage is not None
     assert of.region is not None
-    waits = (wait for wait in of.stage.waits if wait.region == of.region.id and wait.is_for_loads)
-    return [wait.depth for wait in waits if wait.depth is not None]
+    return depths_for_loads(of.stage.waits_in(of.region.id))
 
 
 def _in_flight(name: str) -> Callable[[Subject], Found]:
@@ -221,10 +221,10 @@ OF_REGION_AT_STAGE = (
 OF_REGION = (
     _recorded("matrix", _C.MMA, "matrix instructions", "in the code", _of_region("matrix")),
     _recorded("fused", _C.MMA, "multiply-adds", "in the code", _of_region("fused")),
-    _recorded("waits_for_loads", _C.WAITS, "waits for loads", "", lambda of: len(_waits_for_loads(of))),
+    _recorded("waits_for_loads", _C.WAITS, "waits for loads", "", lambda of: len(_depths(of))),
     _recorded(
         "least_wait_depth", _C.WAITS, "what the strictest wait leaves", "in flight",
-        lambda of: min(_waits_for_loads(of), default=None),
+        lambda of: min(_depths(of), default=None),
     ),
     _recorded("max_loads_in_flight", _C.IN_FLIGHT, "loads in flight", "at most", _in_flight("max_loads")),
     _recorded(

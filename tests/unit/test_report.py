@@ -24,6 +24,7 @@ from artifact_inspector.compiling import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import COUNTED, KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.facts.selection import narrow, parse_stages
+from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Queue, RegionKind, Stage, Verdict
@@ -77,7 +78,7 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
     artifact: dict[str, object] = {
         "directory": "d", "stem": "k", "name": "k", "display_name": "k", "hash": "ab" * 32,
         "target": parse_target("sm_80"), "triton_version": "3.6.0", "num_warps": 4, "num_stages": 4,
-        "shared_bytes": 30720, "state": "complete", "files": {}, "metadata": {"shared": 30720},
+        "shared_bytes": 30720, "state": Completeness.COMPLETE, "files": {}, "metadata": {"shared": 30720},
     }  # fmt: skip
     facts: dict[str, object] = {
         "changed": {}, "pipelines": {}, "identities": {}, "generations": {}, "widths": (), "policies": (),
@@ -102,7 +103,8 @@ def a_pipeline(**fields: object) -> Pipeline:
 
 
 def a_wait(line: int, op: str, depth: int | None, region: str) -> WaitFacts:
-    return WaitFacts(line, op, depth, QUEUES[op], region)
+    spelt = "{op}({depth})" if op == "s_waitcnt vmcnt" else "{op} {depth}"
+    return WaitFacts(line, op, depth, QUEUES[op], region, spelt)
 
 
 QUEUES = {
@@ -355,12 +357,13 @@ def test_a_pipe_gets_long_rows_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "said"), [("binary-only", "binary only"), ("partial", "partial, ends at ttgir")]
+    ("state", "said"),
+    [(Completeness.BINARY_ONLY, "binary only"), (Completeness.PARTIAL, "partial, ends at ttgir")],
 )
 def test_entries_that_are_not_whole_are_rows_that_say_so(
-    state: str, said: str, monkeypatch: pytest.MonkeyPatch
+    state: Completeness, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stages = () if state == "binary-only" else (a_stage(Stage.TTGIR, a_region("L1")),)
+    stages = () if state is Completeness.BINARY_ONLY else (a_stage(Stage.TTGIR, a_region("L1")),)
     kernel = a_kernel(*stages, state=state)
     text = printed(CacheReport(a_cache(kernel), [kernel], narrowed=False), 120, monkeypatch)
     assert said in text

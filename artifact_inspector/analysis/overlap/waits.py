@@ -130,6 +130,11 @@ def two_places(value: float) -> int | float:
     return int(value) if value == int(value) else round(value, 2)
 
 
+def depths_for_loads(waits: Iterable[Wait]) -> tuple[int, ...]:
+    """Depths of those that count loads or copies, in their order."""
+    return tuple(wait.depth for wait in waits if wait.is_for_loads and wait.depth is not None)
+
+
 def least_depth(waits: Iterable[Wait]) -> int | None:
     """The depth of the strictest wait: the fewest members of its queue that one leaves; None without any."""
     return min((wait.depth for wait in waits if wait.depth is not None), default=None)
