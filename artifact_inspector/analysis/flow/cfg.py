@@ -105,8 +105,8 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
         told[header] = header
         if depth[header] <= DEEPEST:
             blocks[header] = {header}
-        elif around is not None:
-            told[header] = told[around]
+        else:
+            told[header] = told[header_of[header]]
     for inner, header in header_of.items():
         above: int | None = told[header]
         while above is not None:
