@@ -1,6 +1,6 @@
 """A loop loads what it computes on in the same iteration.
 
-All of it, or a part of it, though the compile asked for stages.
+All of it, or a part of it, though the compile was to make stages.
 
 **When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
 and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop without a dot where
@@ -63,7 +63,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         lines = [found.line for found in evidence if found.stage is stage]
         sources = dict.fromkeys(s for region, _ in loops for found in region.rounds for s in found.sources)
         yield Remark(
-            f"{names}: {how} (num_stages {loops[0][1].num_stages} asked for): {why}",
+            f"{names}: {how} (num_stages {loops[0][1].num_stages}): {why}",
             stage,
             tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in loops),
             tuple(sources),

@@ -3,8 +3,8 @@
 AMD's compiler writes a scalar that has no register into one lane of a vector register, and reads it back
 from there. Nothing goes to memory, so a count of spilled bytes does not show it.
 
-**When it is said.** The AMDGCN metadata counts spilled scalar registers. Fewer than 32, a third of what a
-wave has, are a note.
+**When it is said.** The AMDGCN metadata counts 32 spilled scalar registers or more, a third of what a wave
+has.
 
 **What it is likely to cost.** A vector instruction (`v_writelane`, `v_readlane`) for each write and each use,
 and the vector registers that hold them, which may cost occupancy. In a loop it is paid in every iteration.
@@ -25,15 +25,15 @@ LANES = 64
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     spilled, taken = kernel.resources.scalar_spills, kernel.resources.scalar_registers
-    if not spilled.value:
+    count = spilled.value or 0
+    if count < MANY:
         return
     lanes = LANES if kernel.artifact.target is None else kernel.artifact.target.warp_size
     had = "" if taken.value is None else f", of {taken.value} that a wave has"
     yield Remark(
-        f"{spilled.value} scalar registers are spilled to lanes of vector registers{had} ({spilled.source}): "
-        f"{-(-spilled.value // lanes)} vector registers or more hold them",
+        f"{count} scalar registers are spilled to lanes of vector registers{had} ({spilled.source}): "
+        f"{-(-count // lanes)} vector registers or more hold them",
         None,
-        is_minor=spilled.value < MANY,
     )
 
 

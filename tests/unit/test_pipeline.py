@@ -475,7 +475,10 @@ def test_loads_of_a_loop_whose_dot_takes_none_of_them_feed_no_dot() -> None:
         "      %h = arith.addf %d, %g : tensor<64x64xf32>\n      scf.yield %h :",
     )
     found = explained(only(text, text))
-    assert found.why_not == "u feeds no dot of the loop; v feeds no dot of the loop"
+    assert (
+        found.why_not
+        == "u goes into nothing that a dot of the loop multiplies; v goes into nothing that a dot of the loop multiplies"
+    )
     lines = [line_of(text, "%u = tt.load"), line_of(text, "%v = tt.load")]
     assert found.evidence == tuple(Evidence(Stage.TTIR, line) for line in lines)
 

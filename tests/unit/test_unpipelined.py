@@ -151,7 +151,9 @@ def test_a_load_under_a_branch_is_not_pipelined() -> None:
 
 def test_a_load_that_feeds_no_dot_is_not_unless_the_loop_asks() -> None:
     nowhere = load(levels=frozenset())
-    assert cause(asked(form=nowhere)).words == "a (k.py:7) feeds no dot of the loop"
+    assert (
+        cause(asked(form=nowhere)).words == "a (k.py:7) goes into nothing that a dot of the loop multiplies"
+    )
     assert find_cause(asked(form=replace(nowhere, asked=3)))[0] is None
 
 

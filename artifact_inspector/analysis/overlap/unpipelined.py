@@ -211,7 +211,9 @@ def _cause_of(loop: AskedLoop, load: LoopLoad) -> Cause | None:
             at,
         )
     if not load.levels:
-        return Cause(f"{load.label} feeds no dot of the loop", at) if loop.own is None else None
+        # Triton, AssignLatencies.cpp: of a dot, what A and B are made of, not what it adds to.
+        words = f"{load.label} goes into nothing that a dot of the loop multiplies"
+        return Cause(words, at) if loop.own is None else None
     if len(load.levels) > 1:
         return Cause(f"{load.label} feeds dots both itself and through loads that it addresses", at)
     level = min(load.levels)
