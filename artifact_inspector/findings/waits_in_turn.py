@@ -5,9 +5,9 @@ other, and the latency of the memory is paid once for each.
 
 **When it is said.** In one iteration of a loop that no asynchronous copy feeds, three waits or more find
 loads of the loop in flight and leave none, at the last stage. Those that stand under a condition are counted
-apart, as not every iteration comes by them, and two or more stand under none. Where LLVM unrolled the loop, there are three for each iteration of
-the program. Of a loop around another, and where fewer than three stand under
-none, it is a note.
+apart, as not every iteration comes by them, and two or more stand under none. Where LLVM unrolled the loop,
+there are three for each iteration of the program. Of a loop around another, and where fewer than three stand
+under none, it is a note.
 
 **What it is likely to cost.** The latency of global memory, some hundred cycles, once for each wait, less
 what other warps can do meanwhile. Loads that do not depend on each other, issued together in front of the
