@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from artifact_inspector.execution.interpreter.counters import Bounds, WarpAccess
-from artifact_inspector.execution.interpreter.memory import SECTOR
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.running import Run

@@ -25,6 +25,10 @@ from artifact_inspector.model.limits import CTAS
 
 PORTION = 1 << 15
 """Lanes that run together: their registers fit the second-level cache of a processor."""
+MOST_PORTION = 1 << 19
+"""Where nearly all registers are sums of what CTAs and lanes have, which takes as long for many CTAs."""
+_FEW_ARRAYS = 16
+"""Steps for each register that is no such sum, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,8 @@ class Started:
     names: Names
     environment: amdgcn.Environment | sass.Environment
     side_by_side: bool = True
-    """Whether trips of loops may run side by side; what is counted is the same."""
+    """Whether trips of loops may run side by side, and CTAs that differ by where they begin as one; what is
+    counted is the same."""
 
     def machine(self, ctas: NDArray[np.int64]) -> Machine:
         """Some CTAs at the kernel's first instruction."""
@@ -153,6 +158,8 @@ class Started:
             self.environment,
             Loops() if self.side_by_side else None,
         )
+        if not self.side_by_side:
+            machine.sums = False
         self.environment.begin(machine)
         return machine
 
@@ -219,7 +226,8 @@ def run_launch(
         ctas: linear numbers of those that run; all by default.
         portion: lanes that run together.
         footprints: whether to keep what each CTA reads.
-        side_by_side: whether trips of loops may run together; what is counted is the same.
+        side_by_side: whether trips of loops may run together, and CTAs that differ by where they begin as
+            one; what is counted is the same.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid launches nothing.
@@ -237,13 +245,17 @@ def run_launch(
     size = max(1, portion // loaded.threads)
     if footprints:
         memory.footprints = Footprints(started.launch)
-    for first in range(0, len(wanted), size):
+    first = 0
+    while first < len(wanted):
         together = wanted[first : first + size]
+        first += len(together)
         if memory.footprints is not None:
             memory.footprints.begin(int(together[0]))
         ended += run_all(started.machine(together))
         if memory.footprints is not None:
             memory.footprints.end(together)
+        if side_by_side and counts.arrays * _FEW_ARRAYS < counts.spent:
+            size = max(size, MOST_PORTION // loaded.threads)
         if ended and isinstance(ended[-1].step, Step) and counts.spent > limit:
             break
     return Run(loaded, started.launch, counts, memory, started.names, tuple(ended), ctas is not None)

@@ -9,7 +9,8 @@ from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.counters import Counts
 from artifact_inspector.execution.interpreter.lanes import Names, Unknown
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.memory import Memory, Scratch
+from artifact_inspector.execution.interpreter.memory import Memory
+from artifact_inspector.execution.interpreter.scratch import Scratch
 from artifact_inspector.execution.launch import Launch, Tensor, place
 from artifact_inspector.execution.running import run_all
 from artifact_inspector.formats import format_of

@@ -13,11 +13,11 @@ import numpy as np
 from artifact_inspector.execution.amdgcn.operands import Reader, Run, on_lanes, source, wide
 from artifact_inspector.execution.interpreter.access import (
     access_global,
-    lanes_of,
     load_global,
     load_shared,
     store_shared,
 )
+from artifact_inspector.execution.interpreter.asked import lanes_of
 from artifact_inspector.execution.interpreter.lanes import (
     FULL,
     Mask,

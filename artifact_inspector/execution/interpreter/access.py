@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.asked import Lanes, are_alike, lanes_of, without_repeats
 from artifact_inspector.execution.interpreter.banks import count_access
 from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.interpreter.footprints import Access
@@ -18,7 +19,6 @@ from artifact_inspector.execution.interpreter.lanes import (
     Value,
     bits_unknown,
     data_of,
-    is_true,
 )
 from artifact_inspector.execution.interpreter.memory import outside
 from artifact_inspector.execution.interpreter.patterns import recall
@@ -32,42 +32,6 @@ from artifact_inspector.execution.interpreter.wavefronts import (
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
-
-
-class Lanes(NamedTuple):
-    """Addresses of the lanes that access memory."""
-
-    addresses: NDArray[np.int64]
-    """Shape (CTAs or 1, threads)."""
-    mask: NDArray[np.bool_] | None
-    """Of the same shape; None where all take part."""
-    repeat: int
-    """CTAs that a row stands for."""
-
-    @property
-    def active(self) -> NDArray[np.int64]:
-        """Addresses of the lanes that take part, flat."""
-        return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
-
-
-def lanes_of(machine: Machine, address: Value, mask: Mask | None = None) -> Lanes | None:
-    """The lanes that access an address; None where there are none, or where it is not known."""
-    mask = machine.on if mask is None else mask
-    if machine.maybe is not None:
-        machine.counts.mark(machine.step.index, machine.maybe.why)
-    if not is_true(mask):
-        return None
-    if isinstance(address, Unknown):
-        bad = np.asarray(address.bad) != 0
-        if np.any(bad & mask):
-            machine.counts.mark(machine.step.index, address.why)
-            return None
-    data = np.asarray(data_of(address), np.int64)
-    data = data if data.ndim == 2 else data.reshape(1, 1)
-    rows = max(data.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
-    shape = (rows, machine.threads)
-    lanes = None if mask is True else np.broadcast_to(mask, shape)
-    return Lanes(np.broadcast_to(data, shape), lanes, machine.rows // rows)
 
 
 def _by_warp(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
@@ -99,14 +63,31 @@ def access_global(
         mask: the lanes that take part, those that are on where None.
         served: lanes whose request is one, a warp's where None.
     """
-    lanes = lanes_of(machine, address, mask)
+    lanes = lanes_of(machine, address, mask, together=True)
     if lanes is None:
         return None
-    counts, index = machine.counts, machine.step.index
+    memory, index = machine.memory, machine.step.index
+    if lanes.starts is not None and not memory.touch_alike(
+        lanes.active, lanes.starts, size, reads=reads, writes=writes, updates=updates
+    ):
+        lanes = lanes.each
     piece = machine.program.line
-    counted = _without_repeats(lanes, piece)
+    for counted in lanes.alike(piece):
+        _count_sectors(machine, without_repeats(counted, piece), size, served or machine.program.warp)
+    if memory.footprints is not None:
+        memory.footprints.add(
+            Access(index, machine.ctas, lanes.addresses, lanes.mask, reads, starts=lanes.starts)
+        )
+    if lanes.starts is None:
+        misses = memory.touch(lanes.active, size, reads=reads, writes=writes, updates=updates)
+        if misses.size:
+            _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")
+    return lanes
+
+
+def _count_sectors(machine: Machine, counted: Lanes, size: int, row: int) -> None:
+    counts, index, piece = machine.counts, machine.step.index, machine.program.line
     addresses, on = _by_warp(machine, counted)
-    row = served or machine.program.warp
     requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
     found = count_sectors(requests, asked, piece) * max(size // piece, 1)
     if on is None:
@@ -119,12 +100,6 @@ def access_global(
     counts.sectors_ideal[index] += min(full, found) * counted.repeat
     counts.bytes[index] += active * size * counted.repeat
     counts.active[index] += active * counted.repeat
-    if machine.memory.footprints is not None:
-        machine.memory.footprints.add(Access(index, machine.ctas, lanes.addresses, lanes.mask, reads))
-    misses = machine.memory.touch(lanes.active, size, reads=reads, writes=writes, updates=updates)
-    if misses.size:
-        _note_outside(machine, lanes, misses, "read" if reads and not writes else "write")
-    return lanes
 
 
 def _note_outside(machine: Machine, lanes: Lanes, misses: NDArray[Any], kind: str) -> None:
@@ -150,9 +125,11 @@ def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
         return [Unknown(0, FULL, why)] * words
     found: list[Value] = []
     each = min(size, 4)
-    name = machine.memory.not_given(lanes.addresses)
+    first = lanes.addresses if lanes.starts is None else lanes.addresses + lanes.starts[0]
+    name = machine.memory.not_given(first)
     if name is not None:
         return [machine.unknown(name)] * words
+    lanes = lanes.each
     active = lanes.active
     for word in range(words):
         data, name = machine.memory.load(active + 4 * word, each)
@@ -238,7 +215,7 @@ def access_atomic(machine: Machine, address: Value, size: int, operands: int) ->
 
 def _requests(machine: Machine, whole: Lanes) -> list[Lanes]:
     """An access as it would be made one trip of a loop after the other, all at once where they are alike."""
-    lanes, trips = _without_repeats(whole, _LINE), machine.trips
+    lanes, trips = without_repeats(whole, _LINE), machine.trips
     if trips == 1 or len(lanes.addresses) == 1:
         return [lanes]
     addresses = np.split(lanes.addresses, trips)
@@ -261,6 +238,20 @@ def access_copied(
     whole = lanes_of(machine, address)
     if whole is None:
         return None
+    if origin is not None and origin.starts is not None:
+        if len(whole.addresses) > 1:
+            origin = origin.each
+        for part in origin.alike(_LINE):
+            _count_copied(machine, whole, size, part, past_l1, part.repeat)
+        return whole
+    rows = max(len(whole.addresses), 1 if origin is None else len(origin.addresses))
+    _count_copied(machine, whole, size, origin, past_l1, machine.rows // rows)
+    return whole
+
+
+def _count_copied(
+    machine: Machine, whole: Lanes, size: int, origin: Lanes | None, past_l1: bool, repeat: int
+) -> None:
     rows = max(len(whole.addresses), 1 if origin is None else len(origin.addresses))
     shape = (rows, machine.threads)
     origins = np.full(shape, -1, np.int64)
@@ -274,14 +265,12 @@ def access_copied(
     origins = np.where(grouped < 0, -1, grouped - least).reshape(rows, -1)
     addresses = np.broadcast_to(whole.addresses, shape)
     mask = np.ones(shape, bool) if whole.mask is None else np.broadcast_to(whole.mask, shape)
-    repeat = machine.rows // rows
-    if rows > 1 and (origins == origins[:1]).all() and _are_alike(addresses, mask, _LINE):
+    if rows > 1 and (origins == origins[:1]).all() and are_alike(addresses, mask, _LINE):
         addresses, mask, origins, repeat = addresses[:1], mask[:1], origins[:1], machine.rows
     count = count_copied_past if past_l1 else count_copied
     on, of = mask.reshape(-1, warp), origins.reshape(-1, warp)
     counted = recall(count, addresses.reshape(-1, warp), size, on, of, within=_LINE)
     _add_wavefronts(machine, counted, repeat)
-    return whole
 
 
 _LINE = 128
@@ -326,29 +315,15 @@ _LOOKED_AT = 32
 """Warps of an access of which the one that loses most is kept."""
 
 
-def _without_repeats(lanes: Lanes, piece: int) -> Lanes:
-    """One CTA for all where every CTA does the same, farther on by a multiple of some bytes.
-
-    Neither sectors nor lines nor banks of a warp's lanes change by that.
-    """
-    addresses, mask = lanes.addresses, lanes.mask
-    rows = len(addresses)
-    if rows == 1 or not _are_alike(addresses, mask, piece):
-        return lanes
-    return Lanes(addresses[:1], None if mask is None else mask[:1], lanes.repeat * rows)
-
-
-def _are_alike(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int) -> bool:
-    apart = addresses[:, :1] - addresses[:1, :1]
-    if (apart & (piece - 1)).any() or (mask is not None and not (mask == mask[:1]).all()):
-        return False
-    return bool((addresses - apart == addresses[:1]).all())
-
-
 def _per_cta(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    lanes = lanes.each
     addresses = np.broadcast_to(lanes.addresses, machine.shape)
     mask = np.ones(machine.shape, bool) if lanes.mask is None else np.broadcast_to(lanes.mask, machine.shape)
     return addresses, mask
+
+
+_OF_SHARED = 8
+"""Registers that a word of shared memory takes as long as."""
 
 
 def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
@@ -357,6 +332,7 @@ def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
     if lanes is None or machine.shared.data is None:
         return [nothing] * words
     addresses, mask = _per_cta(machine, lanes)
+    machine.counts.arrays += _OF_SHARED * words
     found: list[Value] = []
     for word in range(words):
         held = machine.shared.load(addresses + 4 * word, min(size, 4), mask)
@@ -380,6 +356,7 @@ def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Seque
     if shared.data is None and all(wholly):
         return
     addresses, mask = _per_cta(machine, lanes)
+    machine.counts.arrays += _OF_SHARED * len(values)
     for word, value in enumerate(values):
         at, each = addresses + 4 * word, min(size, 4)
         bad = np.broadcast_to(np.asarray(bits_unknown(value)) != 0, machine.shape)

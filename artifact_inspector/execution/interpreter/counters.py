@@ -80,6 +80,8 @@ class Counts:
     why: dict[int, int] = field(default_factory=dict)
     """Step → names of what its sectors or wavefronts depend on and was not given."""
     spent: int = 0
+    arrays: int = 0
+    """Registers and words of shared memory that had to be computed lane by lane."""
     rejoined: list[int] = field(init=False)
     """Parts of warps beyond one that a convergence barrier joined right before the instruction."""
     divergent: list[int] = field(init=False)
@@ -124,6 +126,7 @@ class Counts:
         self.shared.update(tried.shared)
         self.lost.update(tried.lost)
         self.spent += tried.spent * trips
+        self.arrays += tried.arrays * trips
         if self.spent > self.limit:
             raise Spent(step, self.limit)
 

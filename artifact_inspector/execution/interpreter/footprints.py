@@ -37,6 +37,8 @@ class Access(NamedTuple):
     """Else it writes."""
     first: int = 0
     """Row of the machine that the first of the CTAs is."""
+    starts: NDArray[np.int64] | None = None
+    """Bytes by which each CTA is farther on, where all of them access one row of addresses so."""
 
 
 @dataclass(slots=True)
@@ -175,7 +177,10 @@ class Footprints:
 
     def add(self, access: Access) -> None:
         """Note an access."""
-        _, ctas, addresses, mask, reads, _ = access
+        _, ctas, addresses, mask, reads, _, starts = access
+        if starts is not None:
+            self._add_alike(access)
+            return
         low, high = int(addresses.min()), int(addresses.max())
         for at, (name, tensor) in enumerate(self._launch.tensors.items()):
             start = tensor.pointer or 0
@@ -195,6 +200,23 @@ class Footprints:
             if inside is None or inside.all():
                 return
 
+    def _add_alike(self, access: Access) -> None:
+        """Note an access of CTAs that all do the same, farther on, within one tensor."""
+        lanes, starts = access.addresses, access.starts
+        assert starts is not None
+        lanes = lanes[0] if access.mask is None else lanes[access.mask]
+        first = int(lanes[0] + starts[0])
+        for at, (name, tensor) in enumerate(self._launch.tensors.items()):
+            start = tensor.pointer or 0
+            if not start <= first < start + tensor.bytes:
+                continue
+            if access.reads:
+                held = self._portion(name, start, start + tensor.bytes)
+                held.add_alike(access.ctas - self._first, starts + lanes[0], lanes - lanes[0])
+            else:
+                self._write(at, access.ctas, (starts + lanes.min())[:, None], None)
+            return
+
     def add_all(self, accesses: Iterable[Access], _rows: int) -> None:
         """Note what many trips of a loop access."""
         for access in accesses:
@@ -204,13 +226,17 @@ class Footprints:
         """Whether it is known of CTAs where each of them writes first."""
         return bool((self._written[ctas] >= 0).all())
 
-    def _mark(
-        self, name: str, start: int, stop: int, ctas: NDArray[np.int64], addresses: Any, inside: Any
-    ) -> None:
+    def _portion(self, name: str, start: int, stop: int) -> _Portion:
         held = self._portions.get(name)
         if held is None:
             reads = self.read[name] = Reads(start & -SECTOR)
             held = self._portions[name] = _Portion(reads, start, stop)
+        return held
+
+    def _mark(
+        self, name: str, start: int, stop: int, ctas: NDArray[np.int64], addresses: Any, inside: Any
+    ) -> None:
+        held = self._portion(name, start, stop)
         own, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
         apart = addresses[:, :1] - addresses[:1, :1]
         if (

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.shifted import Shifted, as_shifted, whole
+
 FULL = 0xFFFFFFFF
 """All bits of a register."""
 
@@ -87,7 +89,12 @@ def apply(function: Callable[..., Known], *values: Value) -> Value:
     for value in values:
         if value.__class__ is Unknown:
             return _apply_unknown(function, values)
-    return function(*values)
+    try:
+        return function(*values)
+    except (AttributeError, TypeError, ValueError):
+        if not any(value.__class__ is Shifted for value in values):
+            raise
+        return function(*map(whole, values))  # it asks what only arrays tell
 
 
 def as_wide(low: Value, high: Value) -> Value:
@@ -111,7 +118,7 @@ def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) ->
     if isinstance(bad, np.ndarray) and bad.all():
         return Unknown(0, FULL, why)
     with np.errstate(all="ignore"):
-        data = function(*(data_of(value) for value in values))
+        data = function(*(whole(data_of(value)) for value in values))
     return Unknown(data, _where(bad, FULL, 0), why)
 
 
@@ -156,7 +163,7 @@ def condense(value: Unknown) -> Unknown:
 
 def _where(mask: Known, yes: Known, no: Known) -> Known:
     found: Any = np.where(mask, yes, no)
-    return found if found.ndim else found.item()
+    return found.item() if isinstance(found, np.ndarray) and not found.ndim else found
 
 
 def is_spoiled(value: Value) -> bool:
@@ -199,9 +206,28 @@ def rows_of(value: Value, rows: NDArray[Any]) -> Value:
     """A value for some of the CTAs."""
     if isinstance(value, Unknown):
         return Unknown(rows_of(value.data, rows), rows_of(value.bad, rows), value.why)
+    if value.__class__ is Shifted:
+        return value.keep(rows)
     if isinstance(value, np.ndarray):
         if value.ndim < 2:
             return value.item()
         taken = value[rows] if value.shape[0] > 1 else value
         return taken.item() if taken.size == 1 else taken
     return value
+
+
+def mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
+    """A mask for some of the CTAs."""
+    if isinstance(mask, bool) or mask.shape[0] == 1:
+        return mask
+    taken: NDArray[np.bool_] = mask[rows]
+    return True if taken.all() else taken
+
+
+def told_apart(value: Value, shape: tuple[int, int]) -> Value:
+    """A value as a sum of what CTAs and lanes have where it is one of both; an array where it is none."""
+    if value.__class__ is Shifted:
+        return value if value.lanes.any() else value.rows
+    if value.__class__ is Unknown and value.data.__class__ is Shifted:
+        return Unknown(value.data.array(), value.bad, value.why)
+    return as_shifted(value) if value.__class__ is np.ndarray and value.shape == shape else value

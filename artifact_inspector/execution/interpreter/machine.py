@@ -8,6 +8,7 @@ what is the same for all lanes stays one number.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,11 +24,15 @@ from artifact_inspector.execution.interpreter.lanes import (
     data_of,
     invert,
     is_true,
+    mask_rows,
     rows_of,
+    told_apart,
     widen,
 )
-from artifact_inspector.execution.interpreter.memory import Memory, Scratch
+from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
+from artifact_inspector.execution.interpreter.scratch import Scratch
+from artifact_inspector.execution.interpreter.shifted import Shifted, is_worth_it, whole
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that hold without being written."""
@@ -98,6 +103,9 @@ class Machine:
         """Runs trips of loops side by side; None where each runs for itself."""
         self.trips = 1
         """Trips of a loop that stand one after the other among the CTAs."""
+        self.sums = is_worth_it(len(ctas), threads)
+        """Registers may be sums of what CTAs and lanes have; of few lanes arrays are as cheap."""
+        self._no_lanes = np.zeros((1, threads), np.int64)
         self.followed: int | None = None
         """The CTA whose way is kept."""
         self.way: list[int] | None = None
@@ -141,6 +149,10 @@ class Machine:
                 return True
             nothing = self.names.unknown(f"{name}, which nothing wrote")
             return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
+        if found.__class__ is Shifted:
+            return found if self.step.sums else found.array()
+        if self.sums and self.step.sums and found.__class__ is np.ndarray and found.shape[1] == 1:
+            return Shifted(found, self._no_lanes) if found.dtype == np.int64 and len(found) > 1 else found
         return found
 
     def write(self, name: str, value: Value) -> None:
@@ -149,6 +161,9 @@ class Machine:
             value = choose(self.on, value, self.read(name))
         if self.maybe is not None:
             value = choose(self.maybe, value, value)
+        if self.sums:
+            value = told_apart(value, self.shape)
+            self.counts.arrays += value.__class__ is np.ndarray and value.shape == self.shape
         self.registers[name] = value
 
     def unknown(self, name: str) -> Unknown:
@@ -219,7 +234,7 @@ class Machine:
                 keep = kinds[0]
                 self._part(ways, kinds[1:])
                 here = np.flatnonzero((ways == keep) | (ways == 0))
-                yes, mask = _mask_rows(yes, here), _mask_rows(mask, here)
+                yes, mask = mask_rows(yes, here), mask_rows(mask, here)
                 no = np.logical_not(yes) if mask is True else mask & ~yes
                 self._keep(here)
         if not is_true(no):
@@ -256,19 +271,22 @@ class Machine:
         if self.way is not None and self.followed not in self.ctas:
             self.way = None
         self.registers = {name: rows_of(value, rows) for name, value in self.registers.items()}
-        self.barriers = {name: _mask_rows(mask, rows) for name, mask in self.barriers.items()}
-        self.saved = {name: _mask_rows(mask, rows) for name, mask in self.saved.items()}
-        self.exited = _mask_rows(self.exited, rows)
+        if self.sums and not is_worth_it(*self.shape):
+            self.sums = False
+            self.registers = {name: whole(value) for name, value in self.registers.items()}
+        self.barriers = {name: mask_rows(mask, rows) for name, mask in self.barriers.items()}
+        self.saved = {name: mask_rows(mask, rows) for name, mask in self.saved.items()}
+        self.exited = mask_rows(self.exited, rows)
         self.arrivals = {
             name: told[rows] if isinstance(told, np.ndarray) else told for name, told in self.arrivals.items()
         }
         self.local.keep(rows)
         self.shared.keep(rows)
         at = self.groups.index(self.group)
-        groups = [Group(group.pc, _mask_rows(group.mask, rows), self) for group in self.groups]
+        groups = [Group(group.pc, mask_rows(group.mask, rows), self) for group in self.groups]
         self.group = groups[at]
         self.groups = [group for group in groups if group.warps or group is self.group]
-        self.waiting = [(n, Group(g.pc, _mask_rows(g.mask, rows), self)) for n, g in self.waiting]
+        self.waiting = [(n, Group(g.pc, mask_rows(g.mask, rows), self)) for n, g in self.waiting]
 
     def begin_convergence(self, barrier: str) -> None:
         """Have the lanes of the group take part in a convergence barrier."""
@@ -365,7 +383,7 @@ class Machine:
                 self.loops.arrive(self)
 
     def _run_lowest(self) -> None:
-        group = min(self.groups, key=_pc)
+        group = min(self.groups, key=attrgetter("pc"))
         if len(self.groups) > 1:
             group = self._join(group)
         self.group = group
@@ -429,14 +447,3 @@ class Machine:
             self.groups[self.groups.index(other)] = joined
             group = joined
         return group
-
-
-def _pc(group: Group) -> int:
-    return group.pc
-
-
-def _mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
-    if isinstance(mask, bool) or mask.shape[0] == 1:
-        return mask
-    taken: NDArray[np.bool_] = mask[rows]
-    return True if taken.all() else taken

@@ -1,7 +1,6 @@
-"""Global, shared and local memory as a running program sees them.
+"""Global memory as a running program sees it.
 
-Global memory is the tensors of the launch: an address belongs to one of them or is out of bounds. Of shared
-and local memory only what is known is kept.
+It is the tensors of the launch: an address belongs to one of them or is out of bounds.
 """
 
 from __future__ import annotations
@@ -14,20 +13,15 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import Bounds
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
-from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, choose, rows_of
+from artifact_inspector.execution.interpreter.runs import Runs, numbers_of, runs_of
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
-
-__all__ = [
-    "SECTOR",
-    "Memory",
-    "Region",
-    "Scratch",
-]
 
 MOST_TRACKED = 1 << 32
 """Bytes of a tensor whose elements are followed one by one."""
-MOST_SHARED = 1 << 20
-"""Bytes of shared memory that are kept: no GPU has so many, and what is stored beyond is not known again."""
+MOST_RUNS = 1 << 20
+"""Stretches that wait to be merged before they are marked."""
+_LONG = 64
+"""Granules from which on a stretch is marked as one."""
 MOST_OUTSIDE = 20
 """Accesses out of bounds that are told one by one."""
 
@@ -57,6 +51,9 @@ class Region:
         self.written = np.zeros(size, np.uint8)
         self.updated: NDArray[np.uint8] | None = None
         """The same of what atomics work on; None where there are none."""
+        self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Runs, NDArray[np.int64]]]]] = {}
+        """Of what CTAs touch alike, not yet marked: stretches, and where else they are touched."""
+        self._count = 0
         self.content: NDArray[np.uint8] | None = None
         self.keeps = name == SCRATCH
         """Whether what is stored there is kept, to be read again."""
@@ -80,13 +77,38 @@ class Region:
                 else:
                     marks[at + step] = 1
 
+    def touch_alike(
+        self, marks: NDArray[np.uint8], lanes: NDArray[np.int64], starts: NDArray[np.int64], size: int
+    ) -> None:
+        """Mark what lanes touch from each of some starts on."""
+        each = max(1, size // self.granule)
+        runs = runs_of((lanes + (starts[0] - self.base)) // self.granule, each)
+        shifts = np.unique((starts - starts[0]) // self.granule)
+        held = self._pending.setdefault(id(marks), (marks, []))[1]
+        held.append((runs, shifts))
+        self._count += len(shifts) * len(runs.starts)
+        if self._count > MOST_RUNS:
+            self.settle()
+
+    def settle(self) -> None:
+        """Mark what is pending."""
+        for marks, parts in self._pending.values():
+            found = Runs.together([runs.at(shifts) for runs, shifts in parts])
+            long = found.stops - found.starts >= _LONG
+            for start, stop in zip(found.starts[long].tolist(), found.stops[long].tolist(), strict=True):
+                marks[start:stop] = 1
+            marks[numbers_of(Runs(found.starts[~long], found.stops[~long]))] = 1
+        self._pending, self._count = {}, 0
+
     @property
     def fetched(self) -> NDArray[np.uint8]:
         """What comes from device memory: what is read, and what atomics work on."""
+        self.settle()
         return self.read if self.updated is None else self.read | self.updated
 
     def count(self, marks: NDArray[np.uint8]) -> tuple[int, int]:
         """Bytes and sectors that are marked."""
+        self.settle()
         bytes_marked = int(np.count_nonzero(marks)) * self.granule
         sectors = marks.reshape(-1, SECTOR // self.granule)
         return min(bytes_marked, self.tensor.bytes), int(np.count_nonzero(sectors.any(axis=1)))
@@ -123,6 +145,49 @@ class Memory:
         """The tensor that an address is in."""
         at = int(np.searchsorted(self.starts, address, side="right")) - 1
         return self.regions[at] if at >= 0 and address < self.stops[at] else None
+
+    def touch_alike(
+        self,
+        lanes: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        size: int,
+        *,
+        reads: bool,
+        writes: bool,
+        updates: bool = False,
+    ) -> bool:
+        """Note what lanes of many CTAs touch, each CTA farther on.
+
+        Args:
+            lanes: addresses of the lanes that are on, flat.
+            starts: what each CTA adds to them.
+            size: bytes of each lane.
+            reads: they are read.
+            writes: they are written.
+            updates: what is written is computed from what was there.
+
+        Returns:
+            False, and nothing is noted, where they are not all in one tensor or lie oddly in it.
+        """
+        low, high = int(lanes.min() + starts.min()), int(lanes.max() + starts.max())
+        region = self.region_of(low)
+        if region is None or high + size > region.stop:
+            return False
+        each = max(size, region.granule)
+        if ((lanes - region.base + starts[0]) % each).any() or ((starts - starts[0]) % each).any():
+            return False
+        if self.track:
+            if reads:
+                region.touch_alike(region.read, lanes, starts, size)
+            if writes:
+                region.touch_alike(region.written, lanes, starts, size)
+            if updates:
+                if region.updated is None:
+                    region.updated = np.zeros_like(region.written)
+                region.touch_alike(region.updated, lanes, starts, size)
+        if writes and region.content is not None and not region.keeps:
+            region.content = None  # it is not followed what is stored
+        return True
 
     def touch(
         self,
@@ -248,108 +313,7 @@ class Memory:
         return None if region is None or region.content is not None else f"values of {region.name}"
 
 
-# ── Shared and local memory ──────────────────────────────────────────────────────────────────────
-
-
-class Scratch:
-    """Shared or local memory of some CTAs: what is known of it.
-
-    Words that all lanes name by the same address are kept by that address, with a value for every lane
-    (local memory, most of it); of shared memory, which lanes address one by one, bytes are kept by CTA.
-    """
-
-    def __init__(self) -> None:
-        self.words: dict[int, Value] = {}
-        self.data: NDArray[np.uint8] | None = None
-        self.known: NDArray[np.bool_] | None = None
-
-    def copy(self) -> Scratch:
-        """Another with the same content."""
-        other = Scratch()
-        other.words = dict(self.words)
-        if self.data is not None and self.known is not None:
-            other.data, other.known = self.data.copy(), self.known.copy()
-        return other
-
-    def keep(self, rows: NDArray[Any]) -> None:
-        """Keep the content of some CTAs."""
-        self.words = {at: rows_of(value, rows) for at, value in self.words.items()}
-        if self.data is not None and self.known is not None:
-            self.data, self.known = self.data[rows], self.known[rows]
-
-    # Words that every lane has for itself.
-
-    def store_word(self, at: int, value: Value, mask: Mask) -> None:
-        """Keep a lane's word."""
-        if mask is not True:
-            value = choose(mask, value, self.words.get(at, Unknown(0, FULL, 0)))
-        self.words[at] = value
-
-    def load_word(self, at: int) -> Value | None:
-        """A lane's word, None where nothing was stored."""
-        return self.words.get(at)
-
-    # Bytes that the lanes of a CTA share.
-
-    def store(
-        self,
-        addresses: NDArray[np.int64],
-        size: int,
-        value: NDArray[np.int64] | None,
-        mask: NDArray[np.bool_],
-    ) -> None:
-        """Store up to 4 bytes of each lane; None where they are not known.
-
-        Args:
-            addresses: shape (CTAs, threads).
-            size: bytes of each lane.
-            value: of the same shape.
-            mask: lanes that store.
-        """
-        if value is None and self.data is None:
-            return
-        mask = mask & (addresses >= 0) & (addresses <= MOST_SHARED - size)
-        rows = np.broadcast_to(np.arange(addresses.shape[0])[:, None], addresses.shape)[mask]
-        at = addresses[mask]
-        if not at.size:
-            return
-        self._grow(addresses.shape[0], int(at.max()) + size)
-        assert self.data is not None
-        assert self.known is not None
-        for byte in range(size):
-            self.known[rows, at + byte] = value is not None
-            if value is not None:
-                self.data[rows, at + byte] = (value[mask] >> (8 * byte)) & 0xFF
-
-    def _grow(self, rows: int, size: int) -> None:
-        if self.data is None or self.known is None:
-            self.data, self.known = np.zeros((rows, size), np.uint8), np.zeros((rows, size), bool)
-        elif self.data.shape[1] < size:
-            more = max(size, 2 * self.data.shape[1]) - self.data.shape[1]
-            self.data = np.pad(self.data, ((0, 0), (0, more)))
-            self.known = np.pad(self.known, ((0, 0), (0, more)))
-
-    def forget(self, start: int | None = None, stop: int | None = None) -> None:
-        """Know nothing of a range any more."""
-        if self.known is not None:
-            self.known[:, slice(start, stop)] = False
-
-    def load(
-        self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """Up to 4 bytes of each lane, and where they are known; None where nothing is."""
-        if self.data is None or self.known is None:
-            return None
-        inside = mask & (addresses >= 0) & (addresses + size <= self.data.shape[1])
-        at = np.where(inside, addresses, 0)
-        rows = np.arange(addresses.shape[0])[:, None]
-        found = np.zeros(addresses.shape, np.int64)
-        known = inside.copy()
-        for byte in range(size):
-            place = np.minimum(at + byte, self.data.shape[1] - 1)
-            found |= self.data[rows, place].astype(np.int64) << (8 * byte)
-            known &= self.known[rows, place]
-        return (found, known) if known.any() else None
+# ── Accesses out of bounds ───────────────────────────────────────────────────────────────────────
 
 
 def outside(

@@ -41,6 +41,8 @@ class Step:
     """Runs where no lane's guard holds, too: a branch."""
     work: tuple[tuple[str, int], ...] = ()
     """Floating-point operations of one lane by type."""
+    sums: bool = False
+    """Its `run` takes registers as `Shifted` sums; else it is given arrays."""
     kind: str = ""
     """What counters it counts in: `tensor`, `global_load` …"""
     is_understood: bool = True

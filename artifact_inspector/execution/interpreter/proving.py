@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.counters import Spent
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, is_spoiled, rows_of
 from artifact_inspector.execution.interpreter.machine import Group, Machine
-from artifact_inspector.execution.interpreter.memory import Scratch
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Undecided
 from artifact_inspector.execution.interpreter.rehearsal import Refused, Rehearsal
+from artifact_inspector.execution.interpreter.scratch import Scratch
 
 MOST_SHARED = 1 << 25
 """Bytes of shared memory that are copied for all trips."""
@@ -373,4 +373,4 @@ def _is_same_shared(now: Scratch, before: Scratch, count: int) -> bool:
         return False
     known = np.tile(before.known, (count, 1))
     data = np.tile(before.data, (count, 1))
-    return bool((now.known == known).all() and ((now.data == data) | ~known).all())
+    return bool((now.known == known).all() and ((now.data == data) | (known == 0)).all())

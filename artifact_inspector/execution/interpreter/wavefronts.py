@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.memory import SECTOR
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 
 BANKS = 32
 """Banks of shared memory, of 4 bytes each."""

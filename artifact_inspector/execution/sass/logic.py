@@ -23,6 +23,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     invert,
     is_spoiled,
 )
+from artifact_inspector.execution.interpreter.shifted import whole
 from artifact_inspector.execution.sass.operands import (
     Build,
     Run,
@@ -106,6 +107,7 @@ def _logic_known(table: int, function: Callable[..., Any], values: tuple[Value, 
     free = [at for at, value in enumerate(values) if isinstance(value, Unknown)]
     if not free:
         return function(*values)
+    values = tuple(map(whole, values))
     why = 0
     for at in free:
         why |= values[at].why

@@ -12,11 +12,11 @@ from artifact_inspector.execution.interpreter.access import (
     access_global,
     access_shared,
     keep_global,
-    lanes_of,
     load_global,
     load_shared,
     store_shared,
 )
+from artifact_inspector.execution.interpreter.asked import lanes_of
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, apply, data_of, is_true
 from artifact_inspector.execution.interpreter.wavefronts import served_together
 from artifact_inspector.execution.sass.operands import (

@@ -160,6 +160,7 @@ def _step(at: int, instruction: Instruction, module: Module, target: int | None)
         is_uniform=_is_uniform(statement),
         always=base in _ALWAYS and not (base == "EXIT" and guard is not None),
         work=_work(statement, matrix),
+        sums=base in _SUMS,
         kind=_kind(statement, instruction),
         is_understood=understood,
     )
@@ -197,6 +198,12 @@ _DATA = words("""
     I2IP DADD DMUL DFMA DSETP DMNMX IDP IDP4A MOVM VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
     """)
 """Instructions on data: their results are never computed here, by intent."""
+
+
+_SUMS = words("""
+    IADD IADD3 VIADD IADD32I IMAD IMUL SHF SHL LEA LOP LOP3 ISETP MOV SEL LDG LD STG ST LDGSTS LDS STS LDSM
+    """)
+"""Those of which addresses are made, and that use them: each takes sums of what CTAs and lanes have."""
 
 
 def _idle(_machine: Machine) -> None:

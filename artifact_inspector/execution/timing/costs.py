@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.execution.interpreter.memory import SECTOR
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.timing.pipes import Pipe, moved_bytes, pipe_of, what_it_does
 from artifact_inspector.execution.timing.sampling import LINE, Sample

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import Counts
-from artifact_inspector.execution.interpreter.footprints import Access
-from artifact_inspector.execution.interpreter.memory import SECTOR, Memory, Region
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
+from artifact_inspector.execution.interpreter.memory import Memory, Region
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded
 from artifact_inspector.execution.running import Ended, begin, run_all

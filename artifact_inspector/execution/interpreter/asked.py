@@ -1,0 +1,103 @@
+"""Which lanes access memory, and where: CTAs that do the same farther on as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.lanes import Mask, Unknown, Value, data_of, is_true
+from artifact_inspector.execution.interpreter.shifted import Shifted
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+
+class Lanes(NamedTuple):
+    """Addresses of the lanes that access memory."""
+
+    addresses: NDArray[np.int64]
+    """Shape (CTAs or 1, threads)."""
+    mask: NDArray[np.bool_] | None
+    """Of the same shape; None where all take part."""
+    repeat: int
+    """CTAs that a row stands for."""
+    starts: NDArray[np.int64] | None = None
+    """Of CTAs that all access the one row of addresses, each farther on by so many bytes."""
+
+    @property
+    def each(self) -> Lanes:
+        """The same with a row for each CTA."""
+        if self.starts is None:
+            return self
+        rows = self.starts[:, None] + self.addresses
+        return Lanes(rows, None if self.mask is None else np.broadcast_to(self.mask, rows.shape), 1)
+
+    def alike(self, piece: int) -> list[Lanes]:
+        """One CTA for all whose addresses lie alike in pieces of some bytes, for which they cost the same."""
+        if self.starts is None:
+            return [self]
+        _, first, count = np.unique(self.starts & (piece - 1), return_index=True, return_counts=True)
+        return [
+            Lanes(self.addresses + self.starts[at], self.mask, times)
+            for at, times in zip(first.tolist(), count.tolist(), strict=True)
+        ]
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """Addresses of the lanes that take part, flat."""
+        return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
+
+
+def lanes_of(
+    machine: Machine, address: Value, mask: Mask | None = None, *, together: bool = False
+) -> Lanes | None:
+    """The lanes that access an address; None where there are none, or where it is not known.
+
+    Args:
+        machine: whose lanes they are.
+        address: of each.
+        mask: the lanes that take part, those that are on where None.
+        together: CTAs that do the same farther on may come as one row.
+    """
+    mask = machine.on if mask is None else mask
+    if machine.maybe is not None:
+        machine.counts.mark(machine.step.index, machine.maybe.why)
+    if not is_true(mask):
+        return None
+    if isinstance(address, Unknown):
+        bad = np.asarray(address.bad) != 0
+        if np.any(bad & mask):
+            machine.counts.mark(machine.step.index, address.why)
+            return None
+    data = data_of(address)
+    if together and data.__class__ is Shifted and (mask is True or len(mask) == 1):
+        on = None if mask is True else np.broadcast_to(mask, data.lanes.shape)
+        return Lanes(data.lanes, on, 1, data.rows[:, 0])
+    data = np.asarray(data, np.int64)
+    data = data if data.ndim == 2 else data.reshape(1, 1)
+    rows = max(data.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
+    shape = (rows, machine.threads)
+    lanes = None if mask is True else np.broadcast_to(mask, shape)
+    return Lanes(np.broadcast_to(data, shape), lanes, machine.rows // rows)
+
+
+def without_repeats(lanes: Lanes, piece: int) -> Lanes:
+    """One CTA for all where every CTA does the same, farther on by a multiple of some bytes.
+
+    Neither sectors nor lines nor banks of a warp's lanes change by that.
+    """
+    addresses, mask = lanes.addresses, lanes.mask
+    rows = len(addresses)
+    if rows == 1 or not are_alike(addresses, mask, piece):
+        return lanes
+    return Lanes(addresses[:1], None if mask is None else mask[:1], lanes.repeat * rows)
+
+
+def are_alike(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int) -> bool:
+    """Whether all CTAs do the same, farther on by a multiple of some bytes."""
+    apart = addresses[:, :1] - addresses[:1, :1]
+    if (apart & (piece - 1)).any() or (mask is not None and not (mask == mask[:1]).all()):
+        return False
+    return bool((addresses - apart == addresses[:1]).all())

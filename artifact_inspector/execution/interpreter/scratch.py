@@ -1,0 +1,154 @@
+"""Shared and local memory of some CTAs, of which only what is known is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, choose, rows_of
+
+MOST_SHARED = 1 << 20
+"""Bytes of shared memory that are kept: no GPU has so many, and what is stored beyond is not known again."""
+_KNOWN = 0x01010101
+"""A word whose bytes are known."""
+
+
+class Scratch:
+    """Shared or local memory of some CTAs: what is known of it.
+
+    Words that all lanes name by the same address are kept by that address, with a value for every lane
+    (local memory, most of it); of shared memory, which lanes address one by one, bytes are kept by CTA.
+    """
+
+    def __init__(self) -> None:
+        self.words: dict[int, Value] = {}
+        self.data: NDArray[np.uint8] | None = None
+        self.known: NDArray[np.uint8] | None = None
+        """1 for every byte that is known."""
+
+    def copy(self) -> Scratch:
+        """Another with the same content."""
+        other = Scratch()
+        other.words = dict(self.words)
+        if self.data is not None and self.known is not None:
+            other.data, other.known = self.data.copy(), self.known.copy()
+        return other
+
+    def keep(self, rows: NDArray[Any]) -> None:
+        """Keep the content of some CTAs."""
+        self.words = {at: rows_of(value, rows) for at, value in self.words.items()}
+        if self.data is not None and self.known is not None:
+            self.data, self.known = self.data[rows], self.known[rows]
+
+    # Words that every lane has for itself.
+
+    def store_word(self, at: int, value: Value, mask: Mask) -> None:
+        """Keep a lane's word."""
+        if mask is not True:
+            value = choose(mask, value, self.words.get(at, Unknown(0, FULL, 0)))
+        self.words[at] = value
+
+    def load_word(self, at: int) -> Value | None:
+        """A lane's word, None where nothing was stored."""
+        return self.words.get(at)
+
+    # Bytes that the lanes of a CTA share.
+
+    def store(
+        self,
+        addresses: NDArray[np.int64],
+        size: int,
+        value: NDArray[np.int64] | None,
+        mask: NDArray[np.bool_],
+    ) -> None:
+        """Store up to 4 bytes of each lane; None where they are not known.
+
+        Args:
+            addresses: shape (CTAs, threads).
+            size: bytes of each lane.
+            value: of the same shape.
+            mask: lanes that store.
+        """
+        if value is None and self.data is None:
+            return
+        mask = mask & (addresses >= 0) & (addresses <= MOST_SHARED - size)
+        if not mask.any():
+            return
+        self._grow(addresses.shape[0], int(addresses[mask].max()) + size)
+        assert self.data is not None
+        assert self.known is not None
+        whole, at, same = _pieces(addresses, size, mask)
+        for byte in range(1 if whole else size):
+            data, known = (_words(self.data), _words(self.known)) if whole else (self.data, self.known)
+            place: Any = (slice(None), at[0] + byte) if same else (_rows_in(mask), at + byte)
+            known[place] = (_KNOWN if whole else 1) if value is not None else 0
+            if value is not None:
+                taken = value[:, mask[0]] if same else value[mask]
+                data[place] = taken if whole else (taken >> (8 * byte)) & 0xFF
+
+    def _grow(self, rows: int, size: int) -> None:
+        if self.data is None or self.known is None:
+            size = -(-size // 4) * 4
+            self.data, self.known = np.zeros((rows, size), np.uint8), np.zeros((rows, size), np.uint8)
+        elif self.data.shape[1] < size:
+            more = -(-max(size, 2 * self.data.shape[1]) // 4) * 4 - self.data.shape[1]
+            self.data = np.pad(self.data, ((0, 0), (0, more)))
+            self.known = np.pad(self.known, ((0, 0), (0, more)))
+
+    def forget(self, start: int | None = None, stop: int | None = None) -> None:
+        """Know nothing of a range any more."""
+        if self.known is not None:
+            self.known[:, slice(start, stop)] = 0
+
+    def load(
+        self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """Up to 4 bytes of each lane, and where they are known; None where nothing is."""
+        if self.data is None or self.known is None:
+            return None
+        inside = mask & (addresses >= 0) & (addresses + size <= self.data.shape[1])
+        if not inside.any():
+            return None
+        whole, at, same = _pieces(addresses, size, inside)
+        found = np.zeros(addresses.shape, np.int64)
+        known = np.ones((len(addresses), at.shape[-1]) if same else at.shape, bool)
+        held = np.zeros(known.shape, np.int64)
+        for byte in range(1 if whole else size):
+            data, sure = (_words(self.data), _words(self.known)) if whole else (self.data, self.known)
+            place: Any = (slice(None), at[0] + byte) if same else (_rows_in(inside), at + byte)
+            held |= data[place].astype(np.int64) << (8 * byte)
+            known &= sure[place] == (_KNOWN if whole else 1)
+        if not known.any():
+            return None
+        told = np.zeros(addresses.shape, bool)
+        if same:
+            found[:, inside[0]], told[:, inside[0]] = held, known
+        else:
+            found[inside], told[inside] = held, known
+        return found, told
+
+
+def _words(held: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    return held.view("<u4")
+
+
+def _rows_in(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The CTA of each lane in a mask."""
+    return np.nonzero(mask)[0]
+
+
+def _pieces(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
+) -> tuple[bool, NDArray[np.int64], bool]:
+    """How lanes' bytes are reached.
+
+    Returns:
+        Whether they are whole words; the numbers of these, or of the first bytes, of the lanes in the mask;
+        whether these are the same in all CTAs, whose numbers stand there once then.
+    """
+    same = addresses.strides[0] == 0 and bool((mask == mask[:1]).all())
+    at = addresses[:1, mask[0]] if same else addresses[mask]
+    whole = size == 4 and not (at & 3).any()
+    return whole, at >> 2 if whole else at, same

@@ -1,0 +1,383 @@
+"""A register whose lanes lie to each other in every CTA alike: a number of the CTA added to one of the lane.
+
+Where a launch's CTAs differ only by where their tile begins, so do nearly all of its registers, and what
+thousands of CTAs compute of them is computed once for the lanes and once for the CTAs. Every operation here
+gives exactly what numpy would of the whole array; one that would not leave a sum is done on the whole array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FULL = 0xFFFFFFFF
+FEWEST_LANES = 1 << 12
+"""Of fewer lanes, arrays are as cheap."""
+_TOP = 0x80000000
+_SAFE = 1 << 61
+"""Numbers below it, either way, do not leave int64 when two are added."""
+_UNSAFE = 1 << 65
+
+
+def is_worth_it(ctas: int, threads: int) -> bool:
+    """Whether there are so many lanes that what CTAs have is told from what lanes have."""
+    return ctas > 1 and ctas * threads > FEWEST_LANES
+
+
+def whole(value: Any) -> Any:
+    """A value that is no sum: the array of one that is."""
+    return value.array() if value.__class__ is Shifted else value
+
+
+def as_shifted(value: NDArray[Any]) -> Any:
+    """The same as a sum, or as what does not differ between CTAs or lanes, where it is that."""
+    if value.dtype == np.bool_:
+        if (value[-1] == value[0]).all() and (value == value[:1]).all():
+            return _least(value[:1])
+        if (value[:, -1] == value[:, 0]).all() and (value == value[:, :1]).all():
+            return value[:, :1]
+        return value
+    if value.dtype != np.int64:
+        return value
+    rows, lanes = value[:, :1], value[:1] - value[0, 0]
+    middle = len(value) // 2
+    for row in (len(value) - 1, middle):
+        if not np.array_equal(value[row] - value[row, 0], lanes[0]):
+            return value
+    if not (value == rows + lanes).all():
+        return value
+    return _made(rows, lanes)
+
+
+def _least(lanes: NDArray[np.bool_]) -> Any:
+    """A predicate that is the same in all CTAs, as one number where it is."""
+    return bool(lanes[0, 0]) if (lanes == lanes[0, 0]).all() else lanes
+
+
+def _made(rows: Any, lanes: Any) -> Any:
+    """The simplest form of a sum of what CTAs and lanes have."""
+    rows_differ = isinstance(rows, np.ndarray) and not (rows == rows[0, 0]).all()
+    lanes_differ = isinstance(lanes, np.ndarray) and not (lanes == lanes[0, 0]).all()
+    if rows_differ and lanes_differ:
+        return Shifted(rows, lanes)
+    if not rows_differ and isinstance(rows, np.ndarray):
+        rows = rows[0, 0]
+    if not lanes_differ and isinstance(lanes, np.ndarray):
+        lanes = lanes[0, 0]
+    found = rows + lanes
+    return found if isinstance(found, np.ndarray) else int(found)
+
+
+class Shifted:
+    """`rows + lanes`, modulo 2⁶⁴ as int64 is.
+
+    Args:
+        rows: of each CTA, shape (CTAs, 1).
+        lanes: of each lane, shape (1, lanes).
+    """
+
+    __slots__ = ("lanes", "rows")
+    __hash__ = None  # type: ignore[assignment]
+    ndim = 2
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, rows: NDArray[np.int64], lanes: NDArray[np.int64]) -> None:
+        self.rows, self.lanes = rows, lanes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """CTAs and lanes."""
+        return self.rows.shape[0], self.lanes.shape[1]
+
+    def array(self) -> NDArray[np.int64]:
+        """All of it, lane by lane."""
+        found: NDArray[np.int64] = self.rows + self.lanes
+        return found
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        return self.array() if dtype is None else self.array().astype(dtype)
+
+    def keep(self, rows: NDArray[Any]) -> Any:
+        """The same of some of the CTAs."""
+        return _made(self.rows[rows], self.lanes)
+
+    def bounds(self) -> tuple[int, int]:
+        """Least and largest, where no sum leaves int64; else more than int64 has."""
+        low, high = int(self.rows.min()), int(self.rows.max())
+        least, most = int(self.lanes.min()), int(self.lanes.max())
+        if min(low, least) < -_SAFE or max(high, most) > _SAFE:
+            return -_UNSAFE, _UNSAFE
+        return low + least, high + most
+
+    # ── Sums and products ────────────────────────────────────────────────────────────────────────
+
+    def __add__(self, other: Any) -> Any:
+        match _side(other):
+            case "one" | "rows":
+                return Shifted(self.rows + other, self.lanes)
+            case "lanes":
+                return Shifted(self.rows, self.lanes + other)
+            case "both":
+                return _made(self.rows + other.rows, self.lanes + other.lanes)
+        return self.array() + other
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return Shifted(-self.rows, -self.lanes)
+
+    def __invert__(self) -> Any:
+        return Shifted(~self.rows, -self.lanes)
+
+    def __bool__(self) -> bool:
+        raise ValueError("a register of many lanes is neither true nor false")
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if _side(other) else self.array() - other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        if _side(other) == "one":
+            return Shifted(self.rows * other, self.lanes * other)
+        if not self.lanes.any():
+            return self.rows * (other if other.__class__ is not Shifted or other.lanes.any() else other.rows)
+        return self.array() * whole(other)
+
+    __rmul__ = __mul__
+
+    def __lshift__(self, by: Any) -> Any:
+        if _side(by) == "one":
+            return Shifted(self.rows << by, self.lanes << by)
+        return self.array() << whole(by)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return whole(other) << self.array()
+
+    # ── Bits ─────────────────────────────────────────────────────────────────────────────────────
+
+    def __rshift__(self, by: Any) -> Any:
+        if _side(by) != "one" or self.bounds()[1] == _UNSAFE:
+            return self.array() >> whole(by)
+        lowest = (self.rows + self.lanes.min()) >> by
+        if ((self.rows + self.lanes.max()) >> by == lowest).all():
+            return lowest
+        rest = int(self.rows[0, 0]) & ((1 << by) - 1)
+        rows = self.rows - rest
+        if not (rows & ((1 << by) - 1)).any():
+            return _made(rows >> by, (self.lanes + rest) >> by)
+        return self.array() >> by
+
+    def __rrshift__(self, other: Any) -> Any:
+        return whole(other) >> self.array()
+
+    def __and__(self, other: Any) -> Any:
+        return (
+            self._cut()
+            if other is FULL or (other.__class__ is int and other == FULL)
+            else self._bits(operator.and_, other)
+        )
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        if _side(other) and (_fits_below(self, other) or _fits_below(other, self)):
+            return self + other
+        return self._bits(operator.or_, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Any:
+        if other.__class__ is int and other in (FULL, _TOP):
+            low, high = self.bounds()
+            if low >= 0 and high <= FULL:
+                if other == FULL:
+                    return Shifted(FULL - self.rows, -self.lanes)
+                lowest = (self.rows + self.lanes.min()) & _TOP
+                if (((self.rows + self.lanes.max()) & _TOP) == lowest).all():
+                    return _made(self.rows + (_TOP - 2 * lowest), self.lanes)
+        return self._bits(operator.xor, other)
+
+    __rxor__ = __xor__
+
+    def _cut(self) -> Any:
+        """The lowest 32 bits."""
+        rows, lanes = self.rows & FULL, self.lanes & FULL
+        if int(rows.max()) + int(lanes.max()) > FULL:
+            apart = (lanes - lanes[0, 0] ^ _TOP) & FULL
+            apart = apart - _TOP  # the differences to the first lane, with their signs
+            rows = (rows + lanes[0, 0] + apart.min()) & FULL
+            lanes = apart - apart.min()
+            if int(rows.max()) + int(lanes.max()) > FULL:
+                return self.array() & FULL
+        return _made(rows, lanes)
+
+    def _bits(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        """Bit by bit, where CTAs have some bits and lanes the others."""
+        if _side(other) and _bounds(self)[1] < _UNSAFE and _bounds(other)[1] < _UNSAFE:
+            split = min(_split(self), _split(other))
+            mine, its = _divided(self, split), _divided(other, split)
+            if mine is not None and its is not None:
+                return _made(function(mine[0], its[0]), function(mine[1], its[1]))
+        return function(self.array(), whole(other))
+
+    # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare(np.less, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare(np.less_equal, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(np.greater, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(np.greater_equal, other)
+
+    def __eq__(self, other: object) -> Any:
+        return self._compare(np.equal, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compare(np.not_equal, other)
+
+    def _compare(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        """A predicate of each lane, or of each CTA where its lanes agree."""
+        side = _side(other)
+        if side in ("lanes", "both") and max(_bounds(self)[1], _bounds(other)[1]) < _UNSAFE:
+            return function(self - other, 0)
+        if side in ("one", "rows") and self.bounds()[1] < _UNSAFE:
+            low, high = self.rows + self.lanes.min(), self.rows + self.lanes.max()
+            if function in (np.equal, np.not_equal):
+                if ((high < other) | (low > other)).all():
+                    return function is np.not_equal
+            else:
+                first, last = function(low, other), function(high, other)
+                if (first == last).all():  # between them it is the same, as the lanes are
+                    return _least_of_rows(first)
+        found = function(self.array(), whole(other))
+        return as_shifted(found) if found.shape == self.shape else found
+
+    # ── numpy ────────────────────────────────────────────────────────────────────────────────────
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
+        names = _OPERATORS.get(ufunc)
+        if names is not None and method == "__call__" and not how:
+            first, second = inputs
+            if first.__class__ is Shifted:
+                return getattr(first, names[0])(second)
+            return getattr(second, names[1])(first)
+        return getattr(ufunc, method)(*map(whole, inputs), **how)
+
+    def __array_function__(self, function: Any, _types: Any, given: Any, how: Any) -> Any:
+        if function is np.where and len(given) == 3:
+            return _chosen(*given)
+        return function(*map(whole, given), **{name: whole(value) for name, value in how.items()})
+
+
+_OPERATORS: Mapping[Any, tuple[str, str]] = {
+    np.add: ("__add__", "__radd__"),
+    np.subtract: ("__sub__", "__rsub__"),
+    np.multiply: ("__mul__", "__rmul__"),
+    np.left_shift: ("__lshift__", "__rlshift__"),
+    np.right_shift: ("__rshift__", "__rrshift__"),
+    np.bitwise_and: ("__and__", "__rand__"),
+    np.bitwise_or: ("__or__", "__ror__"),
+    np.bitwise_xor: ("__xor__", "__rxor__"),
+    np.less: ("__lt__", "__gt__"),
+    np.less_equal: ("__le__", "__ge__"),
+    np.greater: ("__gt__", "__lt__"),
+    np.greater_equal: ("__ge__", "__le__"),
+    np.equal: ("__eq__", "__eq__"),
+    np.not_equal: ("__ne__", "__ne__"),
+}
+"""What numpy's functions of two registers are, the sum being the first of them or the second."""
+
+
+def _least_of_rows(rows: NDArray[np.bool_]) -> Any:
+    return bool(rows[0, 0]) if (rows == rows[0, 0]).all() else rows
+
+
+def _side(other: Any) -> str:
+    """Of what a number is: `one`, `rows` (CTAs), `lanes`, `both`; nothing for any other array."""
+    if other.__class__ is int:
+        return "one" if -_SAFE < other < _SAFE else ""
+    if other.__class__ is Shifted:
+        return "both"
+    if isinstance(other, np.ndarray):
+        if other.dtype != np.int64 or other.ndim != 2:
+            return ""
+        return "lanes" if other.shape[0] == 1 else "rows" if other.shape[1] == 1 else ""
+    return "one" if isinstance(other, (bool, np.int64)) else ""
+
+
+def _bounds(value: Any) -> tuple[int, int]:
+    """Least and largest of a number of any side."""
+    if value.__class__ is Shifted:
+        found: tuple[int, int] = value.bounds()
+        return found
+    if isinstance(value, np.ndarray):
+        low, high = int(value.min()), int(value.max())
+        return (low, high) if low > -_SAFE and high < _SAFE else (-_UNSAFE, _UNSAFE)
+    return int(value), int(value)
+
+
+def _fits_below(value: Any, other: Any) -> bool:
+    """Whether another number has no bits but above the highest that a value may have."""
+    low, high = _bounds(value)
+    if low < 0 or high == _UNSAFE:
+        return False
+    below = (1 << high.bit_length()) - 1
+    if other.__class__ is Shifted:
+        return not ((other.rows & below).any() or (other.lanes & below).any())
+    return not np.any(other & below)
+
+
+def _split(value: Any) -> int:
+    """The most low bits that are the same in all CTAs."""
+    rows = value.rows if value.__class__ is Shifted else value if _side(value) == "rows" else None
+    if rows is None:
+        return 62
+    differ = int(np.bitwise_or.reduce(rows ^ rows[0, 0], axis=None))
+    return 62 if not differ else (differ & -differ).bit_length() - 1
+
+
+def _divided(value: Any, split: int) -> tuple[Any, Any] | None:
+    """What CTAs have of the bits from `split` on, and lanes of those below; None where either has others."""
+    low = (1 << split) - 1
+    if value.__class__ is int or isinstance(value, (bool, np.int64)):
+        return int(value) & ~low, int(value) & low
+    if value.__class__ is not Shifted:
+        if value.shape[0] == 1:
+            high = value & ~low
+            return (int(high[0, 0]), value & low) if (high == high[0, 0]).all() else None
+        rest = int(value[0, 0]) & low
+        return value - rest, rest
+    rest = int(value.rows[0, 0]) & low
+    lanes = value.lanes + rest
+    if int(lanes.min()) < 0 or int(lanes.max()) > low:
+        return None
+    return value.rows - rest, lanes
+
+
+def _chosen(mask: Any, yes: Any, no: Any) -> Any:
+    """`np.where` of sums: of lanes where CTAs have the same, of CTAs where lanes have."""
+    mask = np.asarray(mask)
+    if mask.ndim == 2 and 1 in mask.shape:
+        parts = [_parts(yes), _parts(no)]
+        if None not in parts:
+            (rows, lanes), (other_rows, other_lanes) = parts  # type: ignore[misc]
+            if mask.shape[0] == 1 and np.array_equal(rows - rows[0, 0], other_rows - other_rows[0, 0]):
+                return _made(rows, np.where(mask, lanes, other_lanes + (other_rows[0, 0] - rows[0, 0])))
+            if mask.shape[1] == 1 and np.array_equal(lanes - lanes[0, 0], other_lanes - other_lanes[0, 0]):
+                return _made(np.where(mask, rows, other_rows + (other_lanes[0, 0] - lanes[0, 0])), lanes)
+    return np.where(mask, whole(yes), whole(no))
+
+
+def _parts(value: Any) -> tuple[Any, Any] | None:
+    return (value.rows, value.lanes) if value.__class__ is Shifted else None

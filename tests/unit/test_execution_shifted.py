@@ -1,0 +1,87 @@
+"""Registers told apart into what CTAs and what lanes have are the arrays that they stand for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from artifact_inspector.execution.interpreter.lanes import FULL, apply, choose, signed
+from artifact_inspector.execution.interpreter.shifted import Shifted, as_shifted, whole
+from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.execution.prediction import predict
+from artifact_inspector.execution.requests import parse_document, resolve
+from artifact_inspector.execution.running import run_launch
+from artifact_inspector.files.cache import open_cache
+
+NUMBERS = (0, 1, 7, 64, 127, 128, 4096, 0x80000000, FULL, -4, -128, 0xFFFFFF80, 1 << 32, 0x7000 << 32)
+CTAS = [np.array(rows, np.int64)[:, None] for rows in (
+    [0, 128, 256, 384], [0, 5, 10, 15], [0, 0, 128, 0], [FULL - 63, 0, 64, 1 << 31], [-128, 0, 128, 7 << 40],
+)]  # fmt: skip
+LANES = [np.array([lanes], np.int64) for lanes in (
+    [0, 1, 2, 3, 4], [0, 16, 32, 48, 64], [127, 0, 1, 2, 3], [-64, -32, 0, 32, 64], [0, 1 << 31, 4, FULL, 2],
+)]  # fmt: skip
+BINARY: list[Callable[[Any, Any], Any]] = [
+    operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor, operator.lt,
+    operator.le, operator.gt, operator.ge, operator.eq, operator.ne, np.minimum, np.maximum,
+]  # fmt: skip
+UNARY: list[Callable[[Any], Any]] = [
+    operator.neg, operator.invert, signed, abs, lambda v: v & FULL, lambda v: signed(v & FULL) & FULL,
+    *(partial(lambda by, v: v << by, by) for by in (0, 2, 7)),
+    *(partial(lambda by, v: v >> by, by) for by in (0, 2, 7, 31, 32)),
+    *(partial(lambda by, v: ((v >> by) | (v << (32 - by))) & FULL, by) for by in (3, 16)),
+]  # fmt: skip
+
+
+def same(found: Any, expected: Any) -> bool:
+    shape = np.broadcast_shapes(np.shape(whole(found)), np.shape(expected))
+    return np.array_equal(np.broadcast_to(whole(found), shape), np.broadcast_to(expected, shape))
+
+
+@pytest.mark.parametrize("rows", CTAS, ids=range(len(CTAS)))
+@pytest.mark.parametrize("lanes", LANES, ids=range(len(LANES)))
+def test_what_is_computed_of_a_sum_is_what_numpy_computes_of_the_array(rows: Any, lanes: Any) -> None:
+    value, array = Shifted(rows, lanes), rows + lanes
+    others = [*NUMBERS, *CTAS, *LANES, *(Shifted(r, x) for r, x in zip(CTAS, LANES, strict=True))]
+    for function in UNARY:
+        assert same(apply(function, value), function(array))
+    for two in BINARY:
+        for other in others:
+            assert same(apply(two, value, other), two(array, whole(other))), (two, other)
+            assert same(apply(two, other, value), two(whole(other), array)), (two, other)
+    for mask in (array > 60, array[:1] > 60, array[:, :1] > 60):
+        for other in others:
+            assert same(choose(mask, value, other), np.where(mask, array, whole(other)))
+
+
+def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:
+    array = CTAS[1] + LANES[1]
+    assert isinstance(as_shifted(array), Shifted)
+    assert same(as_shifted(array), array)
+    odd = array.copy()
+    odd[1, 2] += 1
+    assert as_shifted(odd) is odd
+    assert as_shifted(CTAS[1] + 0 * LANES[1]).shape == (4, 1)
+    assert as_shifted(np.ones((4, 5), bool)) is True
+
+
+COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
+
+
+@pytest.mark.parametrize("name", ["gemv", "softmax", "linear_scan", "matmul"])
+def test_ctas_count_together_what_they_count_lane_by_lane(name: str) -> None:
+    (entry,) = [entry for entry in open_cache(COUNTERS / name).entries if "sass" in entry.files]
+    loaded = load_kernel(entry, None)
+    (request,) = parse_document((COUNTERS / name / "launch.json").read_text(), "launch.json")
+    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
+    found, expected = (
+        predict(run_launch(loaded, launch, ctas=np.arange(min(launch.ctas, 300)), side_by_side=how), 50 << 20)
+        for how in (True, False)
+    )
+    assert replace(found, shared_accesses=()) == replace(expected, shared_accesses=())
