@@ -30,10 +30,8 @@ FAULTS = (
 
 
 class Whence(Enum):
-    """Of which stages a pass wants what it needs."""
+    """Of which stages a pass wants what it needs, other than its own."""
 
-    HERE = auto()
-    """Of its own stage; for a pass over the whole kernel, a fact of the whole kernel."""
     EARLIER = auto()
     """Of all stages before, as a tuple in their order, without those that could not be found."""
     EVERY = auto()
@@ -48,10 +46,10 @@ class Whence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing that a pass needs."""
+    """One thing that a pass needs of other stages than its own."""
 
     name: str
-    whence: Whence = Whence.HERE
+    whence: Whence
     stage: Stage | None = None
 
 
@@ -89,6 +87,7 @@ class Pass:
 
     name: str
     needs: tuple[str | Need, ...]
+    """A name alone is a fact of its own stage; for a pass over the whole kernel, one of the whole kernel."""
     find: Callable[..., Any]
     missing: Callable[[], Any]
     """What stands in place of a fact that cannot be found, and of one that a stage is not asked for."""
@@ -232,9 +231,7 @@ class Table:
 
     def _need(self, need: str | Need, stage: Stage | None, told: list[Problem]) -> Any:
         if isinstance(need, str):
-            need = Need(need)
-        if need.whence is Whence.HERE:
-            return self._here(need.name, stage, told)
+            return self._here(need, stage, told)
         if need.whence is Whence.EARLIER:
             assert stage is not None
             before = _BEFORE[stage]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from functools import lru_cache
 
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 from artifact_inspector.model.instruction import Instruction, Operands
@@ -133,17 +132,16 @@ class ConditionTable:
         # The offset stands last, behind the data and, in LLVM IR, the descriptor (scalar in assembly).
         return tuple(name for name in reads if name.startswith(("v", "%")))[-1:]
 
+    def may_change_lanes(self, opcode: str) -> bool:
+        """False for an opcode that leaves the mask of lanes alone, whatever its operands."""
+        return _LANES.match(opcode) is not None
+
     def lanes(self, instruction: Instruction) -> LaneChange | None:
         """What an instruction does to the mask of lanes; None for nothing."""
-        if not _may_change_lanes(instruction.opcode) or _CHANGES_LANES.match(instruction.text) is None:
+        if _LANES.match(instruction.opcode) is None or _CHANGES_LANES.match(instruction.text) is None:
             return None
         narrows = _NARROWS.match(instruction.text) is not None
         return LaneChange.NARROWS if narrows else LaneChange.RESTORES
-
-
-@lru_cache(maxsize=4096)
-def _may_change_lanes(opcode: str) -> bool:
-    return _LANES.match(opcode) is not None
 
 
 def _role(family: _Family, instruction: Instruction) -> ConditionRole:

@@ -68,6 +68,9 @@ class Conditions(Protocol):
     def mask(self, instruction: Instruction) -> tuple[str, ...]:
         """The values that may hold the mask of an access."""
 
+    def may_change_lanes(self, opcode: str) -> bool:
+        """False for an opcode that leaves the mask of lanes alone, whatever its operands."""
+
     def lanes(self, instruction: Instruction) -> LaneChange | None:
         """What an instruction does to the mask of lanes; None for nothing."""
 

@@ -13,7 +13,7 @@ def escaped(text: str) -> str:
         >>> print(escaped("a" + chr(27) + "[2J"))
         a\x1b[2J
     """
-    if text.isprintable():
+    if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
 

@@ -168,11 +168,11 @@ class _Guards:
         conditions = language.conditions
         instructions, blocks = code.function.instructions, code.function.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
+        asked = code.with_opcode(conditions.takes_part) if guarded else ()
         self.always = {
-            instruction.operands.results[0]
-            for instruction in (instructions if guarded else ())
-            if conditions.takes_part(instruction.opcode)
-            and conditions.role(instruction) is ConditionRole.TRUE
+            instructions[index].operands.results[0]
+            for index in asked
+            if conditions.role(instructions[index]) is ConditionRole.TRUE
         }
         """Predicates that are always true."""
         entries: dict[int, list[int]] = {}
@@ -189,10 +189,9 @@ class _Guards:
             and block.successors[0] in blocks[entries[block.index][0]].successors
         }
         """Blocks that may be gone around → the block whose branch does."""
-        lanes = (
-            (conditions.lanes(instruction) for instruction in instructions) if conditions.has_lanes else ()
-        )
-        changes = {index: change for index, change in enumerate(lanes) if change is not None}
+        asked = code.with_opcode(conditions.may_change_lanes) if conditions.has_lanes else ()
+        lanes = ((index, conditions.lanes(instructions[index])) for index in asked)
+        changes = {index: change for index, change in lanes if change is not None}
         self.changes = list(changes)
         """Where AMD's mask of lanes (exec) is narrowed or restored."""
         self.narrowing = {index for index, change in changes.items() if change is LaneChange.NARROWS}

@@ -51,9 +51,8 @@ def find_bounds_checks(
     function, flow = code.function, code.flow
     conditions = language.conditions
     busy = {
-        index: conditions.role(instruction)
-        for index, instruction in enumerate(function.instructions)
-        if conditions.takes_part(instruction.opcode)
+        index: conditions.role(function.instructions[index])
+        for index in code.with_opcode(conditions.takes_part)
     }
     compares = _Deciding(language, [access for access in accesses if access.predicated or access.folded])
     found = [(index, Check.COMPARE) for index in compares.find(function.instructions, busy)]

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from artifact_inspector.analysis.flow.cfg import find_control_flow
@@ -20,6 +21,7 @@ PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
 """Kinds whose places tell what a region is; integer operations are asked for their places seldom."""
 _INTEGERS = frozenset({EventKind.INTEGER})
 _SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
+_LOCATION = attrgetter("location")
 
 
 class Code:
@@ -69,7 +71,8 @@ class Code:
         """Results and reads of an instruction, decoded once."""
         known = self._operands.get(index)
         if known is None:
-            known = self._operands[index] = self.function.instructions[index].operands
+            instruction = self.function.instructions[index]
+            known = self._operands[index] = instruction.decode(instruction.text)
         return known
 
     def mentions(self, index: int) -> list[str]:
@@ -89,6 +92,18 @@ class Code:
             if names:
                 found.setdefault(names[0], []).append(index)
         return found
+
+    def with_opcode(self, is_asked: Callable[[str], bool]) -> list[int]:
+        """Instructions whose opcodes are of some sort, in text order; each opcode is looked at once."""
+        opcodes = set(filter(is_asked, self._opcodes))
+        if not opcodes:
+            return []
+        instructions = self.function.instructions
+        return [index for index, instruction in enumerate(instructions) if instruction.opcode in opcodes]
+
+    @cached_property
+    def _opcodes(self) -> set[str]:
+        return {instruction.opcode for instruction in self.function.instructions}
 
     def has(self, index: int, trait: Trait) -> bool:
         """Whether an instruction is something beyond its kind, by the format."""
@@ -201,9 +216,11 @@ class Code:
     def _frames(self) -> tuple[int, bool]:
         """Frames in the longest inline chain, and whether any has a column."""
         instructions, of_kind = self.function.instructions, self.of_kind
-        indices = (index for kind in PLACED | _INTEGERS for index in of_kind.get(kind, ()))
-        first = {id(instructions[index].location): index for index in indices}
-        chains = [chain for index in first.values() if (chain := self.chain(index)) is not None]
+        indices = itertools.chain.from_iterable(of_kind.get(kind, ()) for kind in PLACED | _INTEGERS)
+        locations = map(_LOCATION, map(instructions.__getitem__, indices))
+        known, found = self._chains, {id(location): location for location in locations}
+        known.update((at, chain_of(location)) for at, location in found.items() if at not in known)
+        chains = [chain for at in found if (chain := known[at]) is not None]
         return max(map(len, chains), default=0), any(frame[2] for chain in chains for frame in chain)
 
     @property

@@ -13,6 +13,8 @@ from artifact_inspector.model import COMPUTES, LOADS, EventKind
 
 _CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BARRIER}
 """Kinds that may bring data in or move it through shared memory when no register holds any."""
+_CHANGING = LOADS | COMPUTES | {EventKind.SHARED_LOAD}
+"""Kinds that give other data than they take."""
 
 
 def find_first_computes(
@@ -34,26 +36,33 @@ def find_first_computes(
     found: dict[int, int] = {}
     if not groups:
         return found
-    instructions = code.function.instructions
+    instructions, operands = code.function.instructions, code.operands
     walk = _Walk(groups)
+    registers = walk.registers
     told = COMPUTES | also
     for _ in range(trips):
         for index in indices:
             instruction = instructions[index]
             kind = instruction.kind
-            if not walk.registers and kind not in _CARRIERS and index not in groups:
+            if not registers and kind not in _CARRIERS and index not in groups:
                 continue
             if kind is EventKind.BARRIER:
                 walk.publish()
                 continue
-            results, reads = code.operands(index)
-            data = walk.read(reads)
+            results, reads = operands(index)
+            data = walk.read(reads) if registers else 0
             if data and kind in told:
                 found[index] = found.get(index, 0) | data
             if kind is EventKind.SHARED_STORE:
                 walk.stored = (walk.stored or 0) | data
-            else:
-                walk.write(results, walk.carried(index, kind, data), keeps=instruction.guard is not None)
+                continue
+            if kind in _CHANGING:
+                data = walk.carried(index, kind, data)
+            if data:
+                walk.write(results, data, keeps=instruction.guard is not None)
+            elif instruction.guard is None:
+                for name in results:
+                    registers.pop(name, None)
     return found
 
 
@@ -76,28 +85,25 @@ class _Walk:
 
     def read(self, names: Sequence[str]) -> int:
         """Groups of the data in some registers."""
-        data = 0
+        data, registers = 0, self.registers
         for name in names:
-            if name in self.registers:
-                data |= self.registers[name]
+            if name in registers:
+                data |= registers[name]
         return data
 
     def carried(self, index: int, kind: EventKind, data: int) -> int:
-        """Groups of what an instruction gives that takes some."""
+        """Groups of what an instruction gives that takes some, of the kinds that give others."""
         if kind in LOADS:
             data = 1 << self.groups[index] if index in self.groups else 0
             if kind is EventKind.ASYNC_COPY:
                 self.readable |= data
         elif kind in COMPUTES:
             data = 1 << self.groups[index] if index in self.groups else 0
-        elif kind is EventKind.SHARED_LOAD:
+        else:
             data |= self.readable | (self.stored or 0)
         return data
 
     def write(self, names: Sequence[str], data: int, *, keeps: bool) -> None:
         """Give registers their data; a guarded instruction may leave what they held."""
         for name in names:
-            if data:
-                self.registers[name] = self.registers.get(name, 0) | data if keeps else data
-            elif not keeps:
-                self.registers.pop(name, None)
+            self.registers[name] = self.registers.get(name, 0) | data if keeps else data

@@ -87,6 +87,7 @@ class _Numbering:
         reads: list[dict[str, int]] = []
         results: list[tuple[int, ...]] = []
         flows: list[list[Handed]] = []
+        current = self._current
         for index, instruction in enumerate(self._function.instructions):
             if index in entries:  # the region in front may have used the names of its arguments again
                 self._bind(entries[index])
@@ -94,10 +95,12 @@ class _Numbering:
             names = operands.reads
             if instruction.kind is EventKind.BRANCH:
                 names = self._read_by_branch(index, instruction, names)
-            reads.append({name: self._current[name] for name in names if name in self._current})
-            results.append(tuple([self._new() for _ in operands.results]))
-            self._current.update(zip(operands.results, results[-1], strict=True))
-            handed, arguments = self._hand_over(index)
+            reads.append({name: current[name] for name in names if name in current})
+            first = self._count
+            self._count += len(operands.results)
+            results.append(tuple(range(first, self._count)))
+            current.update(zip(operands.results, results[-1], strict=True))
+            handed, arguments = self._hand_over(index) if index in self._at else ([], {})
             flows.append(handed)
             if index in entered:
                 entries.update(dict.fromkeys(entered[index], arguments))

@@ -101,7 +101,7 @@ class ComputeLocator:
     def _share(self, chain: Chain, owning: list[int], levels: list[int], located: list[LocatedRound]) -> None:
         """Give the computes at one place to the rounds that have some there."""
         instructions = self._code.function.instructions
-        everywhere = [index for index in self._table(chain) if self._region.is_in_front(self._code, index)]
+        everywhere = self._region.in_front(self._code, self._table(chain))
         for indices, slots, rounds in self._by_kind(chain, owning, levels):
             kinds = {instructions[index].kind for index in indices}
             front = [index for index in everywhere if instructions[index].kind in kinds]
@@ -230,7 +230,8 @@ class ComputeLocator:
         """The direct computes of the program that stand here, at their own place or in a consumer."""
         if number in self._guessed:
             return None
-        places = {self._code.chain(index) for index in item.computes}
+        known, chain_of = self._code.chains, self._code.chain
+        places = {known[index] if index in known else chain_of(index) for index in item.computes}
         return frozenset(
             compute.index
             for compute in self._reference.rounds[number].computes

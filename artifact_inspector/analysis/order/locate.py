@@ -103,7 +103,7 @@ class _Locator:
             statements.sort(key=lambda found: found.statement.index)
             loads = self.code.loads_at.get(chain) or self._scalar_loads(chain, statements)
             inside = [i for i in loads if self._in_scope(i)]
-            front = [i for i in loads if self.region.is_in_front(self.code, i)]
+            front = self.region.in_front(self.code, loads)
             if self.before is not None and len(statements) == 1:
                 inside = self._share_clauses(inside, statements[0])
             for found, share in zip(statements, equal_runs(inside, len(statements)), strict=True):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
+from operator import attrgetter
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain, chain_of, without_column
 from artifact_inspector.analysis.order.matching import match_loops
 from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
+
+_OPCODE = attrgetter("opcode")
 
 
 class _Part(Enum):
@@ -46,16 +50,18 @@ class Region:
     computes_elsewhere: bool = False
     """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
 
-    def is_in_front(self, code: Code, index: int) -> bool:
-        """True for an instruction in front of the region's loop that runs when the loop is entered."""
+    def in_front(self, code: Code, indices: Sequence[int]) -> list[int]:
+        """Those of some instructions in front of the region's loop that run when the loop is entered."""
         if self.loop is None:
-            return False
-        flow, block = code.flow, code.flow.block_of[index]
-        return (
-            block not in self.whole
-            and code.rank[block] < code.rank[flow.loops[self.loop].header]
-            and flow.encloses(flow.loop_of[block], self.loop)
-        )
+            return []
+        flow, block_of = code.flow, code.flow.block_of
+        header = code.rank[flow.loops[self.loop].header]
+        blocks = {
+            block
+            for block in {block_of[index] for index in indices}.difference(self.whole)
+            if code.rank[block] < header and flow.encloses(flow.loop_of[block], self.loop)
+        }
+        return [index for index in indices if block_of[index] in blocks] if blocks else []
 
 
 def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> list[int]:
@@ -69,7 +75,7 @@ def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) 
     """How many instructions of a kind in a region have a trait."""
     instructions = code.function.instructions
     indices = find_in_region(code, region, frozenset((kind,)))
-    opcodes = Counter(instructions[index].opcode for index in indices)
+    opcodes = Counter(map(_OPCODE, map(instructions.__getitem__, indices)))
     traits = code.language.traits
     return sum(count for opcode, count in opcodes.items() if trait in traits(opcode))
 

@@ -130,8 +130,9 @@ def find_loop_buffers(
         return {}
     home = {loop: _home(code, loops, loop) for loop in loops}
     found = {loop: _Events() for loop in loops if home[loop] == loop}
+    loop_of, block_of = code.flow.loop_of, code.flow.block_of
     for index in code.find(_GATHERED):
-        loop = code.flow.loop_at(index)
+        loop = loop_of[block_of[index]]
         if loop is not None:
             found[home[loop]].gather(index, code.function.instructions[index], module, language)
     memory = _Memory(code, module, language) if module.stage is Stage.TTGIR else None

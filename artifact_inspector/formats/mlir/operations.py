@@ -66,6 +66,8 @@ def count_results(text: str) -> int:
 
 def result_names(text: str) -> tuple[str, ...]:
     """Names of the values that an operation defines: `%a, %b:2` are `%a`, `%b#0`, `%b#1`."""
+    if ":" not in text:
+        return tuple([name for part in text.split(",") if (name := part.strip())])
     names: list[str] = []
     most = RESULTS.most
     for part in text.split(","):
