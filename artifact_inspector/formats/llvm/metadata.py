@@ -17,6 +17,10 @@ _METADATA = re.compile(
     r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)"
 )
 _FIELD = re.compile(r'\b(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
+_PLACE = re.compile(
+    r"line: (\d{1,9}), column: (\d{1,9}), scope: !(\d+)(?:, inlinedAt: (?:distinct )?!(\d+))?$", re.ASCII
+)
+"""What nearly all locations are."""
 _NONTEMPORAL = ", !nontemporal"
 _ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})")
 
@@ -43,6 +47,11 @@ class Locations(dict[str, tuple[Location | None, str]]):
         node = key.partition(",")[0].strip()
         frames: dict[str, Frame] = {}
         while node and node not in frames and len(frames) <= self._most:
+            plain = _PLACE.match(self._nodes.get(node, ""))
+            if plain is not None and plain[3] in self._files:
+                frames[node] = Frame(self._files[plain[3]], int(plain[1]), int(plain[2]))
+                node = plain[4] or ""
+                continue
             fields = self._fields(node)
             frames[node] = Frame(self._file(fields), _number(fields, "line"), _number(fields, "column"))
             node = fields.get("inlinedAt", "")

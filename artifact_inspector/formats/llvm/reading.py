@@ -103,7 +103,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
         Locations(text, faults), attributes.get("target", ""), faults, frozenset(_GROUP.findall(text))
     )
     lines = text.split("\n")
-    starts = [index for index, line in enumerate(lines) if line.startswith("define ")]
+    starts = list(_starts(text))
     functions: list[Function] = []
     for start, stop in pairwise([*starts, len(lines)]):
         header = _HEADER.match(lines[start])
@@ -118,6 +118,16 @@ def parse(source: SourceText, stage: Stage) -> Module:
     return Module(
         stage, source.name, faults.distinct(functions), attributes, faults.problems, is_whole=faults.is_whole
     )
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Places of the lines that begin a function among all lines."""
+    at = counted = number = 0
+    while (at := text.find("define ", at)) >= 0:
+        if at == 0 or text[at - 1] == "\n":
+            number, counted = number + text.count("\n", counted, at), at
+            yield number
+        at += 1
 
 
 class _Context(NamedTuple):
@@ -162,10 +172,12 @@ class _Body:
         """Opcodes that have one kind whatever their operands are."""
         self._calls: dict[str, Events] = {}
         """The same for calls, by their text up to the first bracket: the callee, or the whole assembly."""
+        self._loads: dict[str, Events] = {}
+        """The same for loads, by their text up to the first value, where that is the pointer."""
 
     def read(self, lines: list[str]) -> Function:
         """The function, from the lines behind its header."""
-        locations, plain, calls = self._context.locations, self._plain, self._calls
+        locations, plain, calls, loads = self._context.locations, self._plain, self._calls, self._loads
         append, new, statement = self._append, _new, _STATEMENT.match
         locations.line = self._number
         closed = False
@@ -174,7 +186,11 @@ class _Body:
             # Two words of the indent, then the result, `=`, the opcode, the rest.
             words = line.split(" ", 5) if line.startswith("  %") else ()
             if len(words) == 6 and words[3] == "=":
-                events = plain.get(words[4]) or calls.get(words[5].partition("(")[0])
+                events = plain.get(words[4]) or (
+                    loads.get(words[5].partition(" %")[0])
+                    if words[4] == "load"
+                    else calls.get(words[5].partition("(")[0])
+                )
                 if events is not None:
                     debug = line.rfind(_DEBUG)
                     location, mark = locations[line[debug + 8 :]] if debug >= 0 else (None, "")
@@ -223,8 +239,14 @@ class _Body:
             kind = OPCODES.kind(opcode)
             self._plain[opcode] = ((opcode, kind, None),)
         elif opcode in ("load", "store"):
-            load = LOADS.get(_pointer_space(text, line, found.end()), EventKind.OTHER)
+            opaque = _POINTER.match(line, found.end())
+            space = _typed_pointer_space(text) if opaque is None else opaque[1]
+            load = LOADS.get(space, EventKind.OTHER)
             kind = load if opcode == "load" else STORES.get(load, EventKind.OTHER)
+            if opaque is not None and opcode == "load":
+                told, value, more = line[found.end() + 1 : opaque.end()].partition(" %")
+                if value and not more:
+                    self._loads[told] = ((opcode, kind, None),)
         elif opcode in _TERMINATORS:
             kind = EventKind.BRANCH
             self._exits[-1] = (at, _TARGET_LABEL.findall(text))
@@ -279,11 +301,8 @@ def _joined(line: str, rest: Iterable[tuple[int, str]], until: str) -> str:
     return " ".join(parts)
 
 
-def _pointer_space(text: str, line: str, at: int) -> str | None:
-    """The address space of the pointer that a load or store goes through, None for generic."""
-    opaque = _POINTER.match(line, at)
-    if opaque is not None:
-        return opaque[1]
+def _typed_pointer_space(text: str) -> str | None:
+    """The address space of the typed pointer that a load or store goes through, None for generic."""
     operands = split_list(text)
     if len(operands) < 2:
         return None
