@@ -152,9 +152,9 @@ class Table:
     def stages(self) -> tuple[Stage, ...]:
         """Those that can be read."""
         if self._stages is None:
-            self._stages = tuple(
-                stage for stage in Stage if all(self._tells(name, stage) for name in self._read)
-            )
+            with without_collection():
+                told = (stage for stage in Stage if all(self._tells(name, stage) for name in self._read))
+                self._stages = tuple(told)
         return self._stages
 
     def let_go(self) -> None:
@@ -166,7 +166,8 @@ class Table:
     def ask(self, name: str, stage: Stage | None = None) -> Any:
         """A fact, or what stands in its place."""
         try:
-            return self._find(name, stage)
+            with without_collection():
+                return self._find(name, stage)
         except _LackingError:
             return self._rows[name].missing()
 
@@ -181,7 +182,7 @@ class Table:
         key = (name, stage)
         found = self._found.get(key, _UNASKED)
         if found is _UNASKED:
-            with self._lock, without_collection():
+            with self._lock:
                 if key not in self._found:
                     self._found[key] = self._run(self._rows[name], key)
                 found = self._found[key]

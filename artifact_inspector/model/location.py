@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -83,6 +84,7 @@ def _is_of_library(frame: Frame) -> bool:
     return any(part in frame.file.replace("\\", "/") for part in _LIBRARY)
 
 
+@lru_cache(maxsize=256)
 def base_name(path: str) -> str:
     """The name of a file without its directories, whichever system wrote the path."""
     return path.replace("\\", "/").rpartition("/")[2]

@@ -13,7 +13,7 @@ def chain_of(location: Location | None) -> Chain | None:
     """A location with bare file names, comparable between stages."""
     if location is None:
         return None
-    return tuple((base_name(frame.file), frame.line, frame.column) for frame in location)
+    return tuple([(base_name(file), line, column) for file, line, column in location])
 
 
 def without_column(chain: Chain) -> Chain:

@@ -58,7 +58,7 @@ class _Judgement:
             depth=region.depth,
             parent=region.parent,
             lines=self._lines(),
-            signature=signature_of(instructions[i] for i in find_in_region(code, region, _TOLD)),
+            signature=signature_of(map(instructions.__getitem__, find_in_region(code, region, _TOLD))),
             readable=self.readable,
             verdict=self.verdict,
             distance=self.loop.distance if self.loop.ahead else self.sequence.distance,

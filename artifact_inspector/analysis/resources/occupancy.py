@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Multiprocessor, Target
@@ -44,6 +45,7 @@ class Occupancy:
         return self.warps / self.warps_at_most
 
 
+@lru_cache(maxsize=256)
 def find_occupancy(
     target: Target,
     *,

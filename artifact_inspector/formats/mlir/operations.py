@@ -37,12 +37,17 @@ def decode(text: str) -> Operands:
 
 def kind_of(opcode: str, text: str) -> EventKind:
     """The kind of an operation; that of a reduction stands in its types."""
-    kind = OPCODES.kind(modern(opcode))
+    kind = _plain_kind(opcode)
     if kind is EventKind.FLOAT and opcode in BODIES and _extent(text) == 1:
         return EventKind.MOVE  # nothing is combined along an axis of extent 1
     if opcode == "tt.elementwise_inline_asm":
         return EventKind.FLOAT if _CALLED_FLOAT.search(text) is not None else EventKind.MOVE
     return kind
+
+
+@lru_cache(maxsize=1024)
+def _plain_kind(opcode: str) -> EventKind:
+    return OPCODES.kind(modern(opcode))
 
 
 def _extent(text: str) -> int | None:

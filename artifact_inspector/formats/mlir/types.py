@@ -63,12 +63,12 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
     """
     types: list[TensorType] = []
     for written in _written_types(text):
-        layout = written.layout
+        shape, element, bits, layout, is_memory, _ = written
         if layout:
             layout = layouts.get(layout) or _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
-        is_memory = written.is_memory or layout.startswith("#triton_gpu.shared<")
-        encoding = parse_encoding(layout) if layout else None
-        types.append(written._replace(layout=layout, is_memory=is_memory, encoding=encoding))
+            is_memory = is_memory or layout.startswith("#triton_gpu.shared<")
+            written = TensorType(shape, element, bits, layout, is_memory, parse_encoding(layout))
+        types.append(written)
     return tuple(types)
 
 
