@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -121,6 +121,39 @@ def split_closed(text: str, at: int) -> list[str]:
     """The same, as long as a bracket closes around them; else nothing."""
     parts, end = _parts(text, at)
     return [*parts, text[end[0] : end[1]].strip()] if end[1] < len(text) else []
+
+
+def split_each(text: str, opened: Collection[int]) -> dict[int, list[str]]:
+    """The same for some brackets that stand in a text, inside each other or not, in one pass.
+
+    Args:
+        opened: where they stand.
+
+    Returns:
+        Bracket → its parts; one that is not closed is left out.
+
+    Example:
+        >>> split_each("a<b, c<d>> e<f", {1, 6, 12})
+        {6: ['d'], 1: ['b', 'c<d>']}
+    """
+    found: dict[int, list[str]] = {}
+    stack: list[tuple[int, list[int]]] = []
+    """Brackets that are open: where, and where the parts of one that is asked for begin."""
+    for mark in _MARKS.finditer(text):
+        character, at = mark[0][0], mark.start()
+        if character in _OPENING:
+            stack.append((at, [at + 1] if at in opened else []))
+            if len(stack) > _DEEPEST + 1:
+                stack[-_DEEPEST - 2][1].clear()
+        elif character == ",":
+            if stack and stack[-1][1]:
+                stack[-1][1].append(at + 1)
+        elif character != '"' and stack:
+            begins, starts = stack.pop()
+            if starts:
+                stops = (*(start - 1 for start in starts[1:]), at)
+                found[begins] = [text[a:b].strip() for a, b in zip(starts, stops, strict=True)]
+    return found
 
 
 def _parts(text: str, at: int) -> tuple[list[str], tuple[int, int]]:

@@ -13,7 +13,7 @@ from artifact_inspector.facts import inspection
 from artifact_inspector.facts.inspection import PASSES, ask_all, inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.records import known, with_fields
-from artifact_inspector.facts.table import Need, Pass, Whence
+from artifact_inspector.facts.table import Need, Pass
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Stage
 
@@ -155,7 +155,7 @@ def test_every_pass_needs_what_another_finds() -> None:
         for need in row.needs:
             name = need.name if isinstance(need, Need) else need
             assert name in given or name in PASSES, f"{row.name} needs {name}"
-            if isinstance(need, Need) and need.whence is not Whence.HERE:
+            if isinstance(need, Need):
                 assert PASSES[name].of_stage
 
 

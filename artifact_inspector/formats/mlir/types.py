@@ -13,7 +13,7 @@ from functools import lru_cache
 from artifact_inspector.formats.mlir.encodings import parse_encoding
 from artifact_inspector.model import TensorType
 from artifact_inspector.model.limits import LAYOUT
-from artifact_inspector.model.text import integer, split_closed
+from artifact_inspector.model.text import integer, split_closed, split_each
 
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
@@ -76,15 +76,18 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
 def _written_types(text: str) -> tuple[TensorType, ...]:
     """The types with their layouts as written: several analyses ask for those of one operation."""
     types: list[TensorType] = []
-    for found in _START.finditer(text):
-        parts = split_closed(text, found.end())
-        if parts:
+    starts = {found.end(1) if found[1] else found.start(): found for found in _START.finditer(text)}
+    closed = split_each(text, starts) if starts else {}
+    for at, found in starts.items():
+        parts = closed.get(at)
+        if parts is not None:
             # A tensor's encoding is its only parameter; of memory's, the first is the layout.
             layout = parts[1] if len(parts) > 1 else ""
-            shape = _shape(found[2] or found[3])
+            extents = found[2] or found[3]
+            shape, element = _shape(extents), parts[0][len(extents) :].strip()
             if shape is None:
                 continue
-            types.append(TensorType(shape, parts[0], element_bits(parts[0]), layout, found[1] != "tensor"))
+            types.append(TensorType(shape, element, element_bits(element), layout, found[1] != "tensor"))
     return tuple(types)
 
 
