@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 
 from artifact_inspector.facts.kernel import KernelFacts
@@ -14,6 +14,19 @@ from artifact_inspector.facts.stored import encode
 def digest_of(value: object) -> str:
     text = json.dumps(value, default=repr)
     return blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+
+
+def plain(value: object) -> object:
+    """A value taken apart, with what is in no order sorted."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, *(plain(getattr(value, one.name)) for one in fields(value))]
+    if isinstance(value, dict):
+        return [[plain(key), plain(one)] for key, one in value.items()]
+    if isinstance(value, set | frozenset):
+        return sorted(json.dumps(plain(one), default=repr) for one in value)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float) else type(value).__name__
 
 
 def parts_of(facts: KernelFacts) -> Iterator[tuple[str, object]]:

@@ -17,12 +17,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import scratch_of_releases
-from digests import digest_of, parts_of
+from digests import digest_of, parts_of, plain
+from random_programs import stages
 from saved import facts, saved, saved_kernels
 
 from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, join
+from artifact_inspector.analysis.flow.graph import find_graph
 from artifact_inspector.analysis.matrix.identity import check_identity
 from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling
+from artifact_inspector.analysis.order.placement import Memory
+from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.order.verdict import judge
 from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
 from artifact_inspector.analysis.shared.layouts import read_layout
 from artifact_inspector.analysis.shared.swizzling import padded_elements
@@ -250,6 +256,23 @@ def layouts_of_targets() -> object:
     return found
 
 
+def programs(first: int) -> object:
+    """The order in programs at random, and whether it changed where they were written in another one."""
+    found: list[object] = []
+    for seed in range(first, first + 50):
+        codes = stages(seed)
+        reference = find_reference(codes[0])
+        found.append(plain(reference))
+        before: dict[str, Memory] = {}
+        for number, code in enumerate(codes):
+            everything = code.indices(frozenset(range(len(code.function.blocks))))
+            found.append(plain(find_graph(code, everything)))
+            for region in find_regions(code, reference, exact=number == 0):
+                told, before[region.id] = judge(code, region, before.get(region.id), exact=number == 0)
+                found.append(plain((told, before[region.id])))
+    return found
+
+
 VIEWS: dict[str, Callable[[], object]] = {
     **{
         f"{view.__name__} {left} {right}": partial(view, left, right, *across)
@@ -310,6 +333,7 @@ VIEWS: dict[str, Callable[[], object]] = {
         )
     },
     "identities": identities,
+    **{f"programs {first}": partial(programs, first) for first in (0, 50, 100)},
     "rules of axes": rules_of_axes,
     "layouts of targets": layouts_of_targets,
     **{
