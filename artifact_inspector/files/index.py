@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,12 @@ KEPT_AFTER_ROOM = 0.8
 DAY = 86400
 _SEAL = 8
 """Bytes in front of a value that tell whether it is whole."""
+
+
+_TABLE = "CREATE TABLE facts (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL)"
+"""As SQLite keeps it."""
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What the names of SQLite's files beside its own end in."""
 
 
 class Stats(NamedTuple):
@@ -149,6 +156,9 @@ class Index:
     def _open(self, place: Path) -> None:
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not all(map(_is_regular, _files(place))):
+                self._pass_over("there is what is no regular file")
+                return
             self._connect(place)
         except _FAULTS as error:
             if _is_damage(error):
@@ -163,21 +173,19 @@ class Index:
         # both of one moment: another process may make the table between two reads
         connection.execute("BEGIN")
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        made = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         connection.execute("COMMIT")
         if layout > LAYOUT:
             self._pass_over("a newer version wrote it")
             return
-        if layout != LAYOUT and tables:
-            self._rebuild(place, "an older version wrote it")
+        # a view of that name might never end
+        if (made or layout) and (layout, made) != (LAYOUT, [(_TABLE,)]):
+            self._rebuild(place, "it was damaged" if layout == LAYOUT else "an older version wrote it")
             return
         if layout == 0:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS facts"
-                " (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL)"
-            )
+            connection.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
             connection.execute("COMMIT")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -185,7 +193,7 @@ class Index:
     def _rebuild(self, place: Path, why: str) -> None:
         self.close()
         try:
-            for file in (place, *(place.with_name(place.name + end) for end in ("-wal", "-shm"))):
+            for file in _files(place):
                 file.unlink(missing_ok=True)
             self._connect(place)
         except (OSError, *_FAULTS) as error:
@@ -209,6 +217,18 @@ class Index:
                 self._rebuild(self._place, "it was damaged")
             else:
                 self._pass_over(f"it could not be {done}: {error}")
+
+
+def _files(place: Path) -> Iterator[Path]:
+    return (place.with_name(place.name + end) for end in ("", *_BESIDE))
+
+
+def _is_regular(file: Path) -> bool:
+    """Whether it is a file, or nothing as yet; SQLite would wait for ever at a pipe."""
+    try:
+        return stat.S_ISREG(file.stat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
 _FAULTS = (sqlite3.Error, UnicodeError, TypeError, OverflowError)

@@ -119,6 +119,34 @@ def test_bytes_that_the_disk_changed_never_come_back_as_values(place: Path, seed
     kept(place)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW facts AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r)"
+        " SELECT i AS key, i AS used, i AS value FROM r",
+        "CREATE TABLE facts (key)",
+    ],
+    ids=["a view without end", "other columns"],
+)
+def test_what_is_not_our_table_is_made_anew(place: Path, made: str) -> None:
+    kept(place)
+    other = sqlite3.connect(place)
+    other.executescript(f"DROP TABLE facts; {made};")
+    other.close()
+    assert found(place) == ({}, [f"The index of facts is made anew: it was damaged ({place})."])
+    kept(place)
+    assert found(place) == (SOME, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="There are no pipes.")
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+def test_a_pipe_beside_it_is_not_waited_for(place: Path, end: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(place.with_name(place.name + end))
+    told = f"The index of facts is passed over: there is what is no regular file ({place})."
+    assert found(place) == ({}, [told])
+
+
 def test_an_older_layout_is_made_anew(place: Path) -> None:
     place.parent.mkdir(parents=True)
     with sqlite3.connect(place) as old:
