@@ -11,27 +11,15 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import scratch_of_releases
-from digests import digest_of, parts_of, plain
-from random_programs import stages
+from digests import digest_of, parts_of
 from saved import facts, saved, saved_kernels
 
-from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, join
-from artifact_inspector.analysis.flow.graph import find_graph
-from artifact_inspector.analysis.matrix.identity import check_identity
-from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling
-from artifact_inspector.analysis.order.placement import Memory
-from artifact_inspector.analysis.order.reference import find_reference
-from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.order.verdict import judge
 from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
-from artifact_inspector.analysis.shared.layouts import read_layout
-from artifact_inspector.analysis.shared.swizzling import padded_elements
 from artifact_inspector.comparison.alignment import align
 from artifact_inspector.comparison.baseline import hold_against, lines_of, record
 from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
@@ -44,9 +32,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats.mlir.types import parse_types
-from artifact_inspector.model import MatrixOp, Stage
-from artifact_inspector.model.axes import AxisOperation, AxisRole
+from artifact_inspector.model import Stage
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.comparison import corpus_document, matrix_document
 from artifact_inspector.vocabulary.forms import Compiled
@@ -180,99 +166,6 @@ def named(path: str) -> object:
     ]
 
 
-def identities() -> object:
-    """What is said of two regions that have more, or less, than their dots ask for, with all that may explain it."""
-    dot = MatrixOp("tt.dot", "dot", 128, 32, 32, 1, "f16×f16→f32", "block")
-    mma = MatrixOp("mma.sync", "mma", 16, 8, 16, 1, "f16×f16→f32", "warp")
-
-    def work(op: MatrixOp, count: int, line: str, **more: object) -> tuple[MatrixWork, ...]:
-        made = MatrixWork(op.op, op, count, count, 1 if op is dot else 4, (1, 1), (line,))
-        return (replace(made, **more),) if count else ()  # type: ignore[arg-type]
-
-    found = []
-    scalar = Tiling("blocked", (4, 1), (1, 1), 1, False)
-    wide = Tiling("nvidia_mma", (4, 2), (16, 8), 1, True)
-    for here, there, left, right, gone, around, times, line, tiling in product(
-        (0, 1, 2), (0, 1), (0, 8, 16, 32, 48), (0, 16, 32, 80), ((), ("a",), ("a", "b")),
-        (None, {"a": "b", "b": None}, {"a": None, "b": None}), (1, 2), ("k.py:1", "k.py:2"), (None, scalar, wide),
-    ):  # fmt: skip
-        if tiling is not None and (gone or times > 1 or there):
-            continue
-        told = check_identity(
-            {"a": work(dot, here, "k.py:1", tiling=tiling), "b": work(dot, there, line)},
-            {"a": work(mma, left, "k.py:1"), "b": work(mma, right, line)},
-            unrolled={"a": times}, left_over=gone, parents=around,
-        )  # fmt: skip
-        found.append(repr([(one, one.holds, one.is_explained, one.ratio) for one in told.values()]))
-    return found
-
-
-def rules_of_axes() -> object:
-    """What each operation makes of runs, divisors and constants of one axis and of two."""
-    lines = [
-        Axes((run,), (divisor,), (same,), value)
-        for run, divisor, same, value in (
-            (1, 1, 1, None), (8, 8, 1, None), (4, 2, 1, None), (1, 16, 8, None), (1, 4, 8, 4), (1, 1, 8, 1),
-            (1, 8, 8, -8), (1, 1 << 30, 8, 0), (2, 1, 2, None), (1, 2, 4, 6), (1, 1, 8, 31),
-        )
-    ]  # fmt: skip
-    planes = [Axes((8, 1), (16, 2), (1, 4)), Axes((1, 4), (4, 4), (8, 1)), Axes((1, 1), (8, 8), (8, 4), 8)]
-    found = [repr(join(one, other)) for group in (lines, planes) for one, other in product(group, group)]
-    for role in AxisRole:
-        for more in (
-            {},
-            {"grows": True},
-            {"grows": False, "pointee": 4},
-            {"value": 12, "axis": 1, "start": 4, "stop": 12},
-        ):
-            operation = AxisOperation(role, **more)  # type: ignore[arg-type]
-            for count in range(4):
-                for made_of in product(lines[:6] if count == 3 else lines, repeat=count):
-                    found.append(repr(apply_rule(operation, ((8,), (8,)), list(made_of))))
-                for both in product(planes, repeat=min(count, 2)):
-                    for shapes in (
-                        ((8, 4), (8, 4)),
-                        ((1, 4), (8, 4)),
-                        ((8, 4), (4, 8)),
-                        ((8, 4), (8, 1, 4)),
-                        ((8,), (8, 4)),
-                    ):
-                        found.append(repr(apply_rule(operation, shapes, [*both, *both[:1]][:count])))
-    return found
-
-
-def layouts_of_targets() -> object:
-    """Where registers, lanes and warps of every layout hold the elements of small and large tensors."""
-    found = []
-    for gpu in scratch_of_releases.TARGETS:
-        for layout in (*gpu.planes, *gpu.lines):
-            shapes = ("128x64", "16x16", "8x128", "64x1") if layout in gpu.planes else ("512", "16")
-            for shape in shapes:
-                (tensor,) = parse_types(f"tensor<{shape}xf16, {layout}>", {})
-                read = read_layout(tensor, gpu.lanes)
-                found.append(
-                    repr((read, read and (read.is_one_to_one, padded_elements(read, read, 16, (3, 2)))))
-                )
-    return found
-
-
-def programs(first: int) -> object:
-    """The order in programs at random, and whether it changed where they were written in another one."""
-    found: list[object] = []
-    for seed in range(first, first + 50):
-        codes = stages(seed)
-        reference = find_reference(codes[0])
-        found.append(plain(reference))
-        before: dict[str, Memory] = {}
-        for number, code in enumerate(codes):
-            everything = code.indices(frozenset(range(len(code.function.blocks))))
-            found.append(plain(find_graph(code, everything)))
-            for region in find_regions(code, reference, exact=number == 0):
-                told, before[region.id] = judge(code, region, before.get(region.id), exact=number == 0)
-                found.append(plain((told, before[region.id])))
-    return found
-
-
 VIEWS: dict[str, Callable[[], object]] = {
     **{
         f"{view.__name__} {left} {right}": partial(view, left, right, *across)
@@ -332,10 +225,6 @@ VIEWS: dict[str, Callable[[], object]] = {
             ("3.6.0/gfx942/residual_after_loop", "ttir", "amdgcn"), ("3.6.0/sm_80/early_return", "ttir", "llir"),
         )
     },
-    "identities": identities,
-    **{f"programs {first}": partial(programs, first) for first in (0, 50, 100)},
-    "rules of axes": rules_of_axes,
-    "layouts of targets": layouts_of_targets,
     **{
         f"alive {path}": partial(alive, path)
         for path in ("3.6.0/gfx942/flash_attention", "3.6.0/gfx1100/softmax", "3.6.0/gfx90a/matmul_grouped")

@@ -5,8 +5,8 @@
 A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
 arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`. Each runs in a child of a
 process that has pytest loaded, first against the unit tests that name its module, its own first; what survives
-them against an independent judge of its room, if there is one, then against the facts of every saved kernel and
-what is said of several together, and what survives those too against the cases, and the tests of the corpus on two
+them against an independent judge of its room, if there is one, then against digests of what rules make of grids of inputs, the
+facts of every saved kernel and what is said of several together, and what survives those too against the cases, and the tests of the corpus on two
 directories of fixtures and the golden reports. A
 run that is stopped goes on where it was: what `--out` lists is not run again. `--most 25` stops after so many.
 """
@@ -40,6 +40,7 @@ JUDGES = {
 """Room → the tests that hold its answers against somebody else's."""
 LATER = {
     "values": ("tests/unit/test_frozen.py",),
+    "grids": ("tests/golden/test_grids.py",),
     "facts": ("tests/golden/test_facts.py", "tests/golden/test_views.py"),
     "cases": ("tests/cases",),
     "corpus": ("tests/corpus", "tests/golden", "-k", "3.6.0/sm_80/ or 3.6.0/gfx942/ or golden"),
