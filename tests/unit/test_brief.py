@@ -16,6 +16,8 @@ from artifact_inspector import cli
 from artifact_inspector.report.brief import MOST_LINES, cut, is_brief, set_brief
 from artifact_inspector.serving.skill import skill_text
 
+pytestmark = pytest.mark.usefixtures("recalled")
+
 COMMANDS = [
     line for block in re.findall(r"```sh\n(.*?)```", skill_text(), re.S) for line in block.splitlines()
 ]

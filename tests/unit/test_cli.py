@@ -21,6 +21,8 @@ from artifact_inspector import __version__, cli
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.hardware.targets import parse_target
 
+pytestmark = pytest.mark.usefixtures("recalled")
+
 # Two rounds of load and compute in straight-line code, as Triton prints them.
 TTIR = """\
 #loc = loc("/src/twice.py":3:0)

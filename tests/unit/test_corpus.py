@@ -31,6 +31,8 @@ from artifact_inspector.report.exchange.junit import junit_text
 from artifact_inspector.report.exchange.markdown import corpus_markdown
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
+pytestmark = pytest.mark.usefixtures("recalled")
+
 SOURCES = FIXTURES / "3.6.0/sm_80"
 Edit = Callable[[Path], None]
 

@@ -21,6 +21,8 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.exchange.graph import FORMATS
 
+pytestmark = pytest.mark.usefixtures("recalled")
+
 MATMUL = "3.6.0/sm_80/matmul_grouped"
 CACHE = str(ROOT / "fixtures" / MATMUL)
 

@@ -18,6 +18,8 @@ from artifact_inspector.api.remedies import switches_of
 from artifact_inspector.findings import RULES, Switch, SwitchKind
 from artifact_inspector.formats.mlir.retold import with_divisor, with_input_precision
 
+pytestmark = pytest.mark.usefixtures("recalled")
+
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling needs Triton (Linux).")
 HEADER = 'tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 8 : i32} loc("x"(#loc)), %n: i32 loc("n"(#loc))) {'
 
