@@ -11,10 +11,11 @@ from saved import saved
 from artifact_inspector import findings
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.records import with_fields
 from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.findings._rule import Remark
 from artifact_inspector.findings.not_pipelined import UNPIPELINED
-from artifact_inspector.model import Verdict
+from artifact_inspector.model import Stage, Verdict
 
 A_KERNEL = "3.6.0/sm_75/matmul_grouped"
 
@@ -42,3 +43,17 @@ def test_every_order_in_which_a_loop_may_load_for_itself_counts_as_not_pipelined
     ahead = {Verdict.PIPELINED, Verdict.WARP_SPECIALISED}
     nothing = {Verdict.UNROLLED, Verdict.GONE, Verdict.NO_LOADS, Verdict.NO_COMPUTE, Verdict.UNKNOWN}
     assert set(Verdict) - UNPIPELINED == ahead | nothing | {Verdict.SINGLE}
+
+
+def test_a_loop_that_waits_for_all_of_its_wgmma_is_told_by_machine_code_too() -> None:
+    kernel = saved("3.6.0/sm_90/flash_attention").facts
+    ptx = kernel.stages[Stage.PTX]
+    waits = tuple(wait._replace(op="WARPGROUP.DEPBAR.LE") for wait in ptx.waits)
+    work = {
+        name: with_fields(found, matrix=tuple(replace(one, op="HGMMA") for one in found.matrix))
+        for name, found in ptx.work.items()
+    }
+    sass = with_fields(ptx, stage=Stage.SASS, waits=waits, work=work)
+    told = find_findings(with_fields(kernel, stages={**kernel.stages, Stage.SASS: sass}))
+    (said,) = [finding.remark.message for finding in told if finding.code == "AI010"]
+    assert said.endswith("WARPGROUP.DEPBAR.LE 0 leaves no wgmma in flight behind it")
