@@ -2,11 +2,12 @@
 
 After `wgmma.wait_group 0` nothing is left in flight: the tensor cores and the rest of the loop take turns.
 
-**When it is said.** A loop that issues `wgmma` holds a `wgmma.wait_group` of depth 0 at the last stage.
+**When it is said.** A loop that issues `wgmma` holds waits for them of depth 0 alone at the last stage, and
+nothing else in it asks for the wait: no float operation, which might be on the result (attention's softmax),
+and no store to shared memory, which might be an operand of the next one (weights that are unpacked).
 
-**What it is likely to cost.** The matrix unit idles while the loop computes on the result and issues the
-next. Where the result is needed in the same iteration (attention's softmax) the wait cannot go; overlap
-then has to come from other warps.
+**What it is likely to cost.** The matrix unit idles between the wait and the next `wgmma`, where one or more
+left in flight would keep it busy.
 """
 
 from __future__ import annotations
@@ -15,26 +16,35 @@ from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
-from artifact_inspector.model import RegionKind, WaitPurpose
+from artifact_inspector.model import EventKind, RegionKind, WaitPurpose
+
+NEEDING = (EventKind.FLOAT, EventKind.SHARED_STORE)
+"""What may need the result of a `wgmma`, or the memory that it reads."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None:
         return
+    found: dict[str, tuple[int, ...]] = {}
     for region in last.regions:
         work = last.work.get(region.id)
-        if work is None or not work.matrix or region.kind is not RegionKind.LOOP:
+        if work is None or region.kind is not RegionKind.LOOP or any(map(region.count, NEEDING)):
             continue
-        waits = [w for w in last.waits_in(region.id) if w.purpose is WaitPurpose.MATRIX]
+        if not any("wgmma" in done.op for done in work.matrix):
+            continue
+        waits = [w for w in last.waits if w.region == region.id and w.purpose is WaitPurpose.MATRIX]
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
         if waits and all(wait.depth == 0 for wait in waits):
-            yield Remark(
-                f"{region.id}: {waits[0].written(0)} leaves no wgmma in flight behind it",
-                last.stage,
-                tuple(wait.line for wait in waits),
-                dots_of(kernel, region.id)[2],
-            )
+            found[region.id] = tuple(wait.line for wait in waits)
+    if found:
+        sources = dict.fromkeys(source for name in found for source in dots_of(kernel, name)[2])
+        yield Remark(
+            f"{', '.join(found)}: wgmma.wait_group 0 leaves no wgmma in flight behind it",
+            last.stage,
+            tuple(line for lines in found.values() for line in lines),
+            tuple(sources),
+        )
 
 
 RULE = Rule("AI010", "wait-in-loop-serialises-wgmma", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__)

@@ -36,8 +36,8 @@ CASES = {
     "AI006": ("3.6.0/sm_80/unaligned_columns", r"moves 2 B.*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
     # 95 spilled registers of 4 bytes, by the metadata's own count
     "AI007": ("3.6.0/gfx942/register_spill", r"^380 bytes", "3.6.0/gfx942/softmax"),
-    # the softmax between the two dots needs the first one's result
-    "AI010": ("3.6.0/sm_90/flash_attention", r"wgmma\.wait_group 0", "3.6.0/sm_90/matmul_grouped"),
+    # two partitions that multiply alone; the softmax between two dots needs the first one's result
+    "AI010": ("3.6.0/sm_90/tma_warp_specialized", r"^loop@18, loop@18/2: wgmma\.wait_group 0", "3.6.0/sm_90/flash_attention"),
     # AMD's lowering knows cache modifiers only
     "AI011": ("3.6.0/gfx942/cache_policy", r"a load asks for evict_first; .* no eviction policies", "3.6.0/sm_80/cache_policy"),
     # 4 warps of 32×32 on a tile of 32×32
