@@ -395,6 +395,21 @@ def test_a_triangle_that_parts_neighbours_is_no_news(bound: str, told: int) -> N
     assert len(list(find_narrow(kernel, [access], "load"))) == told
 
 
+def test_one_stage_more_is_told_with_what_it_takes_and_not_where_there_is_no_room() -> None:
+    # ttgir 68, 84 and 85: `k` and `v`, 16×32 f16 each, a stage of either; `q`, 64×16, is used in the loop as well.
+    # sm_80 lets a block have 163 KiB
+    path = "3.6.0/sm_80/flash_attention"
+    taken = saved(path).facts.resources.shared.value
+    assert taken is not None
+    (found,) = of_rule(saved(path), "AI002")
+    room = 163 * 1024 - taken
+    assert found.remark.message.endswith(
+        f"; one stage more takes 4096 B of shared memory at most, and a block may have {room} more"
+    )
+    full = Figure(163 * 1024 - 4095, "metadata, shared")
+    assert of_rule_where("AI002", path, shared=full) == []
+
+
 def waiting(times: int, *always: bool) -> list[Finding]:
     """What AI023 says of a loop that waits so, and holds so many iterations of the program."""
     facts = saved("3.6.0/gfx942/nested_loops").facts
