@@ -3,11 +3,11 @@
 A thread can load 16 bytes at once. An address that nothing says is aligned, a stride that is not known to
 be 1, a mask that may part neighbours, addresses taken modulo a number: each of them forbids it.
 
-**When it is said.** A load statement is narrower than 16 bytes at the last stage, and something other than
-the size of its tile or its layout limits it to that width. Bytes, width and the argument in question are
-named; where no promise about an argument would do (a division, a stride), that alone is. Loads that the same
-thing keeps as narrow are told together. Nothing is said of a load that is one instruction, nor where a mask
-compares indices with each other (a triangle) or with a number.
+**When it is said.** A load statement moves 4 bytes at a time or fewer at the last stage, 16 or more in all,
+and something other than the size of its tile or its layout limits it to that width. Bytes, width and the
+arguments in question are named: all that promises about arguments would widen together, other loads by what
+keeps them narrow; where no promise would do (a division, a stride), that alone is named. Nothing is said where
+a mask compares indices with each other (a triangle) or with a number, nor of addresses that are loaded.
 
 **What it is likely to cost.** More instructions for the same bytes; below 4 bytes also no asynchronous
 copy, hence no pipelining on NVIDIA.
@@ -23,7 +23,13 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import divisible
 
-WIDEST = 16
+WIDEST, NARROW = 16, 4
+"""Bytes of one instruction: the most, and what is narrow beside that (32 lanes fill a line with 4 each)."""
+NUMBERED = {
+    Reason.STRIDE: "neighbours are {} elements apart",
+    Reason.MODULO: "addresses are taken modulo {}",
+}
+"""Words where a number stands in place of an argument."""
 OF_THE_TILE = frozenset({Reason.TILE, Reason.LAYOUT, Reason.SCALAR})
 
 
@@ -32,34 +38,55 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 
 def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -> Iterator[Remark]:
-    """One remark for all accesses that the same thing keeps as narrow.
+    """One remark for all accesses that promises would widen, and one for those that one thing keeps narrow.
 
     Args:
         what: `load` or `store`.
     """
-    groups: dict[tuple[int, int, tuple[str, ...]], list[AccessWidth]] = {}
+    groups: dict[tuple[str, ...], list[AccessWidth]] = {}
     for access in widths:
-        causes = tuple(dict.fromkeys(map(_words, causes_of(access))))
+        causes = causes_of(access)
         instructions = sum(access.widths.values())
-        if access.width is None or access.width >= WIDEST or not causes or instructions == 1:
+        if access.width is None or access.width > NARROW or not causes or _is_by_nature(access):
             continue
-        if not _is_by_nature(access):
-            groups.setdefault((access.width, instructions, causes), []).append(access)
-    for (width, count, reasons), group in groups.items():
-        names = list(dict.fromkeys(access.name for access in group if access.name))
-        if len(group) > len(names):
-            names = [f"{len(group)} {what}s"] if len(group) > 1 else [f"a {what}"]
-        verb = "move" if len(group) > 1 else "moves"
-        each = " each" if len(group) > 1 else ""
-        times = f" ({count} instructions{each})" if count > 1 else ""
-        own = [access.line for access in group]
-        evidence = [cause.line for access in group for cause in causes_of(access)]
+        if instructions and instructions * access.width < WIDEST:
+            continue  # they move less than one instruction can
+        of_promises = all(cause.is_promise for cause in causes)
+        groups.setdefault(() if of_promises else _reasons(causes), []).append(access)
+    for group in groups.values():
+        causes = [cause for access in group for cause in causes_of(access)]
         yield Remark(
-            f"{', '.join(names)} {verb} {width} B per thread at a time{times}: {'; '.join(reasons)}",
+            f"{_accesses(group, what)}: {'; '.join(_reasons(causes))}",
             next(iter(kernel.stages), None),
-            tuple(dict.fromkeys([*own, *evidence])),
+            tuple(dict.fromkeys([*(access.line for access in group), *(cause.line for cause in causes)])),
             tuple(dict.fromkeys(access.source for access in group if access.source is not None)),
         )
+
+
+def _accesses(group: list[AccessWidth], what: str) -> str:
+    """`x, y move 4 B per thread at a time (8 instructions each)`."""
+    alike: dict[tuple[int | None, int], list[AccessWidth]] = {}
+    for access in group:
+        alike.setdefault((access.width, sum(access.widths.values())), []).append(access)
+    said = []
+    for (width, count), some in alike.items():
+        names = list(dict.fromkeys(access.name for access in some if access.name))
+        if len(some) > len(names):
+            names = [f"{len(some)} {what}s"] if len(some) > 1 else [f"a {what}"]
+        verb, each = ("move", " each") if len(some) > 1 else ("moves", "")
+        times = f" ({count} instructions{each})" if count > 1 else ""
+        said.append(f"{', '.join(names)} {verb} {width} B per thread at a time{times}")
+    return ", ".join(said)
+
+
+def _reasons(causes: Iterable[Cause]) -> tuple[str, ...]:
+    """What the causes are, each once, with all the arguments that it is said of."""
+    names: dict[Reason | str, dict[str, None]] = {}
+    for cause in causes:
+        by_number = cause.name.isdigit() and cause.reason in NUMBERED
+        words = NUMBERED[cause.reason].format(cause.name) if by_number else cause.reason
+        names.setdefault(words, {}).update({} if by_number or not cause.name else {cause.name: None})
+    return tuple(f"{words}" + (f" ({', '.join(of)})" if of else "") for words, of in names.items())
 
 
 def causes_of(access: AccessWidth) -> list[Cause]:
@@ -68,17 +95,12 @@ def causes_of(access: AccessWidth) -> list[Cause]:
     return [cause for cause in found if not cause.is_promise] or found
 
 
-def _words(cause: Cause) -> str:
-    if cause.name.isdigit() and cause.reason is Reason.STRIDE:
-        return f"neighbours are {cause.name} elements apart"
-    if cause.name.isdigit() and cause.reason is Reason.MODULO:
-        return f"addresses are taken modulo {cause.name}"
-    return cause.reason.value + (f" ({cause.name})" if cause.name else "")
-
-
 def _is_by_nature(access: AccessWidth) -> bool:
-    """True where a mask parts neighbours by their own indices alone, as a triangle does: no promise helps."""
-    return any(cause.reason is Reason.MASK and not cause.name for cause in access.causes)
+    """True where a mask parts neighbours by their indices alone, as a triangle does, or they are gathered."""
+    return any(
+        cause.reason is Reason.GATHER or (cause.reason is Reason.MASK and not cause.name)
+        for cause in access.causes
+    )
 
 
 RULE = Rule(

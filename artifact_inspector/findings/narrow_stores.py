@@ -4,10 +4,8 @@ A thread can store 16 bytes at once. What keeps a load narrow keeps a store narr
 nothing says is aligned, a stride that is not known to be 1, a mask that may part neighbours, addresses
 taken modulo a number.
 
-**When it is said.** A store statement is narrower than 16 bytes at the last stage, and something other
-than the size of its tile or its layout limits it to that width. Width, number of instructions and the
-argument in question are named. Stores that the same thing keeps as narrow are told together.
-Nothing is said where a mask compares indices with each other (a triangle) or with a number.
+**When it is said.** As of loads (AI006): a store statement moves 4 bytes at a time or fewer, 16 or more in
+all, and something other than the size of its tile or its layout limits it to that width.
 
 **What it is likely to cost.** More instructions, and more requests to the memory, for the same bytes.
 """

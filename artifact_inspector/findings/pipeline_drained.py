@@ -42,7 +42,10 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         takes = "" if not more else f"; one stage more takes {more} B of shared memory at most"
         one_more = takes if not takes or room is None else f"{takes}, and a block may have {room} more"
         depth = f"num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else "its num_stages"
-        message = f"{name}: {', '.join(sorted(waits))} leaves no copy in flight in any iteration, at {depth}{one_more}"
+        message = (
+            f"{name}: {', '.join(sorted(waits))} leaves no copy in flight in any iteration, "
+            f"at {depth}{one_more}"
+        )
         sources = () if region is None else tuple(s for found in region.rounds for s in found.sources)
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))
 

@@ -452,7 +452,27 @@ def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
     strided = access._replace(causes=(Cause(Reason.STRIDE, 4, "16", 17),))
     (said,) = find_narrow(kernel, [strided], "load")
     assert said.message.endswith(": neighbours are 16 elements apart")
-    assert list(find_narrow(kernel, [access._replace(widths={4: 1})], "load")) == []
+    for less in (access._replace(widths={4: 3}), access._replace(width=8, widths={8: 4})):
+        assert list(find_narrow(kernel, [less], "load")) == []
+    gathered = access._replace(causes=(Cause(Reason.GATHER, 4, "k", 17), of_mask))
+    assert list(find_narrow(kernel, [gathered], "load")) == []
+
+
+def test_what_promises_would_widen_is_one_finding() -> None:
+    kernel = saved("3.6.0/sm_80/masked_add").facts
+    mask = Cause(Reason.MASK, 4, "n", 16)
+    strides = [Cause(Reason.UNALIGNED, 4, name, 17) for name in ("of_x", "of_y")]
+    x, y = (
+        access._replace(widths={4: count}, causes=(stride, mask))
+        for access, stride, count in zip(kernel.widths, strides, (4, 8), strict=True)
+    )
+    (said,) = find_narrow(kernel, [x, y], "load")
+    assert said.message == (
+        "x moves 4 B per thread at a time (4 instructions), y moves 4 B per thread at a time (8 instructions): "
+        "nothing says that the argument is a multiple of 16 (of_x, of_y); neighbours may be masked apart (n)"
+    )
+    strided = x._replace(causes=(Cause(Reason.STRIDE, 4, "16", 17),))
+    assert len(list(find_narrow(kernel, [strided, y], "load"))) == 2
 
 
 @pytest.mark.parametrize(("is_copied", "told"), [(False, 1), (True, 0)])
