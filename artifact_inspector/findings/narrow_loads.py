@@ -6,8 +6,8 @@ be 1, a mask that may part neighbours, addresses taken modulo a number: each of 
 **When it is said.** A load statement moves 4 bytes at a time or fewer at the last stage, 16 or more in all,
 and something other than the size of its tile or its layout limits it to that width. Bytes, width and the
 arguments in question are named: all that promises about arguments would widen together, other loads by what
-keeps them narrow; where no promise would do (a division, a stride), that alone is named. Nothing is said where
-a mask compares indices with each other (a triangle) or with a number, nor of addresses that are loaded.
+keeps them narrow; where no promise would do (a division, a stride), that alone is named. Nothing is said of a
+mask that compares indices with each other (a triangle) or with a number, nor of addresses that are loaded.
 
 **What it is likely to cost.** More instructions for the same bytes; below 4 bytes also no asynchronous
 copy, hence no pipelining on NVIDIA.
