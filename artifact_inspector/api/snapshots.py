@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
@@ -87,10 +88,10 @@ class StoredFacts:
             UsageError: it is no such file, or of another version.
         """
         try:
-            content = json.loads(self.path.read_bytes())
+            content = json.loads(read_content(self.path))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{self.path} cannot be read: {error}.", _REVIEW) from None
         if not isinstance(content, dict) or not isinstance(content.get("facts"), dict):
             raise UsageError(f"{self.path} holds no stored facts.", _REVIEW)

@@ -35,6 +35,9 @@ def exit_codes(*, json: bool) -> Iterator[None]:
         _fail(error)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    except MemoryError:  # what took it may still be there: no import
+        sys.stderr.write("inspect-kernel: There is not enough memory for what was read.\n")
+        raise typer.Exit(UNREADABLE) from None
     except OSError as error:
         raise typer.Exit(unwritten(error)) from None
 

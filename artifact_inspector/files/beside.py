@@ -16,7 +16,7 @@ from artifact_inspector.model import TritonVersion
 
 MANIFEST = "inspect-kernel.json"
 """What `compile` and `capture` record beside the entries that they make."""
-MOST_RECORDS = 64 << 20
+MOST_RECORDS = 16 << 20
 """Bytes of a record; one of 10,000 compiles has 6 million."""
 
 

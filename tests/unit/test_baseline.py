@@ -201,6 +201,7 @@ def test_no_version_is_named_where_a_baseline_names_none() -> None:
     ("text", "message"),
     [
         ("{", "b.json is no JSON"),
+        ("[" * 100_000, "b.json is nested too deeply"),
         ("[]", "b.json is no baseline"),
         ('{"document": "cache", "schema_version": 1}', "b.json is no baseline"),
         (

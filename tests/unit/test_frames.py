@@ -146,3 +146,10 @@ def test_an_error_moves_no_cursor_and_orders_nothing(capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err
     assert said.startswith("inspect-kernel: a\\x1b[2J\\u202eb\n")
     assert_harmless(said)
+
+
+def test_memory_that_runs_out_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, exit_codes(json=False):
+        raise MemoryError
+    assert ended.value.exit_code == 3
+    assert capsys.readouterr().err == "inspect-kernel: There is not enough memory for what was read.\n"

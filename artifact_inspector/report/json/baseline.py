@@ -149,6 +149,8 @@ def parse_baseline(text: str, name: str) -> Baseline:
         document = json.loads(text)
     except ValueError as error:
         raise CacheError(f"{name} is no JSON: {error}.", again) from None
+    except RecursionError:
+        raise CacheError(f"{name} is nested too deeply.", again) from None
     if not isinstance(document, dict) or document.get("document") != "baseline":
         raise CacheError(f"{name} is no baseline.", again)
     version, generator = document.get("schema_version"), document.get("generator")
@@ -161,7 +163,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
     try:
         kernels = tuple(_parse_recorded(found) for found in document["kernels"])
         return Baseline(str(document["generator"]), kernels)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise CacheError(f"{name} is damaged: {what}.", again) from None
 
