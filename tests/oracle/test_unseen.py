@@ -29,8 +29,6 @@ WITH_LOCAL = {
     "local_store_instructions": "smsp__inst_executed_op_local_st.sum",
 }
 MISSES = {
-    "conv2d-1": {"shared_wavefronts"},  # rows of 96 bytes, copied past the L1: two in one line, a gap between
-    "conv_shapes-1": {"shared_wavefronts"},
     "sweep_ws-1": {"instructions"},  # waits of specialised warps, 0.12 %
 }
 UNKNOWN = {

@@ -16,6 +16,8 @@ from artifact_inspector.execution.interpreter.footprints import SECTOR
 
 BANKS = 32
 """Banks of shared memory, of 4 bytes each."""
+LINE = 4 * BANKS
+"""Bytes of a line of the first-level cache, and of a row of all banks."""
 _NONE = np.iinfo(np.int64).max
 
 
@@ -185,9 +187,11 @@ def _copied(
 def count_copied_past(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """The same of copies past the L1: what comes of different lines of 128 bytes is written one by one.
+    """The same of copies past the L1, which are written as they come from the second-level cache.
 
-    Where any lane of a warp writes zeros, a copy by all of its lanes through the L1 comes on top.
+    Of lanes that are served together, those are written at once that come of one line, go to one row of all
+    banks, as far away (by 64 bytes), and fill the same half of a sector; two neighbours that fill a sector of
+    each are one. Where any lane of a warp writes zeros, all of its lanes copy through the L1 on top of that.
     """
     together = served_together(size)
     reads = mask & (origins >= 0)
@@ -196,11 +200,15 @@ def count_copied_past(
     if filling.any():
         found, ideal = count_copied(addresses[filling], size, mask[filling], origins[filling])
     ideal += int((-(-reads.sum(axis=1) * size // (4 * BANKS))).sum())
-    left = reads.reshape(-1, together)
-    words, lines = (addresses >> 2).reshape(-1, together), (origins >> 7).reshape(-1, together)
-    while left.any():
-        first = np.take_along_axis(lines, left.argmax(axis=1)[:, None], axis=1)
-        now = left & (lines == first)
-        found += int(_count_served(np.where(now, words, -1), size).sum())
-        left = left & ~now
+    beside = np.arange(addresses.shape[1]) ^ 1
+    whole = reads & reads[:, beside]
+    for sectors in (origins // SECTOR, addresses // SECTOR):
+        whole &= sectors == sectors[:, beside]
+    piece = np.where(whole, SECTOR, size)
+    away = (addresses // piece - origins // piece) * piece % 64
+    half = np.where(whole, 2, origins // size % 2)
+    written = ((origins // LINE * (1 << 20) + addresses // LINE) * 64 + away) * 4 + half
+    written = np.sort(np.where(reads, written, -1).reshape(-1, together), axis=1)
+    found += int(np.count_nonzero((written[:, 1:] != written[:, :-1]) & (written[:, 1:] >= 0)))
+    found += int(np.count_nonzero(written[:, 0] >= 0))
     return found, ideal
