@@ -79,8 +79,8 @@ def test_a_character_that_no_language_has_is_an_error(alias: str) -> None:
     ],
 )
 def test_no_text_costs_more_than_its_length(alias: str, piece: str) -> None:
-    lexer, text = lexer_of(alias), piece * (20_000 // len(piece))
+    lexer, text = lexer_of(alias), piece * (10_000 // len(piece))
     began = time.process_time()
     for _ in lexer.get_tokens_unprocessed(text):
         pass
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 0.25
