@@ -165,6 +165,18 @@ def test_what_the_default_region_reads_lives_until_all_partitions_end() -> None:
     assert (states.bytes, states.buffers, states.role) == (4, 1, "states of the partitions' warps")
 
 
+@pytest.mark.parametrize(("warps", "taken"), [((1,), 4), ((4,), 4), ((5,), 8), ((2, 4), 8), ((8, 4), 12)])
+def test_the_states_of_partitions_are_those_of_whole_groups_of_four_warps(
+    warps: tuple[int, ...], taken: int
+) -> None:
+    partitions = [
+        f"    partition{number}() num_warps({count}) {{\n      ttg.warp_return\n    }}"
+        for number, count in enumerate(warps)
+    ]
+    body = ["    ttg.warp_specialize()", "    default {", "      ttg.warp_yield", "    }", *partitions]
+    assert bill("\n".join(body) + " : () -> ()").peak == taken
+
+
 def test_a_barrier_is_called_one() -> None:
     body = [
         alloc("b", "1", "#bar", "i64"),

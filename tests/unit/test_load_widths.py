@@ -236,3 +236,15 @@ def test_offsets_that_begin_anew_after_two_leave_two_together() -> None:
     """
     found = explained(OFFSETS + turned + address("%p", "%j"), "ld.global.b32")
     assert reasons(found) == [(Reason.MODULO, 4, "2")]
+
+
+def test_the_widths_of_a_load_stand_widest_first() -> None:
+    first = tensors(
+        Stage.TTIR, f'{OFFSETS}{address("%p")}%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)'
+    )
+    loads = [
+        f"ld.global{opcode} {{ %r{n} }}, [ %rd1 + 0 ];"
+        for n, opcode in enumerate((".b16", ".v4.b32", ".b16", ".b32"))
+    ]
+    (found,) = explain_widths(first, ptx(".loc 1 5 1", *loads), None, DIVISIBILITY)
+    assert list(found.widths.items()) == [(16, 1), (4, 1), (2, 2)]

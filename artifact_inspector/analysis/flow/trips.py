@@ -37,7 +37,7 @@ def find_trips(code: Code, loop: int | None) -> Trips | None:
     if bounds is None:
         return None
     start, stop, step = (_constant(code, name, opening) for name in bounds)
-    if start is None or stop is None or not step or step < 0:
+    if start is None or stop is None or step is None or step <= 0:
         return None
     return Trips(start, stop, step)
 
