@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -126,6 +127,53 @@ def test_only_a_parse_error_leaves_a_reader_of_broken_files(stage: Stage, data: 
             for read in (language.wait, language.transfer, language.matrix, language.types):
                 read(instruction, module)
             language.commit(instruction)
+
+
+WRITTEN = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
+"""An instruction of a listing: its guard, its opcode, its operands."""
+ODD = st.recursive(
+    st.sampled_from([None, True, -1, 10**18, 10**4000, 1.5, float("inf"), "", "a\nb", "\ud800", "/*0000*/", "R0, ["]),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.sampled_from(["SM", "version", "opcode"]), inside),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@st.composite
+def disassembled(draw: st.DrawFn, *, whole: bool) -> tuple[str, int]:
+    """A disassembly as JSON, with odd values here and there unless it is whole, and its instructions."""
+
+    def odd(value: object) -> object:
+        return value if whole or draw(st.integers(0, 9)) else draw(ODD)
+
+    rows = WRITTEN.findall(draw(st.sampled_from(TEXTS[Stage.SASS])))
+    at = draw(st.integers(0, len(rows) - 1))
+    rows = rows[at : at + 20]
+    keys = ("predicate", "opcode", "operands")
+    code = [odd({key: odd(word) for key, word in zip(keys, row, strict=True) if word}) for row in rows]
+    function = odd({"function-name": odd("k"), "start": odd(0), "sass-instructions": odd(code)})
+    head = odd({"SM": odd({"version": odd({"major": odd(9), "minor": odd(0)})})})
+    text = json.dumps([head, odd([function])])
+    if not whole and draw(st.booleans()):
+        text = text[: draw(st.integers(0, len(text)))] + draw(NOISE)
+    return text, len(rows)
+
+
+@FEW
+@given(given=disassembled(whole=False))
+def test_only_a_parse_error_leaves_a_reader_of_odd_disassemblies_in_json(given: tuple[str, int]) -> None:
+    language = format_of(Stage.SASS)
+    try:
+        check(language.parse(SourceText("k", language.listing(given[0])), Stage.SASS))
+    except ParseError as error:
+        error.span.excerpt.index("^")
+
+
+@FEW
+@given(given=disassembled(whole=True))
+def test_each_instruction_of_a_disassembly_in_json_is_one(given: tuple[str, int]) -> None:
+    language = format_of(Stage.SASS)
+    (function,) = language.parse(SourceText("k", language.listing(given[0])), Stage.SASS).functions
+    assert len(function.instructions) == given[1]
 
 
 @settings(FEW, max_examples=25)
