@@ -27,20 +27,20 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if last is None:
         return
     found: dict[str, tuple[int, ...]] = {}
+    said = ""
     for region in last.regions:
         work = last.work.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP or any(map(region.count, NEEDING)):
             continue
-        if not any("wgmma" in done.op for done in work.matrix):
-            continue
-        waits = [w for w in last.waits if w.region == region.id and w.purpose is WaitPurpose.MATRIX]
+        waits = [w for w in last.waits_in(region.id) if w.purpose is WaitPurpose.MATRIX]
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
-        if waits and all(wait.depth == 0 for wait in waits):
+        if work.matrix and waits and all(wait.depth == 0 for wait in waits):
             found[region.id] = tuple(wait.line for wait in waits)
+            said = waits[0].written(0)
     if found:
         sources = dict.fromkeys(source for name in found for source in dots_of(kernel, name)[2])
         yield Remark(
-            f"{', '.join(found)}: wgmma.wait_group 0 leaves no wgmma in flight behind it",
+            f"{', '.join(found)}: {said} leaves no wgmma in flight behind it",
             last.stage,
             tuple(line for lines in found.values() for line in lines),
             tuple(sources),

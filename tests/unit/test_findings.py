@@ -46,7 +46,7 @@ def test_every_order_in_which_a_loop_may_load_for_itself_counts_as_not_pipelined
 
 
 def test_a_loop_that_waits_for_all_of_its_wgmma_is_told_by_machine_code_too() -> None:
-    kernel = saved("3.6.0/sm_90/flash_attention").facts
+    kernel = saved("3.6.0/sm_90/tma_warp_specialized").facts
     ptx = kernel.stages[Stage.PTX]
     waits = tuple(wait._replace(op="WARPGROUP.DEPBAR.LE") for wait in ptx.waits)
     work = {

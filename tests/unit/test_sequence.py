@@ -107,9 +107,12 @@ def read_again(words: list[str]) -> tuple[Verdict, list[tuple[Fraction, Fraction
         return Verdict.INTERLEAVED, shares, None, ""
     if set(pure) == {"I", "C"}:
         groups: list[list[int]] = []
-        for number in order:
-            if groups and last[number] < first[groups[-1][0]]:
-                groups[-1].append(number)
+        for number in sorted(order, key=lambda number: positions(words, "L", number)[0]):
+            together = [
+                at for own in (*groups[-1:], [number]) for one in own for at in positions(words, "L", one)
+            ]
+            if groups and all(word[0] == "L" for word in words[min(together) : max(together)]):
+                groups[-1] = sorted([*groups[-1], number], key=order.index)
             else:
                 groups.append([number])
         return Verdict.GROUPED, shares, None, "".join(f"{{{' '.join(map(str, own))}}}" for own in groups)
