@@ -243,6 +243,8 @@ def run_launch(
     wanted = np.arange(started.launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
+    if len(wanted) < 2 * size:  # one for each multiprocessor: a few alone would take as long again
+        size = len(wanted)
     if footprints:
         memory.footprints = Footprints(started.launch)
     first = 0

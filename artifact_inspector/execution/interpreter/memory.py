@@ -176,6 +176,19 @@ class Memory:
         each = max(size, region.granule)
         if ((lanes - region.base + starts[0]) % each).any() or ((starts - starts[0]) % each).any():
             return False
+        self._touch_alike(region, lanes, starts, size, reads, writes, updates)
+        return True
+
+    def _touch_alike(
+        self,
+        region: Region,
+        lanes: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        size: int,
+        reads: bool,
+        writes: bool,
+        updates: bool,
+    ) -> None:
         if self.track:
             if reads:
                 region.touch_alike(region.read, lanes, starts, size)
@@ -187,7 +200,6 @@ class Memory:
                 region.touch_alike(region.updated, lanes, starts, size)
         if writes and region.content is not None and not region.keeps:
             region.content = None  # it is not followed what is stored
-        return True
 
     def touch(
         self,
@@ -275,12 +287,13 @@ class Memory:
         for byte in range(size):
             region.content[addresses - region.start + byte] = (values >> (8 * byte)) & 0xFF
 
-    def content_at(self, address: int, size: int) -> bytes | None:
-        """Bytes at an address; None where they are not known."""
-        region = self.region_of(address)
-        if region is None or region.content is None or address + size > region.stop:
+    def content_at(self, addresses: NDArray[np.int64], size: int) -> NDArray[np.uint8] | None:
+        """Bytes at some addresses, a row for each; None where they are not known."""
+        region = self.region_of(int(addresses.min()))
+        if region is None or region.content is None or int(addresses.max()) + size > region.stop:
             return None
-        return region.content[address - region.start :][:size].tobytes()
+        found: NDArray[np.uint8] = region.content[(addresses - region.start)[:, None] + np.arange(size)]
+        return found
 
     def describe(self, address: int) -> str:
         """The tensor that begins or ends closest to an address, and by how much it is missed."""

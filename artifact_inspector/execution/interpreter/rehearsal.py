@@ -45,6 +45,22 @@ class Rehearsal(Memory):
             raise Refused
         self._touched.append(lambda: self._memory._touch(region, addresses, size, reads, writes, updates))
 
+    def _touch_alike(
+        self,
+        region: Region,
+        lanes: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        size: int,
+        reads: bool,
+        writes: bool,
+        updates: bool,
+    ) -> None:
+        if writes and region.content is not None:
+            raise Refused
+        self._touched.append(
+            lambda: self._memory._touch_alike(region, lanes, starts, size, reads, writes, updates)
+        )
+
     def perform(self) -> None:
         """Do what was tried."""
         for touch in self._touched:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.footprints import Access
 from artifact_inspector.execution.interpreter.lanes import Mask, Unknown, data_of, is_true, spread
@@ -24,6 +25,7 @@ from artifact_inspector.execution.launch import Tensor
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
+    from artifact_inspector.execution.interpreter.memory import Memory
 
 WINDOW = 0x6000_0000_0000
 """Where parameters seem to lie for an address of all memory, by our choice."""
@@ -99,6 +101,18 @@ def decode_map(held: bytes) -> Descriptor | None:
     return Descriptor("a tensor", Tensor(shape, element, tuple(reversed(strides)), low), box, True)
 
 
+def read_maps(memory: Memory, places: NDArray[np.int64]) -> list[tuple[Descriptor | None, NDArray[np.int64]]]:
+    """The descriptors of the tensor maps at some addresses, and where each of them is; None is one unread.
+
+    CTAs that make a map each mostly make the same.
+    """
+    maps = memory.content_at(places, MAP)
+    if maps is None:
+        return [(None, places)]
+    kinds, which = np.unique(maps, axis=0, return_inverse=True)
+    return [(decode_map(kind.tobytes()), places[which.ravel() == at]) for at, kind in enumerate(kinds)]
+
+
 def copy_box(
     machine: Machine,
     held: Descriptor,
@@ -131,9 +145,14 @@ def copy_box(
             counts.mark(index, value.why)
             return
     at = np.stack([spread(data_of(value), machine.shape)[rows, lanes] for value in coordinates])
+    starts = (at[::-1] ^ 0x80000000) - 0x80000000
+    alike = _are_inside(held, starts)
+    if not machine.sums and not (alike.all() and np.array_equal(rows, np.arange(machine.rows))):
+        alike[:] = False
+    if alike.any() and _copy_alike(machine, held, starts[:, alike], rows[alike], reads, updates):
+        starts, rows = starts[:, ~alike], rows[~alike]
     for column, row in enumerate(rows.tolist()):
-        start = [(int(c) ^ 0x80000000) - 0x80000000 for c in at[::-1, column]]
-        addresses = _addresses(held, start)
+        addresses = _addresses(held, starts[:, column].tolist())
         if not addresses.size:
             continue
         counts.bytes[index] += addresses.size * PIECE
@@ -142,6 +161,38 @@ def copy_box(
             cta = machine.ctas[row : row + 1]
             footprints.add(Access(index, cta, addresses.reshape(1, -1), None, reads, row))
         machine.memory.touch(addresses, PIECE, reads=reads, writes=not reads, updates=updates)
+
+
+def _are_inside(held: Descriptor, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Boxes of which no part is outside of their tensor."""
+    rank = len(held.tensor.shape)
+    box = np.array([*held.box, *(1 for _ in range(rank - len(held.box)))], np.int64)[:rank]
+    outside = (starts < 0) | (starts + box[:, None] > np.array(held.tensor.shape)[:, None])
+    inside: NDArray[np.bool_] = np.logical_not(outside.any(axis=0))
+    return inside
+
+
+def _copy_alike(
+    machine: Machine,
+    held: Descriptor,
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    reads: bool,
+    updates: bool,
+) -> bool:
+    """Note boxes that are whole all at once; False, and nothing is noted, where their places are odd."""
+    memory, index = machine.memory, machine.step.index
+    addresses = _addresses(held, starts[:, 0].tolist())
+    strides = np.array(held.tensor.strides, np.int64)[:, None]
+    apart = ((starts - starts[:, :1]) * strides).sum(axis=0) * held.tensor.bits // 8
+    if not memory.touch_alike(addresses, apart, PIECE, reads=reads, writes=not reads, updates=updates):
+        return False
+    machine.counts.bytes[index] += addresses.size * PIECE * len(rows)
+    if memory.footprints is not None:
+        memory.footprints.add(
+            Access(index, machine.ctas[rows], addresses.reshape(1, -1), None, reads, starts=apart)
+        )
+    return True
 
 
 def _addresses(held: Descriptor, start: Sequence[int]) -> Any:

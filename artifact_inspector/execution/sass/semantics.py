@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.lanes import FULL, Names, Unknown, Value, as_wide, spread
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
-from artifact_inspector.execution.interpreter.tensor_maps import MAP, WINDOW, Descriptor, copy_box, decode_map
+from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor, copy_box, read_maps
 from artifact_inspector.execution.launch import Launch, Tensor, encode
 from artifact_inspector.execution.sass.control import CONTROL, NOTHING, branch_to
 from artifact_inspector.execution.sass.float import FLOAT
@@ -417,20 +418,27 @@ class Environment:
                 return
             address = address.data
         addresses = spread(address, machine.shape)
-        for place in np.unique(addresses[on]).tolist():
-            held = self._descriptor(machine, place)
+        described = self._descriptors(machine, np.unique(addresses[on]))
+        for held, its in described:
             if held is None or dimensions != len(held.tensor.shape):
                 why = "a tensor map that cannot be read" if held is None else "a tensor map of another rank"
                 machine.counts.mark(machine.step.index, self.names.bit(why))
                 return
             updates = statement.base == "UTMAREDG"
-            copy_box(machine, held, coordinates, reads=reads, updates=updates, mask=addresses == place)
+            mask = True if len(described) == 1 else np.isin(addresses, its)
+            copy_box(machine, held, coordinates, reads=reads, updates=updates, mask=mask)
 
-    def _descriptor(self, machine: Machine, place: int) -> Descriptor | None:
-        """The descriptor at an address: among the parameters, or in memory where the kernel put it."""
-        base = place - WINDOW
-        for offset in (base, base + _Layout(self.program.arch).parameters):
-            if offset in self.descriptors:
-                return self.descriptors[offset]
-        held = machine.memory.content_at(place, MAP)
-        return None if held is None else decode_map(held)
+    def _descriptors(
+        self, machine: Machine, places: NDArray[np.int64]
+    ) -> list[tuple[Descriptor | None, NDArray[np.int64]]]:
+        """What is described at some addresses: among the parameters, or where the kernel put it."""
+        found: list[tuple[Descriptor | None, NDArray[np.int64]]] = []
+        own = np.zeros(len(places), bool)
+        for offset, held in self.descriptors.items():
+            here = np.isin(places - WINDOW, (offset, offset - _Layout(self.program.arch).parameters))
+            if here.any():
+                found.append((held, places[here]))
+                own |= here
+        if not own.all():
+            found += read_maps(machine.memory, places[~own])
+        return found

@@ -206,6 +206,8 @@ def _rows_of(access: Access) -> tuple[NDArray[np.int64], NDArray[np.bool_] | Non
     """Addresses and masks of the CTAs that take part, and which these are."""
     shape = (len(access.ctas), access.addresses.shape[1])
     own = np.broadcast_to(access.addresses, shape)
+    if access.starts is not None:
+        own = own + access.starts[:, None]
     if access.mask is None:
         return own, None, np.arange(shape[0])
     on = np.broadcast_to(access.mask, shape)
