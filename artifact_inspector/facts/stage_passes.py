@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from artifact_inspector.analysis.access.accesses import (
     Accesses,
+    MemoryAccess,
     StageAccesses,
     count_accesses,
     find_accesses,
 )
-from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
+from artifact_inspector.analysis.access.bounds_checks import BoundsCheck, Check, find_bounds_checks
 from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
@@ -47,6 +48,7 @@ from artifact_inspector.model.text import SourceText
 _PLAIN = re.compile(r"[^\w$]")
 _TENSOR = (Stage.TTIR, Stage.TTGIR)
 
+Placed = TypeVar("Placed", MemoryAccess, BoundsCheck)
 References = Mapping[str, tuple[ReferenceRegion, ...]]
 """The regions of the program, by function."""
 
@@ -327,13 +329,25 @@ def _operand_reads(ordered: Ordered) -> dict[str, tuple[OperandReads, ...]]:
 
 
 def _region_accesses(ordered: Ordered, accessed: Mapping[str, StageAccesses]) -> dict[str, Accesses]:
-    return {
-        function.prefix + region.id: count_accesses(
-            access for access in accessed[function.name].accesses if access.block in region.blocks
-        )
-        for function in ordered.functions
-        for region in function.regions
-    }
+    found = {}
+    for function in ordered.functions:
+        held = _by_block(accessed[function.name].accesses)
+        for region in function.regions:
+            found[function.prefix + region.id] = count_accesses(_among(region, held))
+    return found
+
+
+def _by_block(found: Iterable[Placed]) -> dict[int, list[Placed]]:
+    """What stands in each block, in text order."""
+    held: dict[int, list[Placed]] = {}
+    for one in found:
+        held.setdefault(one.block, []).append(one)
+    return held
+
+
+def _among(region: Region, held: Mapping[int, list[Placed]]) -> Iterator[Placed]:
+    """What stands directly in a region, in text order."""
+    return (one for block in sorted(region.blocks & held.keys()) for one in held[block])
 
 
 def _checks(
@@ -341,9 +355,9 @@ def _checks(
 ) -> dict[str, dict[Check, int]]:
     language, found = format_of(module.stage), {}
     for function in ordered.functions:
-        checks = find_bounds_checks(function.code, accessed[function.name].accesses, language)
+        held = _by_block(find_bounds_checks(function.code, accessed[function.name].accesses, language))
         for region in function.regions:
-            counted = Counter(one.check for one in checks if one.block in region.blocks)
+            counted = Counter(one.check for one in _among(region, held))
             found[function.prefix + region.id] = dict(counted)
     return found
 

@@ -39,3 +39,16 @@ def test_a_loop_inside_that_may_run_no_iteration_does_not() -> None:
 def test_every_way_back_counts() -> None:
     # 2 goes back to 1 by itself, or through 3
     assert always(0, (1,), (2,), (1, 3), (1, 4), ()) == {1, 2}
+
+
+def test_a_chain_of_branches_is_gone_through_once() -> None:
+    # 20,000 arms, each leading on or around the next block: what each block has passed is not held by each
+    count = 20_000
+    ways: list[Sequence[int]] = [
+        (1,),
+        *((n + 1, n + 2) for n in range(1, count)),
+        (count + 1,),
+        (1, count + 2),
+        (),
+    ]
+    assert always(0, *ways) == {1, count + 1}

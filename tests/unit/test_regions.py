@@ -107,15 +107,15 @@ def test_what_stands_in_front_of_a_loop_runs_when_it_is_entered() -> None:
     code = made("L11", "L11", "L11 F12 F13 b10", "L11", to={2: (2, 3)})
     loop = by_id(code, program(summed(10)))["loop@10"]
     loads = code.find(LOADS)
-    assert [loop.is_in_front(code, index) for index in loads] == [True, True, False, False]
+    assert loop.in_front(code, loads) == loads[:2]
     straight = by_id(code, ())["straight"]
-    assert not straight.is_in_front(code, loads[0])
+    assert straight.in_front(code, loads) == []
 
 
 def test_a_load_in_another_loop_in_front_is_not_in_front() -> None:
     code = made(".", "L31 b30", ".", "L11 F12 F13 b10", ".", to={1: (1, 2), 3: (3, 4)})
     loop = by_id(code, program(summed(10)))["loop@10"]
-    assert not loop.is_in_front(code, code.find(LOADS)[0])
+    assert loop.in_front(code, code.find(LOADS)[:1]) == []
 
 
 def test_instructions_of_a_region_are_those_of_its_blocks_or_those_that_are_left() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from artifact_inspector.analysis.overlap.barriers import BarrierArray
 from artifact_inspector.analysis.overlap.memory_events import Clears, Commit, Issue, Moves, Reads, WaitFor
 from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
@@ -208,3 +210,11 @@ def test_a_load_that_a_move_gives_a_second_name_flies_until_the_last_name_is_gon
     assert board.move(Moves((("b", ("a",)),), always=True)) == []
     assert board.move(Moves((("a", ("x",)),), always=True)) == []  # b still holds it
     assert indices(board.move(Moves((("b", ("x",)),), always=True))) == [0]
+
+
+def test_loads_that_are_complete_leave_no_trace_however_many_regions_they_stood_in() -> None:
+    board = Scoreboard()
+    for region in range(9):
+        board.issue(region, Issue(Transfer(4, Queue.USE), is_load=True, registers=("a",)), region, region)
+        board.read(Reads(frozenset(("a",))))
+    assert pickle.dumps(board.copy()) == pickle.dumps(Scoreboard())

@@ -6,7 +6,7 @@ link and eval: m log n on any graph, so that no nest or ladder of branches is sl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 class Dominators:
@@ -45,6 +45,19 @@ class Dominators:
         if upper not in self._first or lower not in self._first:
             return False
         return self._first[upper] <= self._first[lower] <= self._last[upper]
+
+
+def passed_on_the_way(successors: Sequence[Sequence[int]], block: int) -> Iterator[int]:
+    """The blocks that every way from block 0 to another one leads through, the nearest first.
+
+    Example:
+        >>> list(passed_on_the_way([(1, 2), (3,), (3,), (4,), ()], 4))
+        [3, 0]
+    """
+    above = _immediate_dominators(successors)
+    while block in above:
+        block = above[block]
+        yield block
 
 
 def _immediate_dominators(successors: Sequence[Sequence[int]]) -> dict[int, int]:

@@ -126,6 +126,8 @@ def _effects(
     code: Code, region: Region, measure: Measure, unrolled: int, name: str
 ) -> tuple[WaitEffect, ...]:
     loop, flow = region.loop, code.flow
+    if not measure.waits:
+        return ()
     always = None if loop is None else find_always(code.function, flow, loop)
     return tuple(
         WaitEffect(

@@ -244,7 +244,11 @@ class Scoreboard:
         self.of_thread += sign * flight.of_thread
         self.of_block += sign * flight.of_block
         self.unknown += sign * flight.unknown
-        self._from[flight.region] = self._from.get(flight.region, 0) + sign
+        count = self._from.get(flight.region, 0) + sign
+        if count:
+            self._from[flight.region] = count
+        else:  # or each copy would hold every region passed
+            self._from.pop(flight.region, None)
 
     def _let_go(self, name: str) -> list[Flight]:
         """Take a register from what it holds."""

@@ -120,6 +120,11 @@ class Walk:
         for block in self._blocks:
             for successor in block.successors:
                 self._predecessors[successor].append(block.index)
+        self._reader: dict[int, int] = {}
+        """Block → place in execution order of the last block that goes on from what it leaves."""
+        for number, before in enumerate(self._predecessors):
+            ways = self._ways(number, before)
+            self._reader.update((way, max(self._rank[number], self._reader.get(way, 0))) for way in ways)
         self._left: dict[int, Scoreboard] = {}
         """What was in flight at the end of each block, when it was last gone through."""
         self._clock = 0
@@ -180,15 +185,19 @@ class Walk:
         A branch around some blocks is no way into what follows them: they are read in line. Of two arms
         the one counts that leaves more loads in flight.
         """
-        rank, blocks = self._rank, self._blocks
-        ways = [p for p in self._predecessors[block] if rank[p] < rank[block] and p in self._left]
+        ways = [way for way in self._ways(block, self._predecessors[block]) if way in self._left]
         if not ways:
             return Scoreboard()
-        last = max(ways, key=rank.__getitem__)
-        ways = [p for p in ways if p == last or len(blocks[p].successors) == 1]
-        way = max(ways, key=lambda p: (len(self._left[p].flying), rank[p]))
+        way = max(ways, key=lambda p: (len(self._left[p].flying), self._rank[p]))
         left = self._left[way]
-        return left.copy() if len(blocks[way].successors) > 1 else left
+        return left if self._reader[way] == self._rank[block] else left.copy()
+
+    def _ways(self, block: int, before: Sequence[int]) -> list[int]:
+        """Those of the blocks that lead to one whose loads may be in flight where it begins."""
+        rank = self._rank
+        ways = [p for p in before if p in rank and block in rank and rank[p] < rank[block]]
+        last = max(ways, key=rank.__getitem__, default=block)
+        return [p for p in ways if p == last or len(self._blocks[p].successors) == 1]
 
     def _repeat(self, loop: int, place: int, state: Scoreboard) -> None:
         """Go through a loop until it leaves something in flight that it began with before."""
@@ -204,10 +213,11 @@ class Walk:
             ends = [self._left[latch] for latch in natural.latches if latch in self._left]
             if not ends:
                 return
-            state = max(ends, key=lambda end: len(end.flying)).copy()
-            reached = state.signature()
+            end = max(ends, key=lambda end: len(end.flying))
+            reached = end.signature()
             if reached in seen:
                 return
+            state = end.copy()
             seen.add(reached)
             if self._visits < 0:
                 break
