@@ -4,8 +4,7 @@
 
 **When it is said.** A region uses one family of matrix instructions and the target's newest is another. The
 reason is named where the IR tells it: a tile with fewer rows than the newest instruction takes. Nothing is
-said of tiles of 16 rows, the fewest that a dot may have: such a kernel was written for few rows. Regions that
-one thing keeps from it are told together.
+said of tiles of 16 rows, the fewest that a dot may have: such a kernel was written for few rows.
 
 **What it is likely to cost.** The older instructions run, at a part of the newest unit's rate.
 """
@@ -25,18 +24,14 @@ FEWEST_ROWS = 16
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
-    if last is None:
-        return
-    groups: dict[str, list[str]] = {}
     for name, generation in kernel.generations.items():
-        if not generation.used or generation.is_newest is not False or _has_fewest_rows(kernel, name):
+        if last is None or not generation.used or generation.is_newest is not False:
+            continue
+        if _has_fewest_rows(kernel, name):
             continue
         why = f": {generation.reason}" if generation.reason else ""
-        groups.setdefault(f"{generation.words}{why}", []).append(name)
-    for words, names in groups.items():
-        lines = [line for name in names for line in (kernel.generations[name].lines or ())[:1]]
-        sources = dict.fromkeys(source for name in names for source in dots_of(kernel, name)[2])
-        yield Remark(f"{', '.join(names)}: {words}", last.stage, tuple(lines), tuple(sources))
+        lines = () if generation.lines is None else generation.lines[:1]
+        yield Remark(f"{name}: {generation.words}{why}", last.stage, lines, dots_of(kernel, name)[2])
 
 
 def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:

@@ -438,15 +438,6 @@ def test_waits_under_a_condition_are_told_apart() -> None:
     assert waiting(1, True, False, False) == []
 
 
-def test_regions_that_one_thing_keeps_from_the_newest_unit_are_told_together() -> None:
-    facts = saved("3.6.0/sm_90/matmul_square").facts
-    both = {**facts.generations, "straight": facts.generations["loop@41"]}
-    found = find_findings(with_fields(facts, generations=both))
-    (said,) = [one.remark.message for one in found if one.code == "AI005"]
-    assert said.endswith(": mma.sync, where sm_90 has wgmma: wgmma takes 64 rows or more, the tile has 32")
-    assert set(said.partition(":")[0].split(", ")) == {"loop@41", "straight"}
-
-
 def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
     kernel = saved("3.6.0/sm_80/masked_add").facts
     of_mask, division = Cause(Reason.MASK, 4, "n", 16), Cause(Reason.DIVISION, 4, "m", 17)
