@@ -38,6 +38,8 @@ def _workload(cache: Cache, name: str | None) -> list[dict[str, Any]]:
     """The launch of a reference kernel's own workload, where the name is of one that was compiled there."""
     own = {str(row.get("place")): str(row.get("target")) for row in read_manifest(cache.root)}
     places = [place for place in own if place in REFERENCE_KERNELS and (name is None or name in place)]
+    if name in places:  # it begins the name of another, too
+        places = [name]
     if len(places) != 1:
         return []
     (place,) = places

@@ -32,6 +32,11 @@ def open_or_advise(path: Path | None) -> Cache:
         is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - a name of any length
         return open_file(path) if path is not None and is_file else open_cache(path)
     except CacheError as error:
+        if path is not None and path.suffix == ".py":
+            remedy = (
+                f"Compile its kernel first: `inspect-kernel compile {path}:KERNEL -o DIR`, then name DIR."
+            )
+            raise CacheError(error.message, remedy) from None
         if path is not None:
             raise
         remedy = "Run a Triton kernel first, name a cache directory, or try `inspect-kernel demo`."

@@ -110,6 +110,7 @@ def _compiled(
     from artifact_inspector.errors import UsageError
     from artifact_inspector.execution.timing.trying import compile_tries, parse_tries, request_for_tries
     from artifact_inspector.files.cache import open_cache
+    from artifact_inspector.report.progress import progress_bar
 
     tries = parse_tries(words)
     if configs is not None and configs != "all" and not configs.isdigit():
@@ -120,7 +121,16 @@ def _compiled(
     request = request_for_tries(request, tries, configs)
     with TemporaryDirectory(prefix="inspect-kernel-") as made:
         directory = out or Path(made)
-        results = compile_tries(base, tries, directory, configs=configs)
+        total = [0]
+        with progress_bar(lambda: total[0], "compiling") as advance:
+            results = compile_tries(
+                base,
+                tries,
+                directory,
+                configs=configs,
+                planned=lambda count: total.__setitem__(0, count),
+                progress=lambda result: advance(result.kernel),
+            )
         refused = [result for result in results if result.directory is None]
         if len(refused) == len(results):
             raise UsageError(f"None of them compiles: {refused[0].message}")

@@ -104,6 +104,9 @@ def _tensor(
 
 def _flat(values: Any) -> Iterable[Any]:
     if isinstance(values, (list, tuple)):
+        if not any(isinstance(value, (list, tuple)) for value in values):  # a million of them, mostly
+            yield from values
+            return
         for value in values:
             yield from _flat(value)
     else:

@@ -78,7 +78,10 @@ def _order(order: CtaOrder) -> Iterator[Text | Padding]:
 def describe_order(order: CtaOrder) -> Iterator[str]:
     """The waves of a launch, what they read, and what another order would."""
     first = order.waves[0]
-    yield f"waves: {order.waves_in_all} of {order.ctas_per_wave} CTAs side by side ({order.basis})"
+    if first.ctas < order.ctas_per_wave:  # the only one, which does not fill the GPU
+        yield f"waves: 1, of {first.ctas} CTAs; {order.ctas_per_wave} fit side by side ({order.basis})"
+    else:
+        yield f"waves: {order.waves_in_all} of {order.ctas_per_wave} CTAs side by side ({order.basis})"
     blocks = (
         ""
         if first.distinct_tiles is None or first.tiles_asked is None
