@@ -23,15 +23,61 @@ from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 
 
-def recorded_launches(cache: Cache, name: str | None) -> tuple[Request, ...]:
-    """The launches that a captured or measured program made, of kernels that a name fits."""
+def recorded_launches(
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[Which | Target] = (),
+    *,
+    grid: bool = False,
+    every: bool = False,
+) -> tuple[Request, ...]:
+    """The launches that a captured or measured program made, of the kernels that are asked for.
+
+    Args:
+        cache: opened.
+        name: part of a kernel's name or hash.
+        targets: that are wanted; any where there are none.
+        grid: another one is given, so that a launch's arguments serve forms that were not launched.
+        every: where they serve, they serve every form.
+
+    Raises:
+        UsageError: only other forms of the kernel were launched, and no grid is given.
+    """
     rows = [
         row
         for row in read_launches(cache.root)
         if name is None or name in str(row.get("kernel")) or str(row.get("hash", "")).startswith(name)
     ]
-    rows = rows or _workload(cache, name)
+    if rows:
+        rows = _rows_of(rows, {entry.hash for entry in choose(cache, name, targets)}, grid=grid, every=every)
+    else:
+        rows = _workload(cache, name)
     return parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
+
+
+def _rows_of(
+    rows: list[dict[str, Any]], chosen: set[str], *, grid: bool, every: bool
+) -> list[dict[str, Any]]:
+    """The launches of the chosen kernels, by hash, or those of their siblings, whose grid is another."""
+    own = [row for row in rows if row.get("hash") is None or row["hash"] in chosen]
+    if grid and (not own or (every and not chosen <= {row.get("hash") for row in own})):
+        alike = {json.dumps(row.get("args"), sort_keys=True): {**row, "hash": None} for row in own or rows}
+        return list(alike.values())
+    if not own:
+        raise UsageError(
+            "The launches on record are of other forms of this kernel: "
+            + ", ".join(
+                f"{row['kernel']} {row['hash'][:6]} for {row.get('target')}, grid {_extents(row.get('grid'))}"
+                for row in rows[:4]
+            )
+            + ".",
+            "Their arguments serve this one too; give its grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
+        )
+    return own
+
+
+def _extents(grid: object) -> str:
+    return ",".join(map(str, grid)) if isinstance(grid, list) else "unknown"
 
 
 def _workload(cache: Cache, name: str | None) -> list[dict[str, Any]]:

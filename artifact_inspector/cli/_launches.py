@@ -10,7 +10,10 @@ import typer
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from artifact_inspector.execution.requests import Request
+    from artifact_inspector.facts.selection import Which
     from artifact_inspector.files.cache import Cache
 
 MOST_STEPS = 50_000_000
@@ -36,11 +39,18 @@ Steps = Annotated[
 
 
 def read_requests(
-    arg: list[str], grid: str | None, launch: Path | None, cache: Cache, name: str | None
+    arg: list[str],
+    grid: str | None,
+    launch: Path | None,
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[Which] = (),
+    *,
+    every: bool = False,
 ) -> tuple[Request, ...]:
     """The launches asked for: in a file, else on the command line, else on record in the cache.
 
-    A grid alone is another one for the launches on record.
+    A grid alone is another one for the launches on record; with `every`, of all forms of their kernels.
 
     Raises:
         UsageError: there is none, or one that cannot be read.
@@ -54,7 +64,10 @@ def read_requests(
     if launch is None and extents is not None and given:
         return (Request(extents, given),)
     if launch is None:
-        found = recorded_launches(cache, name) or (() if extents is None else (Request(extents, {}),))
+        given_grid = extents is not None
+        found = recorded_launches(cache, name, targets, grid=given_grid, every=every)
+        if not found and extents is not None:
+            found = (Request(extents, {}),)
     else:
         try:
             text = read_named(launch)

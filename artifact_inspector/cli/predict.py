@@ -70,8 +70,9 @@ def predict(
         if line is not None and svg != "banks":
             raise UsageError("--line chooses what --svg banks shows.", "Give both, or neither.")
         opened = open_or_advise(cache)
-        requests = read_requests(arg or [], grid, launch, opened, name)
-        pairs = pair_launches(opened, name, parse_which(target or []), requests)
+        wanted = parse_which(target or [])
+        requests = read_requests(arg or [], grid, launch, opened, name, wanted)
+        pairs = pair_launches(opened, name, wanted, requests)
         disassemble = disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
         if svg == "residency":
             if html is not None:

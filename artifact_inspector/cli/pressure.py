@@ -20,11 +20,11 @@ def pressure(
     """Print registers alive by line, what is alive at the peak, and how many to shed for one more block."""
     with exit_codes(json=json):
         from artifact_inspector.facts.pressure import pressure_of
-        from artifact_inspector.facts.selection import choose, parse_targets
+        from artifact_inspector.facts.selection import choose, parse_which
         from artifact_inspector.report.json.pressure import PressureDocument
         from artifact_inspector.report.pressure import PressureReport
 
-        chosen = choose(open_or_advise(cache), name, parse_targets(target or []))
+        chosen = choose(open_or_advise(cache), name, parse_which(target or []))
         disassemble = disassembler(chosen, nvdisasm, sass=True)
         found = [pressure_of(entry, disassemble) for entry in chosen]
         if json:

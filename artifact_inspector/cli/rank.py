@@ -65,16 +65,15 @@ def rank(
     with exit_codes(json=json):
         from artifact_inspector.api.predicting import constants_of, pair_launches
         from artifact_inspector.execution.timing.ranking import Contestant
-        from artifact_inspector.facts.selection import parse_targets
+        from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.json.ranking import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
 
         words, name = _words(tries, [*context.args, *([name] if name else [])])
         opened = open_or_advise(cache)
-        requests = read_requests(arg or [], grid, launch, opened, name)
-        pairs = pair_launches(
-            opened, name, parse_targets(target or []), requests, every=not words and configs is None
-        )
+        wanted, every = parse_which(target or []), not words and configs is None
+        requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
+        pairs = pair_launches(opened, name, wanted, requests, every=every)
         with _compiled(pairs, words, configs, out) as tried:
             contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in tried]
             found = _rank(contestants, gpu, steps, nvdisasm)

@@ -78,9 +78,10 @@ def _name(row: Ranked) -> str:
 
 def _spread(rows: Sequence[Ranked]) -> str:
     first, last = rows[0].score or 1.0, rows[-1].score or 1.0
+    counted = "1 launch" if len(rows) == 1 else f"{len(rows)} launches"
     close = sum(1 for row in rows if (row.score or 0.0) <= 1.05 * first)
     near = f"; {close} within 5 % of the first" if close > 1 else ""
-    return f"{len(rows)} launches, spread {last / first:.1f}×{near}"
+    return f"{counted}, spread {last / first:.1f}×{near}"
 
 
 def _notes(found: Sequence[Ranked]) -> Iterator[Text]:

@@ -107,6 +107,10 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
         assert (launch.grid, launch.times) == ((8, 1, 1), 3)
         assert launch.place == launch.caller == f"script.py:{line_of('scale[(')}"
     rows = read_manifest(tmp_path / "out")
+    # as `compile` records what it is asked for, so that other configurations can be tried of it
+    assert rows[0]["place"] == f"{Path('script.py').absolute()}:scale"
+    assert rows[0]["types"] == ["x=*fp32:16", "n=i32", "factor=i32:1"]
+    assert rows[0]["constants"] == {"BLOCK": 128}
     assert [(row["kernel"], row["target"]) for row in rows] == [("scale", "sm_80")] * 2 + [
         ("scale", "gfx942")
     ] * 2

@@ -8,6 +8,7 @@ import pytest
 from artifact_inspector.cli._launches import read_requests
 from artifact_inspector.compiling.ask.manifest import MANIFEST
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.selection import parse_which
 from artifact_inspector.files.cache import Cache, open_cache
 
 RECORDED = {"kernel": "scale", "hash": None, "grid": [7, 1, 1], "args": {"M": 512, "N": 64}}
@@ -48,3 +49,47 @@ def test_a_grid_alone_is_enough_where_no_launch_is_on_record(cache: Cache) -> No
     assert (one.grid, one.arguments) == ((3,), {})
     with pytest.raises(UsageError, match="needs a grid"):
         read_requests([], None, None, cache, "another")
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Cache:
+    """Of an autotuned program: a form that was launched for each of two GPUs, and one that was only tried."""
+    launches = []
+    for letter, arch, launched in (("a", 80, True), ("b", 90, True), ("c", 80, False)):
+        entry = tmp_path / letter
+        entry.mkdir()
+        (entry / "scale.ttir").write_text("module {\n}\n")
+        target = {"backend": "cuda", "arch": arch, "warp_size": 32}
+        warps = 4 if launched else 8
+        document = {"hash": letter * 64, "target": target, "name": "scale", "num_warps": warps}
+        (entry / "scale.json").write_text(json.dumps(document))
+        if launched:
+            launches.append({**RECORDED, "hash": letter * 64, "target": f"sm_{arch}"})
+    (tmp_path / MANIFEST).write_text(json.dumps({"launches": launches}))
+    return open_cache(tmp_path)
+
+
+def test_only_launches_of_the_target_that_is_asked_for_are_taken(tuned: Cache) -> None:
+    (one,) = read_requests([], None, None, tuned, "scale", parse_which(["sm_90"]))
+    assert one.hash == "b" * 64
+
+
+def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_one_that_was(
+    tuned: Cache,
+) -> None:
+    only = parse_which(["sm_80", "w8"])
+    with pytest.raises(
+        UsageError, match="other forms of this kernel: scale aaaaaa for sm_80, grid 7,1,1"
+    ) as caught:
+        read_requests([], None, None, tuned, "scale", only)
+    assert "--grid" in str(caught.value.remedy)
+    (one,) = read_requests([], "3", None, tuned, "scale", only)
+    assert (one.hash, one.grid, one.arguments) == (None, (3,), {"M": 512, "N": 64})
+
+
+def test_with_a_grid_every_form_can_be_put_in_order(tuned: Cache) -> None:
+    wanted = parse_which(["sm_80"])
+    (one,) = read_requests([], "3", None, tuned, "scale", wanted, every=True)
+    assert one.hash is None
+    (own,) = read_requests([], "3", None, tuned, "scale", wanted)
+    assert own.hash == "a" * 64

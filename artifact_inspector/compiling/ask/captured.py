@@ -55,6 +55,8 @@ class CapturedKernel:
     """What the compiler said when it refused, else None."""
     shortage: str | None
     """What of the GPU it needs more of than there is, so that a real launch would fail; else None."""
+    defined: str | None = None
+    """`FILE.py:KERNEL`, where it can be imported from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +157,5 @@ def _kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str |
         directory=None if event["directory"] is None else Path(event["directory"]),
         message=event["message"],
         shortage=shortage,
+        defined=event.get("defined"),
     )

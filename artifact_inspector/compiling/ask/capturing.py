@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from artifact_inspector.compiling.ask.captured import (
     find_notes,
 )
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
-from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, record
 from artifact_inspector.compiling.ask.process import this_interpreter
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.capture.recorder import Event, Recorder
@@ -135,6 +136,15 @@ def checked_directory(targets: Sequence[Target], out: Path, configs: int | None)
     return out.resolve()
 
 
+def _value(text: str) -> object:
+    """A constant as `compile` records it: numbers as such, the name of a function or a type as text."""
+    try:
+        value = literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if value is None or isinstance(value, (bool, int, float, str)) else text
+
+
 def manifest_rows(kernels: Iterable[CapturedKernel]) -> list[CompileResult]:
     """What was captured as the manifest of the cache has it: as if each had been asked for by signature."""
     return [
@@ -144,10 +154,10 @@ def manifest_rows(kernels: Iterable[CapturedKernel]) -> list[CompileResult]:
             seconds=kernel.seconds,
             directory=kernel.directory,
             message=kernel.message,
-            place=f"captured at {kernel.compiled_for.line}",
+            place=kernel.defined or f"{CAPTURED_AT}{kernel.compiled_for.line}",
             cached=kernel.directory is not None and not kernel.seconds,
-            types=tuple(kernel.signature.values()),
-            constants=kernel.constexprs,
+            types=tuple(f"{name}={type_}" for name, type_ in kernel.signature.items()),
+            constants={name: _value(text) for name, text in kernel.constexprs.items()},
             options=kernel.options,
         )
         for kernel in kernels

@@ -28,6 +28,8 @@ _ONE_AT_A_TIME = Lock()
 SCHEMA_VERSION = 1
 MOST_LAUNCHES = 1000
 """That are kept; the newest."""
+CAPTURED_AT = "captured at "
+"""In front of the line of a launch: the place of a kernel that cannot be imported (defined in a function)."""
 _IDENTITY = ("place", "target", "triton", "config", "types", "constants", "options")
 
 

@@ -30,6 +30,7 @@ def describe(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> dict[str,
     }
     if not hasattr(src, "fn"):  # a file of IR
         return described
+    described["defined"] = _defined(src.fn)
     names = src.fn.arg_names
     declared = {param.name for param in src.fn.params if param.is_constexpr}
     constants: dict[str, Any] = {}
@@ -47,6 +48,14 @@ def describe(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> dict[str,
             described["signature"][name] = f"{type_}:16" if index in divisible else str(type_)
     described["constexprs"] = {name: _written(value) for name, value in constants.items()}
     return described
+
+
+def _defined(kernel: Any) -> str | None:
+    """`FILE:KERNEL` of a Triton function at the top level of a file, where another process can import it."""
+    function = getattr(kernel, "fn", None)
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    name = getattr(function, "__qualname__", "<locals>")
+    return None if file is None or "<locals>" in name else f"{Path(file).absolute()}:{name}"
 
 
 def _divisible(attrs: Any) -> set[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
-from artifact_inspector.compiling.ask.manifest import read_manifest
+from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, read_manifest
 from artifact_inspector.compiling.ask.request import KernelRequest, Written
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
@@ -85,6 +85,11 @@ def compile_tries(
     place, target = str(row["place"]), str(row["target"])
     constants = dict(row.get("constants", {}))
     options = dict(row.get("options", {}))
+    if place.startswith(CAPTURED_AT):
+        raise UsageError(
+            f"{base.display_name} was {place}, and cannot be imported to be compiled otherwise.",
+            "Capture it again if an older release did; a kernel inside of a function cannot be tried.",
+        )
     types = dict(text.split("=", 1) for text in row.get("types", ()))
     unknown = [name for name in tries if name not in OPTIONS and name not in constants]
     if unknown:
