@@ -118,10 +118,35 @@ def test_a_bound_without_divisibility_masks_neighbours_apart() -> None:
 
 def test_a_tile_smaller_than_the_block_can_load_at_once_is_a_cause() -> None:
     # 256 elements of 2 bytes for 4 · 32 threads: 4 bytes each.
+    pairs = BLOCKED.replace("sizePerThread = [8]", "sizePerThread = [2]")
     found = explained(
-        OFFSETS.replace("1024", "256") + address("%p", elements=256), "ld.global.b32", elements=256
+        OFFSETS.replace("1024", "256") + address("%p", elements=256),
+        "ld.global.b32",
+        elements=256,
+        layout=pairs,
     )
     assert reasons(found) == [(Reason.TILE, 4, "")]
+
+
+@pytest.mark.parametrize(
+    ("pointer", "opcode", "expected"),
+    [
+        ("%q", "ld.global.b16", [(Reason.UNALIGNED, 2, "q")]),
+        ("%p", "ld.global.v2.b32", [(Reason.LAYOUT, 8, "blocked")]),
+    ],
+)
+def test_a_row_that_many_threads_hold_alike_is_not_narrow_for_want_of_elements(
+    pointer: str, opcode: str, expected: list[tuple[Reason, int, str]]
+) -> None:
+    # 64 elements of 2 bytes for 128 threads, one byte each; but every thread reads four of a row for all rows.
+    rows = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], order = [1, 0]}>"
+    found = explained(
+        OFFSETS.replace("1024", "64") + address(pointer, elements=64),
+        opcode,
+        elements=64,
+        layout=f"#ttg.slice<{{dim = 0, parent = {rows}}}>",
+    )
+    assert reasons(found) == expected
 
 
 def test_a_layout_of_fewer_neighbours_is_a_cause_where_nothing_else_is() -> None:
@@ -191,15 +216,13 @@ def test_a_helper_that_is_called_may_rely_on_more_than_its_own_text_says() -> No
 
 
 def test_a_scale_that_is_read_once_for_several_columns_is_no_wider_than_its_layout_says() -> None:
-    # 64 elements over 128 threads, of which each reads two: the layout is that of a matrix operation.
+    # 64 elements over 128 threads, of which each reads two, or one by one where that is a row's end:
+    # the layout is that of a matrix operation, and a larger tile would change nothing.
     sliced = "#ttg.slice<{dim = 0, parent = #ttg.nvidia_mma<{versionMajor = 2, instrShape = [16, 8]}>}>"
-    found = explained(
-        OFFSETS.replace("1024", "64") + address("%p", elements=64),
-        "ld.global.b32",
-        elements=64,
-        layout=sliced,
-    )
-    assert reasons(found) == [(Reason.LAYOUT, 4, "nvidia_mma")]
+    body = OFFSETS.replace("1024", "64") + address("%p", elements=64)
+    for opcode, width in (("ld.global.b32", 4), ("ld.global.b16", 2)):
+        found = explained(body, opcode, elements=64, layout=sliced)
+        assert reasons(found) == [(Reason.LAYOUT, width, "nvidia_mma")]
 
 
 def test_a_store_is_explained_as_a_load_is_and_neither_counts_for_the_other() -> None:

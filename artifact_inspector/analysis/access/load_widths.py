@@ -16,7 +16,7 @@ from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
 from artifact_inspector.analysis.flow.places import source_of
 from artifact_inspector.model import LOADS, EventKind, Instruction, SourceLine, TensorType, Word
 from artifact_inspector.model.axes import AxisRole
-from artifact_inspector.model.encoding import LayoutKind
+from artifact_inspector.model.encoding import Encoding, LayoutKind
 
 WIDEST = 16
 """Bytes that a thread moves with one instruction on every target (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
@@ -171,8 +171,12 @@ def _causes(
         return (Cause(Reason.SCALAR, width, "", access.line),)
     tile, size = types[0], types[0].bits // 8
     per_thread = _bytes_per_thread(tile, layouts)
-    if max(per_thread, size) == width:
-        return (Cause(Reason.TILE, width, "", access.line),)  # nothing that allows less has kept it down
+    if _neighbours(access, layouts) * size > per_thread:
+        # A slice of a larger layout: several threads hold the same, and no share of the tile binds one.
+        per_thread = min(WIDEST, tile.size)
+    if max(per_thread, size) == width:  # nothing that allows less has kept it down
+        matrix = _matrix_layout(access, width, layouts)
+        return (Cause(Reason.TILE, width, "", access.line),) if matrix is None else (matrix,)
     pointer = flow.value(access.index, roles.address[0])
     axes = None if pointer is None else flow.axes(pointer)
     if pointer is None or axes is None or axes.rank != len(tile.shape) or tile.bits < 8:
@@ -213,24 +217,48 @@ def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAcc
 
     Of the layouts of matrix operations it is only known that nothing else has limited the load.
     """
+    matrix = _matrix_layout(access, width, layouts)
+    if matrix is not None:
+        return [matrix]
+    for encoding, line in _encodings(access, layouts):
+        if _run(encoding) * size == width:
+            return [Cause(Reason.LAYOUT, width, encoding.root.name, line)]
+    return []
+
+
+def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | None) -> Cause | None:
+    """The layout of a matrix operation, or of a row or column of one, if that is the access's."""
+    for encoding, line in _encodings(access, layouts):
+        name = next((made.name for made in encoding.chain if made.kind in _OF_OPERANDS), None)
+        if name is not None:
+            return Cause(Reason.LAYOUT, width, name, line)
+    return None
+
+
+def _neighbours(access: MemoryAccess, layouts: StageAccesses | None) -> int:
+    """Neighbouring elements that its layout gives each thread; 0 where that is not told."""
+    return min((_run(encoding) for encoding, _ in _encodings(access, layouts)), default=0)
+
+
+def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[tuple[Encoding, int]]:
+    """The layouts of an access in TTGIR, each with its line."""
     if layouts is None:
-        return []
+        return
     for other in layouts.at(access):
         instruction = layouts.code.function.instructions[other.index]
         for found in layouts.language.types(instruction, layouts.module):
-            if found.encoding is None:
-                continue
-            matrix = next((made.name for made in found.encoding.chain if made.kind in _OF_OPERANDS), None)
-            if matrix is not None:
-                return [Cause(Reason.LAYOUT, width, matrix, other.line)]
-            blocked = found.encoding.root
-            if blocked.size_per_thread is not None and blocked.order is not None:
-                gone = {made.dim for made in found.encoding.chain}
-                axes = [axis for axis in blocked.order if axis not in gone]
-                neighbours = blocked.size_per_thread
-                if axes and axes[0] < len(neighbours) and neighbours[axes[0]] * size == width:
-                    return [Cause(Reason.LAYOUT, width, blocked.name, other.line)]
-    return []
+            if found.encoding is not None:
+                yield found.encoding, other.line
+
+
+def _run(encoding: Encoding) -> int:
+    """Elements along the fastest axis that a blocked layout, or a slice of one, gives a thread; else 0."""
+    blocked = encoding.root
+    if blocked.size_per_thread is None or blocked.order is None:
+        return 0
+    gone = {made.dim for made in encoding.chain}
+    axis = next((axis for axis in blocked.order if axis not in gone), None)
+    return blocked.size_per_thread[axis] if axis is not None and axis < len(blocked.size_per_thread) else 0
 
 
 class _Search:
