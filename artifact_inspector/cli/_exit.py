@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import typer
 
+from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 
 FOUND, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
@@ -62,8 +63,4 @@ def _fail(error: InspectorError) -> NoReturn:
 
 
 def _say(error: InspectorError) -> None:
-    from artifact_inspector.model.printable import escaped
-    from artifact_inspector.report.console import write
-
-    said = f"inspect-kernel: {error.message}\n" + (f"{error.remedy}\n" if error.remedy else "")
-    write(escaped(said.expandtabs()), sys.stderr)
+    say(f"inspect-kernel: {error.message}" + (f"\n{error.remedy}" if error.remedy else ""), sys.stderr)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._reading import inspect_kernels
+from artifact_inspector.cli._telling import say
 from artifact_inspector.files.sources import read_python
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ def read_here(file: str) -> str | None:
 def write_page(out: Path, page: str) -> None:
     """Write a page, and say so beside what is printed."""
     from artifact_inspector.files.writing import write_text
-    from artifact_inspector.report.console import write
 
     write_text(out, page)
-    write(f"{out}: {len(page.encode()) / 1e6:.1f} MB\n", sys.stderr)
+    say(f"{out}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from artifact_inspector.cli._exit import UNREADABLE
+from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> tuple[Artifact, ..
             refused[error.message] += 1
             found.append(artifact)
     for said, count in refused.items():
-        print(f"{count} of {len(chosen)} kernels: {said}", file=sys.stderr)
+        say(f"{count} of {len(chosen)} kernels: {said}", sys.stderr)
     return tuple(found)
 
 
@@ -133,7 +134,7 @@ def recalling(
     def notice(sentence: str) -> None:
         if sentence not in said:
             said.add(sentence)
-            print(sentence, file=sys.stderr)
+            say(sentence, sys.stderr)
 
     index = index and os.environ.get(SWITCH, "").lower() != "off"
     return Recalling(

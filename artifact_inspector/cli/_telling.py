@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,6 +26,12 @@ def print_report(report: RenderableType) -> None:
 
 def notice(sentence: str) -> None:
     """Say on standard error what takes long, before it begins."""
+    say(f"{sentence} …", sys.stderr)
+
+
+def say(sentence: str, stream: TextIO) -> None:
+    """Write a sentence in which the name of a file moves no cursor."""
+    from artifact_inspector.model.printable import escaped
     from artifact_inspector.report.console import write
 
-    write(f"{sentence} …\n", sys.stderr)
+    write(escaped(sentence.expandtabs()) + "\n", stream)

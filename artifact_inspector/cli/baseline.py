@@ -12,6 +12,7 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
+from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import UsageError
 
 
@@ -50,4 +51,4 @@ def baseline(
             write(text, sys.stdout)
             return
         write_text(out, text)
-        write(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {out}\n", sys.stdout)
+        say(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {out}", sys.stdout)

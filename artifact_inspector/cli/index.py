@@ -10,6 +10,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._options import Json
+from artifact_inspector.cli._telling import say
 
 
 @app.command()
@@ -22,10 +23,7 @@ def index(
     with exit_codes(json=json):
         from artifact_inspector.files.index import Index, default_place
 
-        def notice(sentence: str) -> None:
-            typer.echo(sentence, err=True)
-
-        with Index(default_place(), notice) as kept:
+        with Index(default_place(), lambda sentence: say(sentence, sys.stderr)) as kept:
             if clear:
                 kept.clear()
             found = kept.stats() if stats or json or not clear else None
@@ -36,4 +34,4 @@ def index(
             document = IndexDocument(place=found.place, kernels=found.entries, bytes=found.bytes)
             typer.echo(as_text(document, sys.stdout.encoding), nl=False)
         elif found is not None:
-            typer.echo(f"{found.entries} kernels, {found.bytes / 1e6:.1f} MB, in {found.place}")
+            say(f"{found.entries} kernels, {found.bytes / 1e6:.1f} MB, in {found.place}", sys.stdout)
