@@ -11,6 +11,9 @@ How it is built, from below; each layer knows only those before it. In `interpre
   an array (CTAs or 1, threads or 1); `Unknown(data, bad, why)` has the bits that are not known. `apply(f,
   *values)` computes whole registers, `choose(mask, yes, no)` merges, `Names` gives each missing thing a
   bit.
+- `shifted`: `Shifted`, a register of very many lanes as a number of the CTA added to one of the lane: what
+  is computed of it is computed once for the lanes and once for the CTAs, exactly, and where it is no such
+  sum it is an array. Only a step that says so (`Step.sums`) is given it; any other is given the array.
 - `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
   `place(launch)` which gives addresses to tensors without one, `evaluate_extent` for a grid written as an
   expression.
@@ -18,7 +21,9 @@ How it is built, from below; each layer knows only those before it. In `interpre
   what the counts of a step lack.
 - `wavefronts`: `count_sectors`, `count_wavefronts` …: what an access costs, for addresses (warps, lanes).
 - `banks`: what the warp's lanes that `Counts` keeps of each access (`WarpAccess`) ask, and their turns.
-- `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds), `Scratch` (shared or local memory).
+- `runs`: stretches of numbers, merged: what many CTAs touch alike, farther on.
+- `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds); `scratch`: `Scratch` (shared or local
+  memory); `footprints`: which sectors of each tensor each CTA reads.
 - `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers,
   groups of lanes that have converged, reconvergence). A step's `run(machine)` reads
   `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
@@ -26,6 +31,7 @@ How it is built, from below; each layer knows only those before it. In `interpre
   their own.
 - `trips`, `proving`, `rehearsal`: trips of a loop that run side by side, as though they were further CTAs,
   once it is proven that this is what they would do one by one.
+- `asked`: the lanes that access memory, CTAs that do the same farther on as one row.
 - `access`: what loads, stores and atomics of a machine's lanes do to memory and counts, for any language:
   `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
 
