@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._reading import inspect_kernels
+from artifact_inspector.cli._reading import inspect_kernels, recalling
 from artifact_inspector.cli._telling import say
 from artifact_inspector.files.sources import read_python
 
@@ -23,7 +24,7 @@ def view_kernels(
 ) -> tuple[list[KernelFacts], list[KernelView]]:
     """Kernels, and what the page of each shows; nothing of that where they are too many."""
     from artifact_inspector.facts.asked import ask_all
-    from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.facts.recall import recall_kernels
     from artifact_inspector.report.html import MOST_LEAVES, Sources, view_kernel
     from artifact_inspector.report.progress import progress_bar
 
@@ -35,12 +36,10 @@ def view_kernels(
         ask_all(kernel)
         views.append(view_kernel(kernel, Sources(read_here), disassemble))
 
-    kernels = []
     with progress_bar(len(chosen), "reading") as advance:
-        for artifact in chosen:
-            advance(artifact.display_name)
-            kernels.append(inspect_artifact(artifact, disassemble, view))
-    return kernels, views
+        how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
+        # What the views keep has to be found in this process.
+        return list(recall_kernels(chosen, view, replace(how, cores=1))), views
 
 
 def read_here(file: str) -> str | None:

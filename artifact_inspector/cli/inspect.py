@@ -99,7 +99,17 @@ def inspect(
     """Say in which order each kernel of a cache loads and computes."""
     with exit_codes(json=json):
         if svg is not None:
-            _draw(cache, name, target or [], (svg, output), stage or [], region, nvdisasm, sass=sass)
+            _draw(
+                cache,
+                name,
+                target or [],
+                (svg, output),
+                stage or [],
+                region,
+                nvdisasm,
+                sass=sass,
+                index=not no_index,
+            )
             return
         rows = Rows("time" if newest else sort, tuple(finding or ()), tuple(verdict or ()), severity, limit)
         report(
@@ -130,10 +140,10 @@ def _draw(
     nvdisasm: Path | None,
     *,
     sass: bool,
+    index: bool,
 ) -> None:
     """Write a picture of one kernel."""
     from artifact_inspector.cli._pictures import draw_kernel, require_picture, write_svg
-    from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.selection import choose, parse_stages, parse_which
 
     what, output = svg
@@ -144,9 +154,10 @@ def _draw(
         raise UsageError(f"A picture is of one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")
     drawn: list[str] = []
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    inspect_artifact(
-        chosen[0], disassemble, lambda kernel: drawn.append(draw_kernel(kernel, what, region, only))
+    found = inspect_kernels(
+        chosen, disassemble, lambda kernel: drawn.append(draw_kernel(kernel, what, region, only)), index=index
     )
+    list(found)
     write_svg(output, drawn[0])
 
 

@@ -263,18 +263,17 @@ def test_a_second_run_prints_the_same(some: Path, tmp_path: Path, options: tuple
     assert (tmp_path / "artifact-inspector" / "facts.sqlite3").exists()
 
 
-def imported(cache: Path, home: Path, switch: str = "") -> str:
-    """What a list of a cache loads of parsers and of what reads binaries."""
+def imported(cache: Path, home: Path, switch: str = "", *options: str) -> str:
+    """What a list of a cache, or what options ask for, loads of parsers and of what reads binaries."""
     code = (
         "import sys\nfrom artifact_inspector.cli import app\n"
-        "try:\n    app([sys.argv[1]], prog_name='inspect-kernel')\nexcept SystemExit:\n    pass\n"
+        "try:\n    app(sys.argv[1:], prog_name='inspect-kernel')\nexcept SystemExit:\n    pass\n"
         "names = [n for n in sys.modules if n.startswith(('artifact_inspector.formats', 'elftools', 'networkx'))]\n"
         "print(names, file=sys.stderr)"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: switch}
-    answer = subprocess.run(
-        [sys.executable, "-c", code, str(cache)], capture_output=True, text=True, env=environment, check=True
-    )
+    words = [sys.executable, "-c", code, str(cache), *options]
+    answer = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
     assert "kernel" in answer.stdout
     return answer.stderr
 
@@ -282,6 +281,13 @@ def imported(cache: Path, home: Path, switch: str = "") -> str:
 def test_a_second_run_imports_no_parser(some: Path, tmp_path: Path) -> None:
     run(some, home=tmp_path)
     assert imported(some, tmp_path) == "[]\n"
+
+
+def test_a_picture_of_facts_that_are_known_imports_no_parser(tmp_path: Path) -> None:
+    cache = FIXTURES / "3.2.0" / "sm_80" / "matmul_grouped"
+    first, second = (imported(cache, tmp_path, "", "--svg", "occupancy") for _ in range(2))
+    assert "artifact_inspector.formats.ptx" in first
+    assert second == "[]\n"
 
 
 def test_a_cache_without_binaries_loads_nothing_that_reads_them(tmp_path: Path) -> None:
