@@ -108,6 +108,7 @@ class _Costs:
             steps[step.index] = cost
             if not visits and cost.unit is not None:
                 others.update({cost.unit: cost.busy, "l2": cost.l2, "dram": cost.dram})
+                others.update({"lsu": cost.reads})
         return Costs(steps, others, self.dram_bytes)
 
     def _cost(self, step: Step, visits: int) -> Cost:
@@ -119,7 +120,8 @@ class _Costs:
             return Cost(_LANES[pipe], each * WARP / self._lanes(pipe), delay, does=does)
         if pipe is Pipe.TENSOR:
             delay = timing.warpgroup if "GMMA" in step.opcode else timing.tensor
-            return Cost("tensor", each * self._product(step), delay, does=does)
+            waves = self.counts.wavefronts[step.index] / self.number / visits
+            return Cost("tensor", each * self._product(step), delay, does=does, reads=waves * self._wave)
         if pipe is Pipe.SHARED:
             waves = self.counts.wavefronts[step.index] / self.number / visits
             return Cost("lsu", waves * self._wave, timing.shared, does=does)
@@ -158,9 +160,9 @@ class _Costs:
         return flop / 2 / rate
 
     def _local(self, step: Step, each: float) -> Cost:
-        """A spill or a reload: in the L1 where it holds what all resident threads have of it."""
+        """A spill, which is written through, or a reload: of the L1 where it holds all that is resident."""
         moved = moved_bytes(step)
-        asked = each * WARP * moved * self.local_l2
+        asked = each * WARP * moved * (1.0 if step.kind == "local_store" else self.local_l2)
         timing = self.timing
         delay = timing.l1 + self.local_l2 * (
             timing.l2 + self.local_dram * (timing.dram - timing.l2) - timing.l1

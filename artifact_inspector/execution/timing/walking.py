@@ -51,10 +51,14 @@ class Cost(NamedTuple):
     does: Does = Does.NOTHING
     left: int = 0
     """Groups that a wait leaves outstanding."""
+    reads: float = 0.0
+    """Cycles for which a product keeps shared memory busy, whose operands it reads itself."""
 
     def times(self, count: float) -> Cost:
         """What so many CTAs, or a part of one, ask for at a time."""
-        return self._replace(busy=self.busy * count, l2=self.l2 * count, dram=self.dram * count)
+        return self._replace(
+            busy=self.busy * count, l2=self.l2 * count, dram=self.dram * count, reads=self.reads * count
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ class Front:
             done = self.take(cost.unit, self.now, cost.busy)
             if cost.unit in IN_ORDER:
                 self.now = done - cost.busy
+            if cost.reads:
+                done = max(done, self.take("lsu", self.now, cost.reads))
         read = done
         if cost.l2:
             at_l2 = self.take("l2", done, cost.l2)
