@@ -405,3 +405,24 @@ def test_a_call_may_go_to_a_label() -> None:
     machine, _, ended = run("CALL.REL.NOINC `(.L_far)\nEXIT\n.L_far:\nMOV R1, 0x7")
     assert not ended
     assert value(machine, "R1") == 7
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("16.M88", list(range(32))),
+        (
+            "16.MT88",
+            [0 if lane // 4 % 2 else 8 * (lane % 4) + lane // 8 + (8 * (lane % 4) + 4 + lane // 8 << 16)
+             for lane in range(32)],
+        ),
+    ],
+)  # fmt: skip
+def test_a_matrix_through_shared_memory_keeps_what_is_known(opcode: str, expected: list[int]) -> None:
+    """Word n of 8 rows of 16 bytes holds n; transposed, a lane has two halves out of one column."""
+    lanes = "S2R R0, SR_TID.X\nSHF.L.U32 R1, R0, 0x2, RZ\nSHF.L.U32 R2, R0, 0x4, RZ\nLOP3.LUT R2, R2, 0x7f, RZ, 0xc0, !PT\n"
+    machine, _, _ = run(f"{lanes}STS [R1], R0\nLDSM.{opcode} R3, [R2]")
+    assert value(machine, "R3") == [expected]
+    machine, _, _ = run(f"{lanes}STSM.{opcode} [R2], R0\nLDSM.{opcode} R3, [R2]\nLDS R4, [R1]")
+    assert value(machine, "R3") == [list(range(32))]
+    assert (value(machine, "R4") == [list(range(32))]) is (opcode == "16.M88")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from artifact_inspector.execution.interpreter.access import (
     access_atomic,
     access_copied,
@@ -16,7 +18,7 @@ from artifact_inspector.execution.interpreter.access import (
     load_shared,
     store_shared,
 )
-from artifact_inspector.execution.interpreter.asked import lanes_of
+from artifact_inspector.execution.interpreter.asked import Lanes, lanes_of
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, apply, data_of, is_true
 from artifact_inspector.execution.interpreter.wavefronts import served_together
 from artifact_inspector.execution.sass.operands import (
@@ -232,12 +234,20 @@ _MATRICES = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
 
 
 def _matrix(statement: Statement) -> Run:
-    """LDSM, STSM: 8 rows of 16 bytes for each matrix, whose addresses 8 lanes hold each."""
+    """LDSM, STSM: 8 rows of 16 bytes for each matrix, whose addresses 8 lanes hold each.
+
+    A lane has two neighbours of one row, or, transposed, of one column: its number by 4 tells which, what is
+    left which two.
+
+    **Source** PTX ISA, "Warp-level matrix load instruction: ldmatrix".
+    """
     found = _MATRICES.search(statement.opcode)
     count = int((found[1] or found[2] or 1) if found is not None else 1)
     at = _address(_addresses(statement)[0], is_global=False)
-    loads = statement.base == "LDSM"
+    loads, turned = statement.base == "LDSM", "MT88" in statement.opcode
     name = results(statement, 0)[0] if loads else None
+    operand = None if loads else _data(statement)
+    readers = [] if operand is None else [source(operand, step=n) for n in range(count)]
 
     def run(machine: Machine) -> None:
         lane = machine.environment.lane(machine)
@@ -245,11 +255,39 @@ def _matrix(statement: Statement) -> Run:
         mask = True if count == 4 and machine.on is True else mask
         lanes = access_shared(machine, at(machine), 16, mask, served=8)
         if loads:
-            _write_words(machine, name, [machine.unknown("what shared memory holds")] * count)
-        elif lanes is not None:
-            store_shared(machine, lanes, 16, [machine.unknown("what shared memory holds")] * 4)
+            parts = [_matrix_lanes(machine, lanes, n, turned=turned) for n in range(count)]
+            _write_words(machine, name, [_load_pair(machine, part) for part in parts])
+        elif lanes is None:
+            store_shared(machine, None, 16, [])
+        else:
+            for n, reader in enumerate(readers):
+                _store_pair(machine, _matrix_lanes(machine, lanes, n, turned=turned), reader(machine))
 
     return run
+
+
+def _matrix_lanes(machine: Machine, rows: Lanes | None, number: int, *, turned: bool) -> list[Lanes]:
+    """Where each lane's part of a matrix is: a word, or transposed two halves of one, in two rows."""
+    if rows is None:
+        return []
+    lane = np.arange(machine.threads)
+    first, row, pair = lane // 32 * 32 + 8 * number, lane % 32 // 4, lane % 4
+    whose = [(2 * pair + half, 2 * row) for half in (0, 1)] if turned else [(row, 4 * pair)]
+    on = None if machine.on is True else np.broadcast_to(machine.on, rows.addresses.shape)
+    return [Lanes(rows.addresses[:, first + of] + beside, on, rows.repeat) for of, beside in whose]
+
+
+def _load_pair(machine: Machine, parts: list[Lanes]) -> Value:
+    if not parts:
+        return machine.unknown("what shared memory holds")
+    low, *rest = [load_shared(machine, part, 4 // len(parts), 1)[0] for part in parts]
+    return apply(lambda a, b: a | b << 16, low, rest[0]) if rest else low
+
+
+def _store_pair(machine: Machine, parts: list[Lanes], value: Value) -> None:
+    for half, part in enumerate(parts):
+        held = value if len(parts) == 1 else apply(lambda v, by=16 * half: v >> by & 0xFFFF, value)
+        store_shared(machine, part, 4 // len(parts), [held])
 
 
 def _atomic_shared(statement: Statement) -> Run:
