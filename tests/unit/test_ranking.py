@@ -45,6 +45,13 @@ def test_loads_that_are_on_their_way_together_pay_the_latency_once() -> None:
     assert walk((0, 1, 2), (*loads, use), costs, 1, 20).cycles == 8 + 500 + 1
 
 
+def test_a_product_keeps_shared_memory_busy_as_long_as_it_reads_its_operands() -> None:
+    costs = {0: Cost("tensor", 8, 60, reads=24), 1: Cost("lsu", 4, 30)}
+    found = walk((0, 1), (FREE, Control(1, 0, None, ())), costs, 1, 20)
+    assert found.busy == {"tensor": 8, "lsu": 24 + 4}
+    assert walk((0, 1), (FREE, FREE), {0: costs[0].times(2), 1: costs[1]}, 1, 20).busy["lsu"] == 48 + 4
+
+
 def test_a_wait_leaves_the_newest_groups_of_copies_under_way() -> None:
     costs = {
         0: Cost("lsu", 1, 500, does=Does.COPIES),
