@@ -142,8 +142,6 @@ def parsed(path: Path) -> ast.Module:
             node.returns = None
             for argument in (*node.args.args, *node.args.kwonlyargs):
                 argument.annotation = None
-        elif isinstance(node, ast.AnnAssign):
-            node.annotation = ast.copy_location(ast.Constant("object"), node.annotation)
     return tree
 
 

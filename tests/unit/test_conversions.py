@@ -81,3 +81,19 @@ def test_lanes_of_one_warp_trade_by_shuffles_from_3_3_on() -> None:
 def test_nothing_is_said_of_a_layout_that_is_not_modelled() -> None:
     found = conversion("64x64xf32", "#rows", "#ttg.later_idea<{}>")
     assert (found.crosses_warps, found.through_shared, found.change) == (None, None, "blocked → later idea")
+
+
+def test_a_conversion_that_does_not_say_its_types_costs_no_other_one() -> None:
+    text = f"""{LAYOUTS}module attributes {{"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @k(%x: tensor<16x32xf16, #rows>) {{
+    %y = ttg.convert_layout %x
+    %z = ttg.convert_layout %x : tensor<16x32xf16, #rows> -> tensor<16x32xf16, #columns>
+    tt.return
+  }}
+}}
+"""
+    module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
+    code = Code(module.functions[0], FORMAT)
+    (region,) = find_regions(code, (), exact=False)
+    (found,) = find_conversions(code, region, module, FORMAT, TritonVersion("3.6.0"))
+    assert found.change == "blocked → blocked"
