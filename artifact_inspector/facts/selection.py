@@ -270,7 +270,12 @@ def _near(sought: str, artifacts: Iterable[Artifact]) -> str:
     from difflib import get_close_matches
 
     names = sorted({x.display_name for x in artifacts})
-    lowered = {name.lower(): name for name in names}
-    near = [lowered[word] for word in get_close_matches(sought, lowered, n=5, cutoff=0.4)] or names[:5]
+    words: dict[str, list[str]] = {}  # a part of a name is as good as the name
+    for name in names:
+        whole = name.lower()
+        for word in dict.fromkeys((whole, whole[: len(sought)], *whole.split("_"))):
+            words.setdefault(word, []).append(name)
+    alike = get_close_matches(sought, words, n=5, cutoff=0.5)
+    near = list(dict.fromkeys(name for word in alike for name in words[word]))[:5] or names[:5]
     more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
     return f"There are {', '.join(near)}{more}."

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
@@ -158,3 +159,10 @@ def test_a_launch_of_too_many_ctas_is_not_run() -> None:
     result = run("predict", grid="2147483647")
     assert result.exit_code == 2
     assert "set ARTIFACT_INSPECTOR_MOST_CTAS" in said(result)
+
+
+def test_a_kernel_of_amd_is_not_ranked_and_is_told_so() -> None:
+    amd = str(FIXTURES / "3.6.0/gfx942/softmax")
+    given = [f"--arg={name}={value}" for name, value in GIVEN.items()]
+    result = CliRunner().invoke(cli.app, ["rank", amd, "softmax", "--grid", "8", *given])
+    assert "no kernel of AMD's is ranked" in said(result)

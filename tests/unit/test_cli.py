@@ -120,6 +120,14 @@ def test_a_whole_name_does_not_mean_the_longer_ones(cache: Path) -> None:
     assert "L1 F1" not in several
 
 
+def test_a_name_with_a_typing_error_in_one_part_names_the_kernel(tmp_path: Path) -> None:
+    for name in ("causal_conv1d", "embedding_bag", "group_norm", "persistent_sum", "rope", "w8a8_scaled_mm"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.ttir").write_text("module {\n}\n")
+    result = run(tmp_path, "w8a9")
+    assert "There are w8a8_scaled_mm and 5 more" in result.stderr
+
+
 def test_a_name_that_fits_nothing_names_what_is_near(cache: Path) -> None:
     result = run(cache, "twize")
     assert result.exit_code == 2

@@ -35,6 +35,7 @@ from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING
 
 PATH, LAUNCH = "path", "launch"
+_OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: no kernel of AMD's is ranked"
 _CTAS = "how many CTAs a multiprocessor holds"
 
 
@@ -147,7 +148,9 @@ def judge_launch(
             "`predict` tells them all",
         )
     if sample.ended or blocks is None or loaded.cubin is None:
-        lacks = "control codes, which a cubin has" if loaded.cubin is None else _CTAS
+        lacks = _CTAS
+        if loaded.cubin is None:
+            lacks = _OF_NVIDIA if loaded.beginning is not None else "control codes, which a cubin has"
         why = unknown or (lacks,)
         return replace(nothing, unknown=why, notes=notes)
     controls = read_controls(read_code(loaded.cubin, loaded.program.name))
