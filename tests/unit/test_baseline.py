@@ -224,6 +224,7 @@ def test_what_is_no_baseline_is_refused_by_name(text: str, message: str) -> None
     [
         ("name", 3),
         ("target", "sm_80"),
+        ("target", {"backend": "cuda", "arch": "80", "warp_size": float("inf")}),
         ("signature", [1]),
         ("options", []),
         ("digests", {"ptx": None}),
