@@ -1,7 +1,7 @@
 """Errors as sentences on standard error and as exit codes, in this one place.
 
-0 fine or same, 1 found, different or not compiled, 2 the request makes no sense, 3 nothing could be read,
-130 interrupted.
+0 fine or same (findings are no failure), 1 different, wrong or not compiled, 2 the request makes no sense,
+3 nothing could be read, 130 interrupted.
 """
 
 from __future__ import annotations
