@@ -251,13 +251,14 @@ def run_launch(
     while first < len(wanted):
         together = wanted[first : first + size]
         first += len(together)
+        arrays, spent = counts.arrays, counts.spent
         if memory.footprints is not None:
             memory.footprints.begin(int(together[0]))
         ended += run_all(started.machine(together))
         if memory.footprints is not None:
             memory.footprints.end(together)
-        if side_by_side and counts.arrays * _FEW_ARRAYS < counts.spent:
-            size = max(size, MOST_PORTION // loaded.threads)
+        few = (counts.arrays - arrays) * _FEW_ARRAYS < counts.spent - spent
+        size = max(1, portion, MOST_PORTION if side_by_side and few else 0) // loaded.threads or 1
         if ended and isinstance(ended[-1].step, Step) and counts.spent > limit:
             break
     return Run(loaded, started.launch, counts, memory, started.names, tuple(ended), ctas is not None)
