@@ -65,7 +65,14 @@ class IntegerWork:
             for index in code.find(COMPUTES)
             if instructions[index].kind is EventKind.FLOAT and is_integer_reduction(code, index)
         ]
-        self._floats = [index for index in code.find(COMPUTES) if index not in set(reductions)]
+        self._floats: dict[int | None, list[int]] = {}
+        """By each loop around them, and None."""
+        for index in set(code.find(COMPUTES)).difference(reductions):
+            around = code.flow.loop_at(index)
+            while around is not None:
+                self._floats.setdefault(around, []).append(index)
+                around = code.flow.loops[around].parent
+            self._floats.setdefault(None, []).append(index)
         self._made_by = {value: index for index in self._carried for value in values.results[index]}
         """Node → the integer compute whose result it is."""
         taken = {index: list(values.reads[index].values()) for index in self._carried}
@@ -86,13 +93,7 @@ class IntegerWork:
         return not self._computed_on[loop].isdisjoint(self._graph.given[load])
 
     def _reaching_floats(self, loop: int | None) -> set[int]:
-        flow = self._code.flow
-        pending = [
-            node
-            for index in self._floats
-            if flow.encloses(loop, flow.loop_at(index))
-            for node in self._graph.taken[index]
-        ]
+        pending = [node for index in self._floats.get(loop, ()) for node in self._graph.taken[index]]
         found = set(pending)
         while pending:
             node = pending.pop()
