@@ -37,8 +37,10 @@ from artifact_inspector.serving.tool import (
 )
 
 if TYPE_CHECKING:
+    from artifact_inspector.execution.requests import Request
     from artifact_inspector.facts.asked import View
     from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.selection import Which
     from artifact_inspector.files.cache import Artifact, Cache
 
 
@@ -210,18 +212,42 @@ def _explain(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
     return page("explain", given, items, bound, "meanings")
 
 
+def _launches(
+    cache: Cache, given: Mapping[str, Any], targets: Sequence[Which], *, every: bool = False
+) -> Sequence[Request]:
+    """The launch that is given, else those on record in the cache, with what is given of them changed."""
+    from artifact_inspector.api.predicting import recorded_launches
+    from artifact_inspector.compiling.ask.manifest import read_launches
+    from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
+
+    words = given.get("arguments", {}).items()
+    arguments = dict(parse_argument(f"{name}={value}") for name, value in words)
+    grid = parse_grid(given["grid"]) if "grid" in given else None
+    if grid is not None and arguments:
+        return (Request(grid, arguments),)
+    on_record = bool(read_launches(cache.root))
+    found = (
+        recorded_launches(cache, given.get("name"), targets, grid=grid is not None, every=every)
+        if on_record
+        else ()
+    )
+    if not found and grid is None:
+        raise UsageError("The cache has no such launch on record.", "Give its grid and arguments.")
+    if not found:
+        return (Request(grid or (), arguments),)
+    return [Request(grid or one.grid, {**one.arguments, **arguments}, one.hash, one.notes) for one in found]
+
+
 def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     from artifact_inspector.api.predicting import pair_launches, predict_launches
-    from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
     from artifact_inspector.files.disassembly import disassemble, find_disassembler
     from artifact_inspector.findings import find_launch_findings
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.prediction import prediction_document
 
     cache = service.roots.open_cache(given.get("cache"))
-    arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
     targets = parse_which([given.get("target", "")])
-    pairs = pair_launches(cache, given.get("name"), targets, [Request(parse_grid(given["grid"]), arguments)])
+    pairs = pair_launches(cache, given.get("name"), targets, _launches(cache, given, targets)[:1])
     tool = find_disassembler(None)
     (found,) = predict_launches(pairs, lambda suffix, binary: disassemble(binary, tool), gpu=given.get("gpu"))
     document = encode(prediction_document([found]))
@@ -238,17 +264,15 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 
 def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     from artifact_inspector.api.predicting import constants_of, pair_launches
-    from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
     from artifact_inspector.execution.timing.ranking import Contestant, rank_launches
     from artifact_inspector.files.disassembly import disassemble, find_disassembler
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.ranking import RankingDocument
 
     cache = service.roots.open_cache(given.get("cache"))
-    arguments = dict(parse_argument(f"{name}={value}") for name, value in given["arguments"].items())
     targets = parse_which([given.get("target", "")])
-    launch = Request(parse_grid(given["grid"]), arguments)
-    pairs = pair_launches(cache, given.get("name"), targets, [launch], every=True)
+    launches = _launches(cache, given, targets, every=True)
+    pairs = pair_launches(cache, given.get("name"), targets, launches, every=True)
     tool = find_disassembler(None)
     found = rank_launches(
         [Contestant(entry, request, constants_of(entry)) for entry, request in pairs],
@@ -258,6 +282,7 @@ def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     return page("rank", given, encode(RankingDocument(rank=tuple(found)))["rank"], bound, "launches")
 
 
+_ARGUMENTS = "Name → fp16[2048,2048] for a tensor, or a number; else those of the launch on record."
 READING = (
     Tool(
         "list",
@@ -320,14 +345,14 @@ READING = (
     ),
     Tool(
         "predict",
-        "What a launch of an NVIDIA kernel will execute, touch and wait for, by running its machine code on "
+        "What a launch of a kernel will execute, touch and wait for, by running its machine code on "
         "paper: instructions, sectors, bank conflicts, waves. No GPU.",
         (
             CACHE, NAME, TARGET,
-            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.", required=True),
+            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; else the first on record."),
             Parameter(
                 "arguments",
-                {"type": "object", "description": "Name → fp16[2048,2048] for a tensor, or a number."}, True,
+                {"type": "object", "description": _ARGUMENTS}, False,
             ),
             text("gpu", "The product whose L2 and SMs count: H200 …"), OFFSET,
         ),
@@ -339,10 +364,10 @@ READING = (
         "the best first, by what they keep busy and wait for on paper. An order, no forecast of times.",
         (
             CACHE, NAME, TARGET,
-            text("grid", "CTAs, by each form's constants: 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.", required=True),
+            text("grid", "CTAs, by each form's constants: 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
             Parameter(
                 "arguments",
-                {"type": "object", "description": "Name → fp16[2048,2048] for a tensor, or a number."}, True,
+                {"type": "object", "description": _ARGUMENTS}, False,
             ),
             text("gpu", "The product that it is ranked for: H200 …"), OFFSET,
         ),

@@ -307,3 +307,21 @@ def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None
     (result,) = asyncio.run(_asked(command, ("explain", {"word": "clustered"})))
     assert not result.is_error
     assert "loads of all rounds" in result.content[0].text
+
+
+@pytest.mark.parametrize(("tool", "found"), [("predict", "instructions"), ("rank", "score")])
+def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, tmp_path: Path) -> None:
+    asked = {"cache": str(tmp_path), "name": "softmax"}
+    shutil.copytree(ON_PAPER, tmp_path / "ENTRY")
+    refused = ask(tool, asked, tmp_path)
+    assert refused.is_error
+    assert "no such launch on record" in str(refused.content)
+    arguments = {
+        "x_ptr": {"shape": [8, 1000], "dtype": "float16"}, "y_ptr": {"shape": [8, 1000], "dtype": "float16"},
+        "stride_x": 1000, "stride_y": 1000, "n_cols": 1000,
+    }  # fmt: skip
+    launch = {"kernel": "softmax_kernel", "hash": None, "grid": [8, 1, 1], "args": arguments}
+    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"launches": [launch]}))
+    on_record = answer(tool, asked, tmp_path)
+    assert on_record["items"] == answer(tool, {**asked, **LAUNCH}, tmp_path)["items"]
+    assert found in str(on_record["items"])
