@@ -35,7 +35,7 @@ CALLS: Mapping[str, dict[str, Any]] = {
     "list": {"cache": "3.6.0/sm_75"},
     "inspect": {"cache": A_CACHE, "name": "matmul_kernel"},
     "lines": {"cache": A_CACHE, "name": "softmax", "stage": "ptx"},
-    "findings": {"cache": A_CACHE, "name": "atomic_cas"},
+    "findings": {"cache": A_CACHE, "name": "masked_add"},
     "diff": {"left": "3.2.0", "name": "gemv_splitk", "left_target": "sm_75", "right_target": "gfx90a"},
     "explain": {"word": "AI003"},
     "predict": {"cache": str(ON_PAPER), "name": "softmax", **LAUNCH},
@@ -145,7 +145,7 @@ def test_a_kernel_is_told_with_what_stands_in_its_files() -> None:
 def test_a_finding_comes_with_the_lines_that_prove_it() -> None:
     first, *_ = answer("findings", CALLS["findings"])["items"]
     assert first["code"] == "AI006"
-    (file,) = (FIXTURES / A_CACHE / "atomic_cas").rglob("*.ttir")
+    (file,) = (FIXTURES / A_CACHE / "masked_add").rglob("*.ttir")
     stage, number, text = first["evidence"][0].split(":", 2)
     assert stage == "ttir"
     assert file.read_text().splitlines()[int(number) - 1].strip() == text.strip()
