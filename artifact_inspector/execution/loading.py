@@ -257,6 +257,7 @@ def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
 
     On a target with tensor maps these are once the extents and strides. Without, the descriptor is a pointer,
     and they follow twice, in 64 bits and as Triton's code has them, how to fill what is outside in between.
+    They are named `a_desc_0` or, where the text keeps names, `a_desc.shape.0`.
 
     Source:
         Triton 3.4 to 3.9, `make_tensordesc_arg` of both backends.
@@ -266,7 +267,7 @@ def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
         return tuple(range(2 * shape[1].count("x")))
     if not kinds[0].startswith("*"):
         return ()
-    own = re.compile(re.escape(names[0]) + r"_\d{1,9}")
+    own = re.compile(re.escape(names[0]) + r"(_\d{1,9}|\.[a-zA-Z]\w*(\.\w+)*)")
     stop = next((at for at in range(1, len(names)) if own.fullmatch(names[at]) is None), len(names))
     found = _UNFOLDED.fullmatch(" ".join(kinds[1:stop]))
     if found is None:

@@ -145,3 +145,5 @@ def test_what_follows_a_descriptor_are_its_extents_and_strides(
 ) -> None:
     names = ["d", *(f"d_{at}" for at in range(len(kinds) - 1))]
     assert _parts([*names, "other"], [*kinds, "i32"]) == parts
+    kept = ["d", *(f"d.{'stride' if at % 2 else 'shape'}.{at // 2}_{at}" for at in range(len(kinds) - 1))]
+    assert _parts([*kept, "d2.shape.0"], [*kinds, "i64"]) == parts
