@@ -5,7 +5,8 @@ It is the tensors of the launch: an address belongs to one of them or is out of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,10 @@ _WIDE: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
 }
 
 
+Touch = Callable[[NDArray[np.uint8]], None]
+"""Marks in an array of a region what lanes touch."""
+
+
 class Memory:
     """Global memory of a launch."""
 
@@ -176,30 +181,9 @@ class Memory:
         each = max(size, region.granule)
         if ((lanes - region.base + starts[0]) % each).any() or ((starts - starts[0]) % each).any():
             return False
-        self._touch_alike(region, lanes, starts, size, reads, writes, updates)
+        touch = partial(region.touch_alike, lanes=lanes, starts=starts, size=size)
+        self._note(region, touch, reads, writes, updates)
         return True
-
-    def _touch_alike(
-        self,
-        region: Region,
-        lanes: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        size: int,
-        reads: bool,
-        writes: bool,
-        updates: bool,
-    ) -> None:
-        if self.track:
-            if reads:
-                region.touch_alike(region.read, lanes, starts, size)
-            if writes:
-                region.touch_alike(region.written, lanes, starts, size)
-            if updates:
-                if region.updated is None:
-                    region.updated = np.zeros_like(region.written)
-                region.touch_alike(region.updated, lanes, starts, size)
-        if writes and region.content is not None and not region.keeps:
-            region.content = None  # it is not followed what is stored
 
     def touch(
         self,
@@ -225,7 +209,7 @@ class Memory:
         low, high = int(addresses.min()), int(addresses.max())
         region = self.region_of(low)
         if region is not None and high + size <= region.stop:
-            self._touch(region, addresses, size, reads, writes, updates)
+            self._note(region, partial(region.touch, addresses=addresses, size=size), reads, writes, updates)
             return np.empty(0, np.int64)
         if not self.regions:
             return np.arange(len(addresses))
@@ -234,27 +218,19 @@ class Memory:
         for number, region in enumerate(self.regions):
             mine = addresses[inside & (at == number)]
             if mine.size:
-                self._touch(region, mine, size, reads, writes, updates)
+                self._note(region, partial(region.touch, addresses=mine, size=size), reads, writes, updates)
         return np.flatnonzero(~inside)
 
-    def _touch(
-        self,
-        region: Region,
-        addresses: NDArray[np.int64],
-        size: int,
-        reads: bool,
-        writes: bool,
-        updates: bool,
-    ) -> None:
+    def _note(self, region: Region, touch: Touch, reads: bool, writes: bool, updates: bool) -> None:
         if self.track:
             if reads:
-                region.touch(region.read, addresses, size)
+                touch(region.read)
             if writes:
-                region.touch(region.written, addresses, size)
+                touch(region.written)
             if updates:
                 if region.updated is None:
                     region.updated = np.zeros_like(region.written)
-                region.touch(region.updated, addresses, size)
+                touch(region.updated)
         if writes and region.content is not None and not region.keeps:
             region.content = None  # it is not followed what is stored
 

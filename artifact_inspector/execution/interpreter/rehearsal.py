@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from artifact_inspector.execution.interpreter.footprints import Access
-from artifact_inspector.execution.interpreter.memory import Memory, Region
+from artifact_inspector.execution.interpreter.memory import Memory, Region, Touch
 
 
 class Refused(Exception):  # noqa: N818 - no error: it has to be done one after the other
@@ -32,34 +29,10 @@ class Rehearsal(Memory):
         self._kept = None if memory.footprints is None else _Kept(memory.footprints)
         self.footprints = self._kept  # type: ignore[assignment]
 
-    def _touch(
-        self,
-        region: Region,
-        addresses: NDArray[np.int64],
-        size: int,
-        reads: bool,
-        writes: bool,
-        updates: bool,
-    ) -> None:
+    def _note(self, region: Region, touch: Touch, reads: bool, writes: bool, updates: bool) -> None:
         if writes and region.content is not None:
             raise Refused
-        self._touched.append(lambda: self._memory._touch(region, addresses, size, reads, writes, updates))
-
-    def _touch_alike(
-        self,
-        region: Region,
-        lanes: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        size: int,
-        reads: bool,
-        writes: bool,
-        updates: bool,
-    ) -> None:
-        if writes and region.content is not None:
-            raise Refused
-        self._touched.append(
-            lambda: self._memory._touch_alike(region, lanes, starts, size, reads, writes, updates)
-        )
+        self._touched.append(lambda: self._memory._note(region, touch, reads, writes, updates))
 
     def perform(self) -> None:
         """Do what was tried."""

@@ -37,7 +37,7 @@ def as_shifted(value: NDArray[Any]) -> Any:
     """The same as a sum, or as what does not differ between CTAs or lanes, where it is that."""
     if value.dtype == np.bool_:
         if (value[-1] == value[0]).all() and (value == value[:1]).all():
-            return _least(value[:1])
+            return _simplest(value[:1])
         if (value[:, -1] == value[:, 0]).all() and (value == value[:, :1]).all():
             return value[:, :1]
         return value
@@ -53,9 +53,9 @@ def as_shifted(value: NDArray[Any]) -> Any:
     return _made(rows, lanes)
 
 
-def _least(lanes: NDArray[np.bool_]) -> Any:
-    """A predicate that is the same in all CTAs, as one number where it is."""
-    return bool(lanes[0, 0]) if (lanes == lanes[0, 0]).all() else lanes
+def _simplest(predicate: NDArray[np.bool_]) -> Any:
+    """A predicate of CTAs or of lanes, as one truth where it is the same in all."""
+    return bool(predicate[0, 0]) if (predicate == predicate[0, 0]).all() else predicate
 
 
 def _made(rows: Any, lanes: Any) -> Any:
@@ -177,11 +177,9 @@ class Shifted:
         return whole(other) >> self.array()
 
     def __and__(self, other: Any) -> Any:
-        return (
-            self._cut()
-            if other is FULL or (other.__class__ is int and other == FULL)
-            else self._bits(operator.and_, other)
-        )
+        if other.__class__ is int and other == FULL:
+            return self._cut()
+        return self._bits(operator.and_, other)
 
     __rand__ = __and__
 
@@ -259,7 +257,7 @@ class Shifted:
             else:
                 first, last = function(low, other), function(high, other)
                 if (first == last).all():  # between them it is the same, as the lanes are
-                    return _least_of_rows(first)
+                    return _simplest(first)
         found = function(self.array(), whole(other))
         return as_shifted(found) if found.shape == self.shape else found
 
@@ -297,10 +295,6 @@ _OPERATORS: Mapping[Any, tuple[str, str]] = {
     np.not_equal: ("__ne__", "__ne__"),
 }
 """What numpy's functions of two registers are, the sum being the first of them or the second."""
-
-
-def _least_of_rows(rows: NDArray[np.bool_]) -> Any:
-    return bool(rows[0, 0]) if (rows == rows[0, 0]).all() else rows
 
 
 def _side(other: Any) -> str:
