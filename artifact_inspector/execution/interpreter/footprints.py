@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.asked import are_alike
 from artifact_inspector.execution.interpreter.runs import Runs, runs_of
 from artifact_inspector.execution.launch import Launch
 
@@ -239,9 +238,13 @@ class Footprints:
     ) -> None:
         held = self._portion(name, start, stop)
         own, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
-        if len(lanes) and are_alike(addresses, inside, 1):
-            apart = addresses[:, 0] - addresses[0, 0]
-            held.add_alike(own, np.broadcast_to(lanes[0] + apart, own.shape), lanes - lanes[0])
+        apart = addresses[:, :1] - addresses[:1, :1]
+        if (
+            len(lanes)
+            and (inside is None or (inside == inside[:1]).all())
+            and (addresses - apart == addresses[:1]).all()
+        ):
+            held.add_alike(own, np.broadcast_to(lanes[0] + apart[:, 0], own.shape), lanes - lanes[0])
         elif inside is None:
             held.add_each(own.repeat(addresses.shape[1]), addresses.ravel())
         else:
