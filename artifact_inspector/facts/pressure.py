@@ -71,18 +71,20 @@ class KernelPressure:
 
 def alive_by_line(module: Module, kernel: str) -> dict[int, int]:
     """Line of machine code → vector registers alive there, of the function of that name."""
-    if not any(function.instructions for function in module.functions):
-        return {}
     function, _, alive = _alive(module, kernel)
-    return {instruction.line: count for instruction, count in zip(function.instructions, alive, strict=False)}
+    return {instruction.line: count for instruction, count in zip(function.instructions, alive, strict=True)}
 
 
 def _alive(module: Module, kernel: str) -> tuple[Function, Pressure, list[int]]:
     """The kernel among a module's functions, and what is alive at each of its instructions."""
-    named = [function for function in module.functions if function.name == kernel]
-    function = (named or list(module.functions))[0]
+    function = _function_of(module, kernel)
     found = find_pressure(function, format_of(module.stage).bank_of)
     return function, found, _counted(found, len(function.instructions))
+
+
+def _function_of(module: Module, kernel: str) -> Function:
+    named = [function for function in module.functions if function.name == kernel]
+    return (named or list(module.functions))[0]
 
 
 def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> KernelPressure:
@@ -94,7 +96,7 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
     stage = Stage.AMDGCN if {"amdgcn", "hsaco"} & set(artifact.files) else Stage.SASS
     problems: list[Problem] = []
     module = read_module(artifact, stage, problems, disassemble)
-    if module is None:
+    if module is None or not _function_of(module, artifact.name).instructions:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
             f"{artifact.display_name} has no machine code that can be read{f' ({told})' if told else ''}.",
@@ -132,7 +134,7 @@ def _counted(found: Pressure, size: int) -> list[int]:
     vectors, accumulators = (
         found.alive.get(bank, nothing) for bank in (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
     )
-    return [a + b for a, b in zip(vectors, accumulators, strict=True)] or [0]
+    return [a + b for a, b in zip(vectors, accumulators, strict=True)]
 
 
 def _shed(facts: KernelFacts, allocated: int) -> int | None:

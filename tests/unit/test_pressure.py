@@ -9,6 +9,7 @@ import pytest
 from saved import ROOT
 
 from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
+from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.pressure import pressure_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
@@ -124,3 +125,14 @@ def test_what_is_alive_at_the_peak_is_told_by_where_it_came_of() -> None:
     assert found.held[0].kind == "global_load"
     assert sum(len(held.registers) for held in found.held) == found.peak
     assert max(line.registers for line in found.by_source) == found.peak
+
+
+def test_a_kernel_without_code_is_refused_though_another_function_has_some(tmp_path: Path) -> None:
+    entry = tmp_path / "A" / "k.amdgcn"
+    entry.parent.mkdir()
+    names = "".join(f"\t.type\t{name},@function\n" for name in "kj")
+    entry.write_text(
+        f'\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n\t.text\n{names}k:\n.Lfunc_end0:\nj:\n\ts_endpgm\n.Lfunc_end1:\n'
+    )
+    with pytest.raises(CacheError, match="no machine code that can be read"):
+        pressure_of(open_cache(tmp_path).entries[0])
