@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,13 +14,51 @@ from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import Request, parse_document, resolve
+from artifact_inspector.execution.requests import Request, parse_document, parse_grid, resolve
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import Which, choose
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
+
+
+def asked_launches(
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[Which | Target],
+    grid: str | None,
+    arguments: Mapping[str, Any],
+    *,
+    every: bool = False,
+    written: Sequence[Request] | None = None,
+) -> tuple[Request, ...]:
+    """The launches that somebody asks for; none where nothing says what its grid is.
+
+    A grid with arguments is one. Either alone changes those that are written down, or on record.
+
+    Args:
+        cache: opened.
+        name: part of a kernel's name or hash.
+        targets: that are wanted; any where there are none.
+        grid: as it is written.
+        arguments: by name.
+        every: a grid alone is for all forms of the kernels on record.
+        written: launches to be taken in place of those on record.
+
+    Raises:
+        UsageError: only other forms of the kernel were launched, and no grid is given.
+    """
+    extents = None if grid is None else parse_grid(grid)
+    found = written
+    if found is None and (extents is None or not arguments):
+        found = recorded_launches(cache, name, targets, grid=extents is not None, every=every)
+    if not found and written is None and extents is not None:
+        return (Request(extents, arguments),)
+    return tuple(
+        Request(extents or one.grid, {**one.arguments, **arguments}, one.hash, one.notes)
+        for one in found or ()
+    )
 
 
 def recorded_launches(

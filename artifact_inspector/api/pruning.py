@@ -18,7 +18,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.requests import parse_document_of
 from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank_launches
 from artifact_inspector.files.cache import hold_files
-from artifact_inspector.files.disassembly import disassemble, find_disassembler
+from artifact_inspector.files.objdump import disassembling
 
 _OF_LAUNCH = frozenset(("grid", "warmup"))
 
@@ -114,11 +114,10 @@ class Pruner:
         return found
 
     def _rank(self, made: Mapping[int, Contestant]) -> list[Ranked]:
-        tool = find_disassembler(None)
         places = list(made)
         rows = rank_launches(
             list(made.values()),
-            lambda _, binary: disassemble(binary, tool),
+            disassembling(),
             gpu=self.gpu or _device(),
             processors=processors(),
         )

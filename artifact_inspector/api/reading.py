@@ -12,7 +12,6 @@ from artifact_inspector.compiling.ask.captured import CapturedKernel
 from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import choose, parse_which
 from artifact_inspector.files.cache import hold_files, open_cache, open_file
 
@@ -61,14 +60,8 @@ def inspect(
             f"{len(chosen)} kernels are in {cache.root}: {', '.join([*titles][:MOST_NAMES])}{more}.",
             "Say which: inspect(path, name=…, target=…), or name the directory of its entry.",
         )
-    return Inspection(inspect_artifact(chosen[0], _disassembler() if sass else None), cache)
+    if not sass:
+        return Inspection(inspect_artifact(chosen[0]), cache)
+    from artifact_inspector.files.objdump import disassembling
 
-
-def _disassembler() -> Disassemble:
-    from artifact_inspector.files.disassembly import disassemble, find_disassembler
-    from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
-
-    tool, objdump = find_disassembler(None), find_objdump()
-    return lambda suffix, binary: (
-        disassemble(binary, tool) if suffix == "cubin" else disassemble_hsaco(binary, objdump)
-    )
+    return Inspection(inspect_artifact(chosen[0], disassembling()), cache)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -50,36 +50,25 @@ def read_requests(
 ) -> tuple[Request, ...]:
     """The launches asked for: in a file, else on the command line, else on record in the cache.
 
-    A grid alone is another one for the launches on record; with `every`, of all forms of their kernels.
-
     Raises:
         UsageError: there is none, or one that cannot be read.
     """
-    from artifact_inspector.api.predicting import recorded_launches
-    from artifact_inspector.execution.requests import Request, parse_argument, parse_document, parse_grid
+    from artifact_inspector.api.predicting import asked_launches
+    from artifact_inspector.execution.requests import parse_argument, parse_document
     from artifact_inspector.files.reading import read_named
 
-    given: dict[str, Any] = dict(parse_argument(text) for text in arg)
-    extents = None if grid is None else parse_grid(grid)
-    if launch is None and extents is not None and given:
-        return (Request(extents, given),)
-    if launch is None:
-        given_grid = extents is not None
-        found = recorded_launches(cache, name, targets, grid=given_grid, every=every)
-        if not found and extents is not None:
-            found = (Request(extents, {}),)
-    else:
+    given = dict(parse_argument(text) for text in arg)
+    written = None
+    if launch is not None:
         try:
-            text = read_named(launch)
+            written = parse_document(read_named(launch), launch.name)
         except OSError as error:
             raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
-        found = parse_document(text, launch.name)
+    found = asked_launches(cache, name, targets, grid, given, every=every, written=written)
     if not found:
         raise UsageError(
             "A launch needs a grid.",
             "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE; a cache that "
             "`inspect-kernel capture` or `bench` filled has its launches on record.",
         )
-    return tuple(
-        Request(extents or one.grid, {**one.arguments, **given}, one.hash, one.notes) for one in found
-    )
+    return found

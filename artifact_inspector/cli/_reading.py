@@ -53,8 +53,8 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
     """
     if not sass and path is None:
         return None
-    from artifact_inspector.files.disassembly import disassemble, find_disassembler, keep_all
-    from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
+    from artifact_inspector.files.disassembly import find_disassembler, keep_all
+    from artifact_inspector.files.objdump import disassembling
     from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
@@ -62,10 +62,7 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
     if tool is not None and len(cubins) > 1:
         with progress_bar(len(cubins), "disassembling") as advance:
             keep_all(cubins, tool, progress=lambda cubin: advance(cubin.stem))
-    objdump = find_objdump()
-    return lambda suffix, binary: (
-        disassemble(binary, tool) if suffix == "cubin" else disassemble_hsaco(binary, objdump)
-    )
+    return disassembling(tool)
 
 
 def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> tuple[Artifact, ...]:
@@ -127,7 +124,7 @@ def recalling(
 ) -> Recalling:
     """How kernels are recalled; what is amiss with the index is told once."""
     from artifact_inspector.facts.recall import Recalling
-    from artifact_inspector.files.index import SWITCH, Index, default_place
+    from artifact_inspector.files.index import opener
 
     said: set[str] = set()
 
@@ -136,10 +133,7 @@ def recalling(
             said.add(sentence)
             say(sentence, sys.stderr)
 
-    index = index and os.environ.get(SWITCH, "").lower() != "off"
-    return Recalling(
-        disassemble, (lambda: Index(default_place(), notice)) if index else None, progress=progress
-    )
+    return Recalling(disassemble, opener(notice) if index else None, progress=progress)
 
 
 def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:

@@ -5,18 +5,16 @@ What it makes is kept in the user's cache directory, never beside the entry.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import Artifact, File, HeldFile
+from artifact_inspector.files.kept import keep, user_cache
 from artifact_inspector.files.reading import read_content, read_stage
 from artifact_inspector.files.tools import find_in_package, private_copy, run_tool
-from artifact_inspector.files.writing import write_bytes
 
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
@@ -43,7 +41,7 @@ def with_cubin(artifact: Artifact) -> Artifact:
     else:
         made = place / name
         if not made.is_file():
-            _keep(made, assemble(ptx, fused=fused))
+            keep(made, assemble(ptx, fused=fused))
             # what nobody could write is held instead
             made = made if made.is_file() else HeldFile(name, assemble(ptx, fused=fused))
     return replace(artifact, files={**artifact.files, "cubin": made}, is_assembled=True)
@@ -51,21 +49,16 @@ def with_cubin(artifact: Artifact) -> Artifact:
 
 def _place(ptx: str, *, fused: bool) -> Path | None:
     """The directory for the cubin of a text by the ptxas that is here; None where there is no home."""
-    tool = _tool_for(ptx)
+    tool, root = _tool_for(ptx), user_cache()
     try:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         told = tool.stat()
-    except (RuntimeError, OSError):
+    except OSError:
+        return None
+    if root is None:
         return None
     digest = hashlib.sha256(ptx.encode(errors="surrogatepass"))
     digest.update(f"{tool} {told.st_size} {told.st_mtime_ns} {fused}".encode(errors="surrogatepass"))
-    return root / "artifact-inspector" / "cubin" / digest.hexdigest()
-
-
-def _keep(path: Path, content: bytes) -> None:
-    with contextlib.suppress(OSError, CacheError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_bytes(path, content)
+    return root / "cubin" / digest.hexdigest()
 
 
 def assemble(ptx: str, *, fused: bool = True) -> bytes:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.files.kept import is_off, keep, user_cache
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
-from artifact_inspector.files.writing import write_bytes
 from artifact_inspector.hardware.targets import parse_stage_target
 
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
@@ -113,7 +113,7 @@ def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None
 
     What cannot be read is told when it is asked for. Nothing happens where nothing is kept.
     """
-    if os.environ.get(CACHE_SWITCH) == "off":
+    if is_off(CACHE_SWITCH):
         return
 
     def keep(cubin: Path) -> Path:
@@ -208,15 +208,12 @@ def _who_reads(arch: str, tool: Tool) -> str:
 
 def _kept(cubin: bytes, tool: Tool) -> Path | None:
     """Where the text of a cubin is kept, None where it is switched off or there is no home."""
-    if os.environ.get(CACHE_SWITCH, "").lower() == "off":
-        return None
-    try:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
+    root = None if is_off(CACHE_SWITCH) else user_cache()
+    if root is None:
         return None
     digest = hashlib.sha256(cubin)
     digest.update(tool.version.encode())
-    return root / "artifact-inspector" / "sass" / digest.hexdigest()
+    return root / "sass" / digest.hexdigest()
 
 
 def _load(path: Path) -> str | None:
@@ -231,10 +228,9 @@ def _load(path: Path) -> str | None:
 
 def _store(path: Path, text: str) -> None:
     """Keep a text; a directory that cannot be written is no fault."""
-    with contextlib.suppress(OSError, CacheError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
         _make_room(path.parent)
-        write_bytes(path, zlib.compress(text.encode(), 1))
+    keep(path, zlib.compress(text.encode(), 1))
 
 
 @lru_cache(maxsize=4)

@@ -11,7 +11,6 @@ Source: SQLite, "Write-Ahead Logging" and "Pragma statements".
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import stat
 import time
@@ -20,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
+
+from artifact_inspector.files.kept import is_off, user_cache
 
 SWITCH = "ARTIFACT_INSPECTOR_INDEX"
 """Environment variable: `off` does without the index."""
@@ -54,12 +55,13 @@ class Stats(NamedTuple):
 
 def default_place() -> Path | None:
     """The index's file in the user's cache directory; None without a home."""
-    try:
-        root = os.environ.get("XDG_CACHE_HOME", "").strip()
-        home = Path(root) if root and Path(root).is_absolute() else Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return home / "artifact-inspector" / "facts.sqlite3"
+    root = user_cache()
+    return None if root is None else root / "facts.sqlite3"
+
+
+def opener(notice: Callable[[str], None]) -> Callable[[], Index] | None:
+    """Opens the user's index, which tells `notice` what is amiss; None where it is switched off."""
+    return None if is_off(SWITCH) else lambda: Index(default_place(), notice)
 
 
 class Index:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.disassembly import find_arch
+from artifact_inspector.files.disassembly import Tool, disassemble, find_arch, find_disassembler
 from artifact_inspector.files.tools import find_on_path, private_copy, run_tool
 
 _NAME = "llvm-objdump"
@@ -24,6 +24,18 @@ _SYMBOL = re.compile(r"[0-9a-f]{16} <([^>]+)>:")
 _LINE = re.compile(r"; (\S.*):(\d+)(?: \(discriminator \d+\))?$")
 _CODE = re.compile(r"\s+([a-z]\S*.*?)\s*// ([0-9A-F]+): [0-9A-F ]+(?:<([^>+]+)(?:\+0x([0-9a-f]+))?>)?\s*$")
 _PADDING = ("s_code_end", "s_nop")
+
+
+def disassembling(tool: Tool | None = None) -> Callable[[str, bytes], str]:
+    """What makes text of a binary, by its suffix: of a cubin with nvdisasm, of an hsaco with llvm-objdump.
+
+    Args:
+        tool: the nvdisasm; by default the one that `find_disassembler` finds.
+    """
+    nvdisasm, objdump = tool or find_disassembler(), find_objdump()
+    return lambda suffix, binary: (
+        disassemble(binary, nvdisasm) if suffix == "cubin" else disassemble_hsaco(binary, objdump)
+    )
 
 
 def find_objdump() -> Path | None:

@@ -206,13 +206,12 @@ def _launch_of(artifact: Artifact) -> Any:
 
     from artifact_inspector.api.predicting import predict_launches
     from artifact_inspector.execution.requests import parse_document
-    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+    from artifact_inspector.files.objdump import disassembling
 
-    tool = find_disassembler(None)
     try:
         (request,) = parse_document(json.dumps(rows[-1]), "the record")
         pairs = [(artifact, request)]
-        (found,) = predict_launches(pairs, lambda suffix, binary: disassemble(binary, tool), steps=MOST_STEPS)
+        (found,) = predict_launches(pairs, disassembling(), steps=MOST_STEPS)
     except InspectorError:
         return None
     return found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.recall import Recalling, recall_kernels
 from artifact_inspector.facts.selection import choose, narrow, parse_which
-from artifact_inspector.files.index import SWITCH, Index, default_place
+from artifact_inspector.files.index import opener
 from artifact_inspector.findings import find_findings
 from artifact_inspector.serving.bounds import Answer, Bound, Item, fit, safe, size_of
 from artifact_inspector.serving.items import (
@@ -37,18 +36,16 @@ from artifact_inspector.serving.tool import (
 )
 
 if TYPE_CHECKING:
+    from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.requests import Request
     from artifact_inspector.facts.asked import View
     from artifact_inspector.facts.kernel import KernelFacts
-    from artifact_inspector.facts.selection import Which
     from artifact_inspector.files.cache import Artifact, Cache
 
 
 def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[KernelFacts]:
     """The facts of some kernels, looked up where they were found before."""
-    kept = os.environ.get(SWITCH, "").lower() != "off"
-    index = partial(Index, default_place(), lambda sentence: None) if kept else None
-    return list(recall_kernels(chosen, view, Recalling(None, index, cores=1)))
+    return list(recall_kernels(chosen, view, Recalling(None, opener(lambda sentence: None), cores=1)))
 
 
 def opened(service: Service, given: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:
@@ -213,72 +210,64 @@ def _explain(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 
 
 def _launches(
-    cache: Cache, given: Mapping[str, Any], targets: Sequence[Which], *, every: bool = False
-) -> Sequence[Request]:
-    """The launch that is given, else those on record in the cache, with what is given of them changed."""
-    from artifact_inspector.api.predicting import recorded_launches
-    from artifact_inspector.compiling.ask.manifest import read_launches
-    from artifact_inspector.execution.requests import Request, parse_argument, parse_grid
+    service: Service, given: Mapping[str, Any], *, every: bool = False
+) -> list[tuple[Artifact, Request]]:
+    """The launch that is given, else those on record changed by what is given, and their kernels."""
+    from artifact_inspector.api.predicting import asked_launches, pair_launches
+    from artifact_inspector.execution.requests import parse_argument
 
+    cache, name = service.roots.open_cache(given.get("cache")), given.get("name")
+    targets = parse_which([given.get("target", "")])
     words = given.get("arguments", {}).items()
-    arguments = dict(parse_argument(f"{name}={value}") for name, value in words)
-    grid = parse_grid(given["grid"]) if "grid" in given else None
-    if grid is not None and arguments:
-        return (Request(grid, arguments),)
-    on_record = bool(read_launches(cache.root))
-    found = (
-        recorded_launches(cache, given.get("name"), targets, grid=grid is not None, every=every)
-        if on_record
-        else ()
-    )
-    if not found and grid is None:
-        raise UsageError("The cache has no such launch on record.", "Give its grid and arguments.")
+    arguments = dict(parse_argument(f"{word}={value}") for word, value in words)
+    found = asked_launches(cache, name, targets, given.get("grid"), arguments, every=every)
     if not found:
-        return (Request(grid or (), arguments),)
-    return [Request(grid or one.grid, {**one.arguments, **arguments}, one.hash, one.notes) for one in found]
+        raise UsageError("The cache has no such launch on record.", "Give its grid and arguments.")
+    return pair_launches(cache, name, targets, found, every=every)
 
 
 def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
-    from artifact_inspector.api.predicting import pair_launches, predict_launches
-    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+    from artifact_inspector.api.predicting import predict_launches
+    from artifact_inspector.files.objdump import disassembling
+
+    pairs = _launches(service, given)
+    told: list[Item] = []
+    # a launch that would not fit is run when it is asked for
+    while pairs and sum(map(size_of, told[int(given.get("offset", 0)) :])) <= bound.characters:
+        entry, request = pairs.pop(0)
+        (found,) = predict_launches([(entry, request)], disassembling(), gpu=given.get("gpu"))
+        told += _told(entry, found)
+    answer = page("predict", given, told, bound, "items")
+    return replace(answer, left_out=f"{answer.left_out}, and {len(pairs)} launches") if pairs else answer
+
+
+def _told(entry: Artifact, found: Prediction) -> list[Item]:
+    """A launch that was run on paper, in items."""
     from artifact_inspector.findings import find_launch_findings
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.prediction import prediction_document
 
-    cache = service.roots.open_cache(given.get("cache"))
-    targets = parse_which([given.get("target", "")])
-    pairs = pair_launches(cache, given.get("name"), targets, _launches(cache, given, targets)[:1])
-    tool = find_disassembler(None)
-    (found,) = predict_launches(pairs, lambda suffix, binary: disassemble(binary, tool), gpu=given.get("gpu"))
     document = encode(prediction_document([found]))
     plain = {key: value for key, value in document.items() if not isinstance(value, list | dict)}
     told = [
-        {"part": "launch", **identity(pairs[0][0]), **plain},
+        {"part": "launch", **identity(entry), "grid": document["grid"], **plain},
         {"part": "counters", **document["counters"]},
     ]
     told += [{"part": "finding", **encode(finding)} for finding in find_launch_findings(found)]
     lists = [(key, value) for key, value in document.items() if isinstance(value, list) and key != "findings"]
-    told += [{"part": key, **one} for key, rows in lists for one in rows if isinstance(one, dict)]
-    return page("predict", given, told, bound, "items")
+    return told + [{"part": key, **one} for key, rows in lists for one in rows if isinstance(one, dict)]
 
 
 def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
-    from artifact_inspector.api.predicting import constants_of, pair_launches
+    from artifact_inspector.api.predicting import constants_of
     from artifact_inspector.execution.timing.ranking import Contestant, rank_launches
-    from artifact_inspector.files.disassembly import disassemble, find_disassembler
+    from artifact_inspector.files.objdump import disassembling
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.ranking import RankingDocument
 
-    cache = service.roots.open_cache(given.get("cache"))
-    targets = parse_which([given.get("target", "")])
-    launches = _launches(cache, given, targets, every=True)
-    pairs = pair_launches(cache, given.get("name"), targets, launches, every=True)
-    tool = find_disassembler(None)
-    found = rank_launches(
-        [Contestant(entry, request, constants_of(entry)) for entry, request in pairs],
-        lambda suffix, binary: disassemble(binary, tool),
-        gpu=given.get("gpu"),
-    )
+    pairs = _launches(service, given, every=True)
+    contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in pairs]
+    found = rank_launches(contestants, disassembling(), gpu=given.get("gpu"))
     return page("rank", given, encode(RankingDocument(rank=tuple(found)))["rank"], bound, "launches")
 
 
@@ -349,7 +338,7 @@ READING = (
         "paper: instructions, sectors, bank conflicts, waves. No GPU.",
         (
             CACHE, NAME, TARGET,
-            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; else the first on record."),
+            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; else of those on record."),
             Parameter(
                 "arguments",
                 {"type": "object", "description": _ARGUMENTS}, False,

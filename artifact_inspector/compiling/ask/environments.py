@@ -21,6 +21,7 @@ from pathlib import Path
 
 from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.files.kept import user_cache
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
@@ -81,9 +82,15 @@ main(lent)
 
 
 def cache_directory() -> Path:
-    """The user's cache directory for this tool, by the XDG rules; not made yet."""
-    base = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return Path(base if base else Path.home() / ".cache", "artifact-inspector")
+    """The user's cache directory for this tool; not made yet.
+
+    Raises:
+        CompileError: there is no home for one.
+    """
+    place = user_cache()
+    if place is None:
+        raise CompileError("There is no home directory.", "Set XDG_CACHE_HOME to a directory for caches.")
+    return place
 
 
 def releases_between(first: str, last: str) -> tuple[str, ...]:
