@@ -231,9 +231,9 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
     from artifact_inspector.files.objdump import disassembling
 
     pairs = _launches(service, given)
-    told: list[Item] = []
+    offset, told = int(given.get("offset", 0)), list[Item]()
     # a launch that would not fit is run when it is asked for
-    while pairs and sum(map(size_of, told[int(given.get("offset", 0)) :])) <= bound.characters:
+    while pairs and (len(told) <= offset or sum(map(size_of, told[offset:])) <= bound.characters):
         entry, request = pairs.pop(0)
         (found,) = predict_launches([(entry, request)], disassembling(), gpu=given.get("gpu"))
         told += _told(entry, found)

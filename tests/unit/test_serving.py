@@ -325,7 +325,9 @@ def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, 
     on_record = answer(tool, asked, tmp_path)
     assert on_record["items"] == answer(tool, {**asked, **LAUNCH}, tmp_path)["items"]
     assert found in str(on_record["items"])
-    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"launches": [launch, {**launch, "grid": [4, 1, 1]}]}))
+    (tmp_path / "inspect-kernel.json").write_text(
+        json.dumps({"launches": [launch, {**launch, "grid": [4, 1, 1]}]})
+    )
     if tool == "predict":
         both = answer(tool, {**asked, "tokens": 20000}, tmp_path)["items"]
         assert [one["grid"] for one in both if one["part"] == "launch"] == [[8, 1, 1], [4, 1, 1]]
