@@ -105,7 +105,7 @@ class Cache:
     problems: tuple[Problem, ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Found:
     """What is gathered of a cache while it is walked."""
 

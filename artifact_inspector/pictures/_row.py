@@ -65,7 +65,7 @@ class Block:
         return self.events[-1].step.stop
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """Blocks that stand there several times one behind the other, and are drawn once."""
 

@@ -98,7 +98,7 @@ def most_in_flight(lane: Lane, start: int, stop: int) -> str:
     return f"{short(most)} B/thread" if has_bytes else f"{most:g} loads"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Bar:
     """Loads that are complete with the same wait, or in the same run of instructions."""
 

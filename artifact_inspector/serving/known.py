@@ -32,7 +32,7 @@ class Asked:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Knowledge:
     """What is known of the kernels of files, and what was compiled of which text."""
 

@@ -92,7 +92,7 @@ class LocatedRound:
         return any(found.front for found in self.statements)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Placement:
     """All rounds of one region at one stage."""
 

@@ -156,7 +156,7 @@ def _home(code: Code, loops: dict[int, Region], loop: int) -> int:
     return loop
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Events:
     """The instructions of one loop that matter here, by index."""
 

@@ -41,7 +41,7 @@ class Access(NamedTuple):
     """Bytes by which each CTA is farther on, where all of them access one row of addresses so."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reads:
     """What CTAs read of one tensor, in sectors counted from where it begins."""
 

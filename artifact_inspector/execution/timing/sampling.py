@@ -60,7 +60,7 @@ class _Pattern(NamedTuple):
     """Distinct sectors, counted from that of the first lane."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """What the sampled CTAs' accesses to global memory cost by step."""
 
