@@ -44,6 +44,7 @@ GATHERING = {
     "Region",  # of formats/mlir: open until its last line is read
     "Block", "Row",  # a drawing measures its boxes, then places them
     "_Document",  # an editor types in it
+    "StoredFacts",  # tells what it wrote
 }  # fmt: skip
 """Dataclasses that are filled in by the one pass that makes them; all others are values."""
 

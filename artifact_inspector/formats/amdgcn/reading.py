@@ -18,7 +18,7 @@ from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import AMDGCN
 from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._figures import amdgcn_figures
-from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format, no_types
+from artifact_inspector.formats._scan import DECODED, TRANSFERS, Format
 from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
 from artifact_inspector.model import (
     EventKind,
@@ -28,7 +28,6 @@ from artifact_inspector.model import (
     MatrixOp,
     Module,
     Operands,
-    Queue,
     Stage,
     Transfer,
     Wait,
@@ -398,8 +397,6 @@ def _registers(operand: str) -> list[str]:
 
 
 def _wait(instruction: Instruction, module: Module) -> Wait | None:
-    if instruction.kind is not EventKind.WAIT:
-        return None
     return _amd.wait_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
 
 
@@ -410,13 +407,7 @@ def _transfer(instruction: Instruction, module: Module) -> Transfer | None:
     return _amd.transfer_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
 
 
-def _commit(_instruction: Instruction) -> Queue | None:
-    return None  # AMD's counters count single operations
-
-
 def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    if instruction.kind is not EventKind.MATRIX:
-        return None
     text = instruction.text
     return _amd.matrix_of(instruction.opcode, _amd.result_registers(text), _amd.formats_of(text))
 
@@ -426,11 +417,9 @@ FORMAT = Format(
     stages=(Stage.AMDGCN,),
     parse=parse,
     sniff=sniff,
-    wait=_wait,
+    wait_of=_wait,
     transfer=_transfer,
-    commit=_commit,
-    matrix=_matrix,
-    types=no_types,
+    matrix_of=_matrix,
     bank_of=_amd.bank_of,
     in_shared=lambda instruction: instruction.opcode.startswith("ds_"),
     traits=_amd.TRAITS.of,

@@ -70,10 +70,8 @@ _WAIT_NAMES = {
 _Waited = TypeVar("_Waited", Wait, Transfer)
 
 
-def wait(instruction: Instruction, module: Module) -> Wait | None:
+def wait_of(instruction: Instruction, module: Module) -> Wait | None:
     """What a WAIT instruction waits for; the module's target tells how `s.waitcnt` is coded."""
-    if instruction.kind is not EventKind.WAIT:
-        return None
     opcode, text = instruction.opcode, instruction.text
     target = module.attributes.get("target", "")
     if not opcode.startswith("llvm."):
@@ -124,9 +122,9 @@ def commit(instruction: Instruction) -> Queue | None:
     )
 
 
-def matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
+def matrix_of(instruction: Instruction, _module: Module) -> MatrixOp | None:
     """What one issue of a MATRIX instruction computes; None for NVIDIA's intrinsics (unused by Triton)."""
-    if instruction.kind is not EventKind.MATRIX or instruction.opcode.startswith("llvm.nvvm."):
+    if instruction.opcode.startswith("llvm.nvvm."):
         return None
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("llvm.amdgcn."):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._conditions import LLVM
 from artifact_inspector.formats._faults import UNCLOSED, Faults
-from artifact_inspector.formats._scan import DECODED, Format, no_types
+from artifact_inspector.formats._scan import DECODED, Format
 from artifact_inspector.formats.llvm.calls import (
     LOADS,
     STORES,
@@ -32,10 +32,10 @@ from artifact_inspector.formats.llvm.opcodes import OPCODES
 from artifact_inspector.formats.llvm.operations import (
     TRAITS,
     commit,
-    matrix,
+    matrix_of,
     transfer,
     vector_loads_in_flight,
-    wait,
+    wait_of,
 )
 from artifact_inspector.model import (
     BasicBlock,
@@ -357,11 +357,10 @@ FORMAT = Format(
     stages=(Stage.LLIR,),
     parse=parse,
     sniff=sniff,
-    wait=wait,
+    wait_of=wait_of,
     transfer=transfer,
     commit=commit,
-    matrix=matrix,
-    types=no_types,
+    matrix_of=matrix_of,
     in_shared=lambda instruction: _IN_SHARED.search(instruction.text) is not None,
     traits=TRAITS.of,
     conditions=LLVM,

@@ -127,10 +127,8 @@ def pointing(instruction: Instruction) -> Pointing:
     return Pointing.MANY if named else Pointing.NONE
 
 
-def wait(instruction: Instruction, _module: Module) -> Wait | None:
+def wait_of(instruction: Instruction, _module: Module) -> Wait | None:
     """What a wait leaves pending: `num` of `async_wait`, `pendings` of a dot or store wait."""
-    if instruction.kind is not EventKind.WAIT:
-        return None
     opcode = modern(instruction.opcode)
     queue = next((queue for word, queue in _WAIT_QUEUES.items() if word in opcode), Queue.PHASE)
     if queue is Queue.PHASE:
@@ -207,10 +205,8 @@ def commit(instruction: Instruction) -> Queue | None:
     return Queue.MATRIX if name == "tc_gen5_commit" else Queue.PHASE
 
 
-def matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
+def matrix_of(instruction: Instruction, module: Module) -> MatrixOp | None:
     """What a dot computes; for operands of four bits, which are stored by twos, k is that of the values."""
-    if instruction.kind is not EventKind.MATRIX:
-        return None
     text = instruction.text
     found = [one for one in parse_types(text, module.layouts) if len(one.shape) > 1]
     if len(found) < 3:

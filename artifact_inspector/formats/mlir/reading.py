@@ -22,12 +22,12 @@ from artifact_inspector.formats.mlir.dialects import (
     VALUE,
     access,
     commit,
-    matrix,
+    matrix_of,
     pointing,
     precision,
     transfer,
     types,
-    wait,
+    wait_of,
 )
 from artifact_inspector.formats.mlir.locations import Locations
 from artifact_inspector.formats.mlir.opcodes import OPCODES
@@ -410,10 +410,10 @@ FORMAT = Format(
     stages=(Stage.TTIR, Stage.TTGIR),
     parse=parse,
     sniff=sniff,
-    wait=wait,
+    wait_of=wait_of,
     transfer=transfer,
     commit=commit,
-    matrix=matrix,
+    matrix_of=matrix_of,
     types=types,
     pointing=pointing,
     traits=TRAITS.of,

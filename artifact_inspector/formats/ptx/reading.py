@@ -13,7 +13,7 @@ from artifact_inspector.formats._assembly import Exit, Paths, cut_blocks
 from artifact_inspector.formats._conditions import PTX
 from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._figures import ptx_figures
-from artifact_inspector.formats._scan import TRANSFERS, Format, no_types
+from artifact_inspector.formats._scan import TRANSFERS, Format
 from artifact_inspector.formats.ptx.data import local_bytes, without_sections
 from artifact_inspector.formats.ptx.opcodes import OPCODES, kind_of
 from artifact_inspector.formats.ptx.operands import IMMEDIATES, NAME, STATEMENT, decode
@@ -28,7 +28,6 @@ from artifact_inspector.model import (
     Queue,
     Stage,
     Transfer,
-    Wait,
 )
 from artifact_inspector.model.text import SourceText, split_list
 
@@ -374,12 +373,6 @@ def _parameters(header: re.Match[str] | None) -> tuple[str, ...]:
     return tuple(part.split()[-1].partition("[")[0] for part in header[2].split(",") if part.strip())
 
 
-def _wait(instruction: Instruction, _module: Module) -> Wait | None:
-    if instruction.kind is not EventKind.WAIT:
-        return None
-    return _nvidia.wait_of(instruction.opcode, instruction.text)
-
-
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
     if instruction.kind not in TRANSFERS and "expect_tx" not in instruction.opcode:
         return None
@@ -391,8 +384,6 @@ def _commit(instruction: Instruction) -> Queue | None:
 
 
 def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
-    if instruction.kind is not EventKind.MATRIX:
-        return None
     opcode, descriptor = instruction.opcode, None
     if opcode.startswith("tcgen05"):
         operands = split_list(instruction.text[instruction.text.find(opcode) + len(opcode) :])
@@ -406,11 +397,10 @@ FORMAT = Format(
     stages=(Stage.PTX,),
     parse=parse,
     sniff=sniff,
-    wait=_wait,
+    wait_of=lambda instruction, _: _nvidia.wait_of(instruction.opcode, instruction.text),
     transfer=_transfer,
     commit=_commit,
-    matrix=_matrix,
-    types=no_types,
+    matrix_of=_matrix,
     in_shared=lambda instruction: ".shared" in instruction.opcode,
     traits=_nvidia.TRAITS.of,
     conditions=PTX,

@@ -14,7 +14,7 @@ from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._assembly import Exit, cut_blocks
 from artifact_inspector.formats._conditions import SASS
 from artifact_inspector.formats._faults import UNCLOSED, Faults
-from artifact_inspector.formats._scan import TRANSFERS, Format, no_types
+from artifact_inspector.formats._scan import TRANSFERS, Format
 from artifact_inspector.formats.sass.from_json import as_listing
 from artifact_inspector.formats.sass.instructions import (
     TRAITS,
@@ -34,12 +34,10 @@ from artifact_inspector.model import (
     Function,
     Instruction,
     Location,
-    MatrixOp,
     Module,
     RegisterBank,
     Stage,
     Transfer,
-    Wait,
 )
 from artifact_inspector.model.text import SourceText
 
@@ -283,18 +281,10 @@ def _jump(instruction: Instruction) -> Exit:
     return Exit(tuple(names), conditional or guard not in (None, "PT", "UPT"))
 
 
-def _wait(instruction: Instruction, module: Module) -> Wait | None:
-    return wait_of(instruction, module) if instruction.kind is EventKind.WAIT else None
-
-
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
     if instruction.kind not in TRANSFERS:
         return None
     return transfer_of(instruction.opcode)
-
-
-def _matrix(instruction: Instruction, _module: Module) -> MatrixOp | None:
-    return matrix_of(instruction.opcode) if instruction.kind is EventKind.MATRIX else None
 
 
 _BANKS = {
@@ -312,11 +302,10 @@ FORMAT = Format(
     stages=(Stage.SASS,),
     parse=parse,
     sniff=sniff,
-    wait=_wait,
+    wait_of=wait_of,
     transfer=_transfer,
     commit=commit_queue,
-    matrix=_matrix,
-    types=no_types,
+    matrix_of=lambda instruction, _: matrix_of(instruction.opcode),
     bank_of=_bank,
     in_shared=lambda instruction: instruction.opcode.startswith("ATOMS"),
     traits=TRAITS.of,
