@@ -42,6 +42,8 @@ FRAMES = Limit("frames", 256, "callers of a source line, each inlined into the n
 NESTING = Limit("nesting", 1000, "loops and branches, each inside the one before")
 RESULTS = Limit("results", 1024, "values that one operation defines")
 EDGES = Limit("edges", 1_000_000, "ways between the blocks of a function")
+CARRIED = Limit("carried", 1_000_000, "loads in flight that are carried over the branches of a function")
+"""Kernels of libraries carry some hundred. Beyond it, what is in flight is not known."""
 LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take from each other")
 """What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")
@@ -50,4 +52,17 @@ TOOL_SECONDS = Limit("tool_seconds", 60, "seconds of a disassembler or an assemb
 """The largest cubins known here take a disassembler under ten."""
 TOOL_MIB = Limit("tool_mib", 8192, "MiB of address space of such a tool")
 """nvdisasm takes 1.5 GiB for the largest cubin that is read."""
-LIMITS = (MIB, DIGITS, FRAMES, NESTING, RESULTS, EDGES, LAYOUT, PROBLEMS, CTAS, TOOL_SECONDS, TOOL_MIB)
+LIMITS = (
+    MIB,
+    DIGITS,
+    FRAMES,
+    NESTING,
+    RESULTS,
+    EDGES,
+    CARRIED,
+    LAYOUT,
+    PROBLEMS,
+    CTAS,
+    TOOL_SECONDS,
+    TOOL_MIB,
+)

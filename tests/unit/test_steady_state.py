@@ -10,9 +10,11 @@ from handwritten import made
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.barriers import BarrierArray
+from artifact_inspector.analysis.overlap.inflight import find_untold
 from artifact_inspector.analysis.overlap.memory_events import Commit, Event, Issue, Reads, WaitFor
 from artifact_inspector.analysis.overlap.steady_state import MOST_TRIPS, Measure, Walk
 from artifact_inspector.model import Queue, Transfer, Wait
+from artifact_inspector.model.limits import CARRIED
 
 What = Issue | Commit | WaitFor | Reads
 COPY = Issue(Transfer(16, Queue.GROUP), is_load=True)
@@ -185,3 +187,34 @@ def test_a_phase_ends_where_its_barrier_is_needed_again() -> None:
     assert found.bounded
     (room,) = measures(code, {0: opened, 1: PHASED, 2: opened, 3: PHASED})
     assert not room.bounded
+
+
+def diamonds(count: int) -> tuple[Code, dict[int, What]]:
+    """Branches one behind the other, whose arms copy and never wait."""
+    blocks: list[str] = []
+    to: dict[int, tuple[int, ...]] = {}
+    copies: dict[int, What] = {}
+    for number in range(count):
+        first = 3 * number
+        blocks += [".", "A", "A"]
+        to |= {first: (first + 1, first + 2), first + 1: (first + 3,)}
+        copies |= {first + 1: COPY, first + 2: COPY}
+    return made(*blocks, ".", to=to), copies
+
+
+def test_what_was_taken_by_one_arm_of_a_branch_is_not_kept_behind_it() -> None:
+    found = walk(*diamonds(40))
+    assert found.measures[0].loads == 40
+    assert len({id(state) for state in found._left.values()}) == 1
+    assert not found.is_crowded
+
+
+def test_more_in_flight_at_branches_than_is_carried_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    # each branch copies what flies there: 0, 1, … 39 loads, each as a load and as a member of an open group
+    needed = sum(1 + 2 * flying for flying in range(40))
+    monkeypatch.setenv(CARRIED.switch, str(needed))
+    assert not walk(*diamonds(40)).is_crowded
+    monkeypatch.setenv(CARRIED.switch, str(needed - 1))
+    crowded = walk(*diamonds(40))
+    assert crowded.is_crowded
+    assert [CARRIED.switch in word for words in find_untold(crowded).values() for word in words] == [True]

@@ -14,8 +14,10 @@ from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor
 from artifact_inspector.analysis.overlap.steady_state import Measure, Walk
 from artifact_inspector.analysis.overlap.waits import Wait, WaitEffect, iterations_left
 from artifact_inspector.model import Queue
+from artifact_inspector.model.limits import CARRIED
 
 _UNSETTLED = "what is in flight does not settle from trip to trip"
+_CROWDED = f"so much is in flight at branches that it is not followed: set {CARRIED.switch}"
 _UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
 _BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"
 
@@ -81,6 +83,8 @@ def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: lis
     reasons = []
     if region.remains is not None:
         reasons.append(_UNROLLED)
+    if walk.is_crowded:
+        reasons.append(_CROWDED)
     if walk.unsettled and (region.loop is None or region.loop in walk.unsettled):
         reasons.append(_UNSETTLED)
     if measure.untold:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections import deque
+from collections.abc import Hashable, Iterable, Set, Sized
 
 from artifact_inspector.analysis.overlap.memory_events import Clears, Commit, Issue, Moves, Reads, WaitFor
 from artifact_inspector.model import Queue
@@ -41,13 +42,15 @@ class Scoreboard:
         """Loads in flight by the region that they stand in."""
         self._open: dict[Queue, list[Flight]] = {queue: [] for queue in _GROUPED}
         """Copies (matrix operations) that no commit has closed into a group."""
-        self._groups: dict[Queue, list[tuple[Flight, ...]]] = {queue: [] for queue in _GROUPED}
-        self._phases: dict[int, list[tuple[Flight, ...]]] = {}
+        self._groups: dict[Queue, deque[tuple[Flight, ...]]] = {queue: deque() for queue in _GROUPED}
+        self._phases: dict[int, deque[tuple[Flight, ...]]] = {}
         self._fresh: dict[int | None, int | None] = {}
         """Arrays of barriers of which a new phase was opened, with the bytes it expects; None for one
         that is not named."""
-        self._in_order: dict[Queue, list[Flight | None]] = {}
+        self._in_order: dict[Queue, deque[Flight | None]] = {}
         """None for a place that no load has."""
+        self._inside: dict[Queue, int] = {}
+        """Operations in the groups of a queue, or loads that wait in order."""
         self._holders: dict[str, tuple[Flight, ...]] = {}
         self._counted: dict[int, list[Flight]] = {}
         """Loads by the scoreboard that counts them."""
@@ -65,10 +68,18 @@ class Scoreboard:
         twin._phases = {array: phases.copy() for array, phases in self._phases.items()}
         twin._fresh = self._fresh.copy()
         twin._in_order = {queue: places.copy() for queue, places in self._in_order.items()}
+        twin._inside = self._inside.copy()
         twin._holders = self._holders.copy()
         twin._counted = {counter: flights.copy() for counter, flights in self._counted.items()}
         twin._names = self._names.copy()
         return twin
+
+    @property
+    def size(self) -> int:
+        """How much there is to copy, or to compare."""
+        kept: list[Sized] = [*self._open.values(), *self._groups.values(), *self._in_order.values()]
+        kept += [self.flying, self._holders, self._phases]
+        return 1 + sum(map(len, kept))
 
     def signature(self) -> Hashable:
         """What is in flight by instructions: equal where the program goes on in the same way."""
@@ -117,7 +128,8 @@ class Scoreboard:
                 return ended
             ended += self._arrive(flight, what)
         elif queue is not None:
-            self._in_order.setdefault(queue, []).append(flight if what.is_load else None)
+            self._in_order.setdefault(queue, deque()).append(flight if what.is_load else None)
+            self._inside[queue] = self._inside.get(queue, 0) + what.is_load
         if what.is_load and queue is not None:
             self.flying.add(flight)
             self._weigh(flight, 1)
@@ -127,7 +139,7 @@ class Scoreboard:
         """Add a copy to the newest phase of its barriers, or begin the next."""
         assert what.array is not None
         start, slots = what.array
-        phases = self._phases.setdefault(start, [])
+        phases = self._phases.setdefault(start, deque())
         opened = [key for key in (start, None) if key in self._fresh]
         expected = [self._fresh.pop(key) for key in opened]
         if phases and not opened:
@@ -141,7 +153,7 @@ class Scoreboard:
         # A barrier begins no phase before its last one is complete, whoever waits for that.
         if slots is None or len(phases) <= slots:
             return []
-        return self._complete(phases.pop(0))
+        return self._complete(phases.popleft())
 
     def commit(self, what: Commit) -> None:
         """Close a group, or open the next phase of a barrier."""
@@ -153,6 +165,7 @@ class Scoreboard:
 
     def _close(self, queue: Queue) -> None:
         self._groups[queue].append(tuple(self._open[queue]))
+        self._inside[queue] = self._inside.get(queue, 0) + len(self._open[queue])
         self._open[queue].clear()
 
     def wait(self, what: WaitFor) -> list[Flight]:
@@ -160,22 +173,21 @@ class Scoreboard:
         queue, depth = what.wait.queue, what.wait.depth
         if queue is Queue.PHASE:
             phases = None if what.array is None else self._phases.get(what.array.start)
-            return self._complete(phases.pop(0)) if phases else []
+            return self._complete(phases.popleft()) if phases else []
         if depth is None:
             return []
         if queue in _GROUPED:
             groups = self._groups[queue]
-            leaves = max(0, len(groups) - depth)
-            done = [flight for group in groups[:leaves] for flight in group]
-            del groups[:leaves]
+            done = [flight for _ in range(len(groups) - depth) for flight in groups.popleft()]
+            self._inside[queue] = self._inside.get(queue, 0) - len(done)
             if what.wait.closes:
                 done += self._open[queue]
                 self._open[queue].clear()
             return self._complete(done)
-        places = self._in_order.get(queue, [])
-        leaves = max(0, len(places) - depth)
-        first = [flight for flight in places[:leaves] if flight is not None]
-        del places[:leaves]
+        places = self._in_order.get(queue, deque())
+        passed = [places.popleft() for _ in range(len(places) - depth)]
+        first = [flight for flight in passed if flight is not None]
+        self._inside[queue] = self._inside.get(queue, 0) - len(first)
         return self._complete(first)
 
     def clear(self, what: Clears) -> list[Flight]:
@@ -215,9 +227,11 @@ class Scoreboard:
             for phase in self._phases.pop(start, ()):
                 self._complete(phase)
 
-    def flying_from(self, regions: Iterable[int]) -> int:
+    def flying_from(self, regions: Set[int]) -> int:
         """Loads in flight that stand in some regions."""
-        return sum(self._from.get(region, 0) for region in regions)
+        if len(regions) < len(self._from):
+            return sum(self._from.get(region, 0) for region in regions)
+        return sum(count for region, count in self._from.items() if region in regions)
 
     # -- what waits of a queue see -------------------------------------------------------------------
 
@@ -225,12 +239,11 @@ class Scoreboard:
         """Loads (matrix operations) of a wait's queue in flight, and its groups or phases if it has them."""
         queue = what.wait.queue
         if queue in _GROUPED:
-            groups = self._groups[queue]
-            return len(self._open[queue]) + sum(map(len, groups)), len(groups)
+            return len(self._open[queue]) + self._inside.get(queue, 0), len(self._groups[queue])
         if queue is Queue.PHASE:
-            phases = [] if what.array is None else self._phases.get(what.array.start, [])
+            phases = () if what.array is None else self._phases.get(what.array.start, ())
             return sum(map(len, phases)), len(phases)
-        return sum(flight is not None for flight in self._in_order.get(queue, ())), None
+        return self._inside.get(queue, 0), None
 
     def _complete(self, flights: Iterable[Flight]) -> list[Flight]:
         done = [flight for flight in dict.fromkeys(flights) if flight in self.flying]

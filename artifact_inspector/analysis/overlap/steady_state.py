@@ -26,6 +26,7 @@ from artifact_inspector.analysis.overlap.memory_events import (
 )
 from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
 from artifact_inspector.model import COMPUTES, Language, Module, Queue
+from artifact_inspector.model.limits import CARRIED
 
 MOST_TRIPS = 80
 """Trips after which a loop that does not settle is given up; vmcnt, the deepest queue, counts to 63."""
@@ -132,6 +133,8 @@ class Walk:
         self._turns: dict[int, list[int]] = {}
         """When each trip through each loop began, on that clock."""
         self._visits = MOST_VISITS * len(self._blocks)
+        self._room = CARRIED.most
+        """What may still be copied, or compared, of states."""
         self.unsettled: set[int] = set()
         self._inside: dict[int, list[int]] = {}
         """Regions of each loop and of the loops in it."""
@@ -140,7 +143,10 @@ class Walk:
             while loop is not None:
                 self._inside.setdefault(loop, []).append(number)
                 loop = self._flow.loops[loop].parent
-        self._around = [() if region.loop is None else tuple(self._inside[region.loop]) for region in regions]
+        self._around = [
+            frozenset[int]() if region.loop is None else frozenset(self._inside[region.loop])
+            for region in regions
+        ]
         """The regions of the loop that each region is, with those in it."""
         self._copied = {
             what.array.start
@@ -190,7 +196,28 @@ class Walk:
             return Scoreboard()
         way = max(ways, key=lambda p: (len(self._left[p].flying), self._rank[p]))
         left = self._left[way]
-        return left if self._reader[way] == self._rank[block] else left.copy()
+        place = self._rank[block]
+        for other in ways:  # or each branch would keep what nobody goes on from
+            if other != way and self._reader[other] == place and not self._is_latch(other):
+                del self._left[other]
+        return left if self._reader[way] == place else self._copied_of(left)
+
+    def _is_latch(self, block: int) -> bool:
+        rank = self._rank
+        return any(rank.get(to, rank[block]) <= rank[block] for to in self._blocks[block].successors)
+
+    def _copied_of(self, state: Scoreboard) -> Scoreboard:
+        """The state, to go on from apart; nothing in flight once there is no room for more."""
+        return state.copy() if self._has_room(state) else Scoreboard()
+
+    def _has_room(self, state: Scoreboard) -> bool:
+        self._room -= state.size
+        return not self.is_crowded
+
+    @property
+    def is_crowded(self) -> bool:
+        """True where so much was in flight at branches that it was not carried on."""
+        return self._room < 0
 
     def _ways(self, block: int, before: Sequence[int]) -> list[int]:
         """Those of the blocks that lead to one whose loads may be in flight where it begins."""
@@ -203,6 +230,8 @@ class Walk:
         """Go through a loop until it leaves something in flight that it began with before."""
         natural = self._flow.loops[loop]
         stop = place + len(natural.blocks)
+        if not self._has_room(state):
+            state = Scoreboard()
         seen = {state.signature()}
         for _ in range(MOST_TRIPS):
             for number in self._inside.get(loop, ()):
@@ -214,10 +243,12 @@ class Walk:
             if not ends:
                 return
             end = max(ends, key=lambda end: len(end.flying))
+            if not self._has_room(end):
+                break
             reached = end.signature()
             if reached in seen:
                 return
-            state = end.copy()
+            state = self._copied_of(end)
             seen.add(reached)
             if self._visits < 0:
                 break
