@@ -1,412 +1,134 @@
-"""Files that grow in one respect, and how the time to read them grows with them.
+"""How time and memory grow with files that grow in one respect.
 
-`python -m tests.fuzz.growth [--from 10000] [--to 5000000] [--whole]` prints the exponent of each: 1 where twice
-the file takes twice the time. `--whole` inspects a kernel that is the file, instead of reading the file alone.
+`python -m tests.fuzz.growth [WORD] [--as read|list|whole|page] [--to 50000000]` measures each kind of
+file at a size and at a tenth of it, each in a process of its own, and prints a table: 1.0 where a file ten times as
+long takes ten times as much. `read` is the file alone, with all that analyses ask of it; `list` the line of
+a kernel that is the file; `whole` all that is known of it, as JSON; `page` its HTML page.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import math
+import resource
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from artifact_inspector.errors import ParseError
-from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
-from artifact_inspector.model.text import SourceText
 from tests.fuzz.checks import check_kernel
+from tests.fuzz.generators import GENERATORS
+from tests.fuzz.guided import READERS
+from tests.fuzz.tables import TABLES
 from tests.fuzz.views import check_view
 
-__all__ = ["GENERATORS", "exponent", "seconds_of"]
+__all__ = ["KINDS", "exponent", "measure"]
 
-_PTX = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 k_0)\n{\n"
-_AMD = '\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n\t.text\n\t.type\tk,@function\nk:\n'
-_LLVM = 'target triple = "nvptx64-nvidia-cuda"\ndefine ptx_kernel void @k(ptr addrspace(1) %0, i32 %1) {\n'
-_MLIR = "module {\n  tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {\n    %c = arith.constant 0 : i32\n"
-_SASS = "\tcode for sm_80\n\t\tFunction : k\n"
-_END = {
-    Stage.PTX: "\tret;\n}\n",
-    Stage.AMDGCN: "\ts_endpgm\n.Lfunc_end0:\n",
-    Stage.LLIR: "  ret void\n}\n",
-    Stage.TTIR: "    tt.return\n  }\n}\n",
-    Stage.SASS: "        /*fff0*/                   EXIT ;\n",
+KINDS: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
+    **{name: (stage.value, make) for name, (stage, make) in GENERATORS.items()},
+    **TABLES,
 }
-_START = {Stage.PTX: _PTX, Stage.AMDGCN: _AMD, Stage.LLIR: _LLVM, Stage.TTIR: _MLIR, Stage.SASS: _SASS}
+_STAGES = {stage.value for stage in Stage}
+_BOUNDS = {"metadata": 16 << 20, "hsaco": 1 << 20}
+"""Bytes of a kind beyond which it is not read."""
+_BOUNDED = {"cubin: kernels": 9_000_000}
+_MOST_MIB, _MOST_SECONDS = 16 << 10, 900
 
 
-def _body(stage: Stage, unit: Callable[[int], str]) -> Callable[[int], str]:
-    """A file with so many characters of units in the body of its function."""
+class Cost(NamedTuple):
+    """What a file took."""
 
-    def made(size: int) -> str:
-        parts, length, number = [], 0, 0
-        while length < size:
-            parts.append(unit(number))
-            length += len(parts[-1])
-            number += 1
-        return _START[stage] + "".join(parts) + _END[stage]
-
-    return made
+    seconds: float
+    """Of the processor."""
+    mib: float
+    """At most, beyond what was taken before it was read."""
 
 
-def _nested(
-    stage: Stage, opening: Callable[[int], str], closing: Callable[[int], str]
-) -> Callable[[int], str]:
-    def made(size: int) -> str:
-        depth = max(1, min(900, size // (len(opening(99)) + len(closing(99)))))
-        inside = "".join(opening(n) for n in range(depth)) + "".join(
-            closing(n) for n in reversed(range(depth))
-        )
-        times = max(1, size // len(inside))
-        return _START[stage] + inside * times + _END[stage]
-
-    return made
-
-
-def _behind(stage: Stage, first: str, unit: Callable[[int], str]) -> Callable[[int], str]:
-    """A file with units behind its function, of whose first a statement speaks."""
-    plain = _body(stage, unit)
-
-    def made(size: int) -> str:
-        units = plain(size).removeprefix(_START[stage]).removesuffix(_END[stage])
-        return f"{_START[stage]}{first}{_END[stage]}{units}"
-
-    return made
+def measure(name: str, size: int, way: str = "read") -> Cost | str:
+    """What a file of a kind takes in a process of its own; the last line of what it says where it is stopped."""
+    suffix, make = KINDS[name]
+    with tempfile.TemporaryDirectory(prefix="growth-") as place:
+        path = Path(place, "A" * 8, f"k.{suffix}")
+        path.parent.mkdir()
+        content = make(size)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        del content
+        command = [sys.executable, "-m", "tests.fuzz.growth", "--child", way, str(path)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        said = ended.stdout.strip().splitlines()
+    if ended.returncode == 0 and said:
+        return Cost(*json.loads(said[-1]))
+    return (ended.stderr.strip().splitlines() or [f"stopped ({ended.returncode})"])[-1][:100]
 
 
-def _sass(text: str, number: int) -> str:
-    return f"        /*{number * 16:04x}*/                   {text} ;\n"
+def _child(way: str, path: Path) -> None:
+    """Read one file, and say what that took."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MIB << 20, _MOST_MIB << 20))
+    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
+    cache = path.parent.parent
+    if way == "read":
+        ask, data = READERS[path.suffix[1:]](), path.read_bytes()
+    before = _most_mib()
+    started = time.process_time()
+    gc.disable()
+    if way == "read":
+        ask(data)
+    elif way == "whole":
+        check_kernel(cache)
+    else:
+        check_view({"list": "rows", "page": "page"}[way], cache, cache, cache)
+    taken = time.process_time() - started
+    print(json.dumps([taken, _most_mib() - before]))
 
 
-GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
-    "ptx: loads and sums": (
-        Stage.PTX,
-        _body(Stage.PTX, lambda n: f"\tld.global.b32 \t%r{n}, [%rd1];\n\tadd.f32 \t%f{n}, %f0, %r{n};\n"),
-    ),
-    "ptx: one line": (
-        Stage.PTX,
-        _body(Stage.PTX, lambda n: f"add.s32 %r{n},%r1,%r2;ld.global.b32 %r{n},[%rd1];"),
-    ),
-    "ptx: a statement without an end": (Stage.PTX, _body(Stage.PTX, lambda n: f"add.s32 %r{n},\n{{\n}}\n")),
-    "ptx: loops in sequence": (
-        Stage.PTX,
-        _body(
-            Stage.PTX,
-            lambda n: (
-                f"$L__BB0_{n}:\n\tld.global.b32 \t%r{n}, [%rd1];\n\tadd.f32 \t%f1, %f1, %r{n};\n"
-                f"\t@%p1 bra \t$L__BB0_{n};\n"
-            ),
-        ),
-    ),
-    "ptx: loops inside each other": (
-        Stage.PTX,
-        _nested(
-            Stage.PTX,
-            lambda n: f"$L__BB0_{n}:\n\tld.global.b32 \t%r{n}, [%rd1];\n",
-            lambda n: f"\tadd.f32 \t%f1, %f1, %r{n};\n\t@%p1 bra \t$L__BB0_{n};\n",
-        ),
-    ),
-    "ptx: back edges to one block": (
-        Stage.PTX,
-        _body(
-            Stage.PTX,
-            lambda n: (
-                ("$L__BB0_0:\n" if n == 0 else "")
-                + f"\tadd.f32 \t%f{n}, %f0, %f1;\n\t@%p1 bra \t$L__BB0_0;\n"
-            ),
-        ),
-    ),
-    "ptx: guarded blocks": (
-        Stage.PTX,
-        _body(
-            Stage.PTX,
-            lambda n: (
-                f"\tsetp.ne.s32 \t%p1, %r{n}, 0;\n\t@%p1 bra \t$L__BB0_{n};\n\tld.global.b32 \t%r{n}, [%rd1];\n"
-                f"$L__BB0_{n}:\n"
-            ),
-        ),
-    ),
-    "ptx: places": (
-        Stage.PTX,
-        _body(
-            Stage.PTX,
-            lambda n: (
-                f'\t.file\t{n + 1} "a{n}.py"\n\t.loc\t{n + 1} {n + 1} 3 // a{n}.py:{n + 1}:3 @[ a0.py:1:2 ]\n\tadd.s32 \t%r1, %r2, %r3;\n'
-            ),
-        ),
-    ),
-    "ptx: callers inlined into callers": (
-        Stage.PTX,
-        _body(
-            Stage.PTX,
-            lambda n: (
-                ('\t.file\t1 "a.py"\n' if n == 0 else "")
-                + f"\t.loc\t1 {n + 2} 3, function_name $L, inlined_at 1 {n + 1} 3\n\tadd.s32 \t%r1, %r2, %r3;\n"
-            ),
-        ),
-    ),
-    "ptx: arrays in local memory": (
-        Stage.PTX,
-        _body(Stage.PTX, lambda n: f"\t.local .align 4 .b8 \t__local_depot{n}[16];\n"),
-    ),
-    "ptx: sections": (Stage.PTX, _behind(Stage.PTX, "", lambda _: "\t.section\t.debug_x\n\t{\n.b8 1\n\t}\n")),
-    "ptx: sections without an end": (Stage.PTX, _behind(Stage.PTX, "", lambda _: "\t.section\t.debug_x\n")),
-    "ptx: empty lines": (Stage.PTX, lambda size: "\n" * size + _PTX + _END[Stage.PTX]),
-    "ptx: spaces": (Stage.PTX, lambda size: _PTX + " " * size + _END[Stage.PTX]),
-    "ptx: a header over many lines": (
-        Stage.PTX,
-        lambda size: (
-            _PTX.replace("k_0)", "k_0" + ",\n.param .u64 k_1" * (size // 18) + ")") + _END[Stage.PTX]
-        ),
-    ),
-    "ptx: rubbish": (Stage.PTX, _body(Stage.PTX, lambda n: f"\t+{n}+;\n")),
-    "amdgcn: loads and sums": (
-        Stage.AMDGCN,
-        _body(
-            Stage.AMDGCN,
-            lambda n: f"\tglobal_load_dword v{n % 99}, v[0:1], off\n\tv_add_f32_e32 v1, v{n % 99}, v1\n",
-        ),
-    ),
-    "amdgcn: loops in sequence": (
-        Stage.AMDGCN,
-        _body(
-            Stage.AMDGCN,
-            lambda n: (
-                f".LBB0_{n}:\n\tglobal_load_dword v1, v[0:1], off\n\ts_waitcnt vmcnt(0)\n"
-                f"\tv_add_f32_e32 v2, v1, v2\n\ts_cbranch_scc1 .LBB0_{n}\n"
-            ),
-        ),
-    ),
-    "amdgcn: loops inside each other": (
-        Stage.AMDGCN,
-        _nested(
-            Stage.AMDGCN,
-            lambda n: f".LBB0_{n}:\n\tglobal_load_dword v1, v[0:1], off\n",
-            lambda n: f"\tv_add_f32_e32 v2, v1, v2\n\ts_cbranch_scc1 .LBB0_{n}\n",
-        ),
-    ),
-    "amdgcn: sections": (
-        Stage.AMDGCN,
-        _behind(Stage.AMDGCN, "", lambda _: '\t.section\t.x,"",@progbits\n\t.byte 1\n\t.text\n'),
-    ),
-    "amdgcn: two instructions a line": (
-        Stage.AMDGCN,
-        _body(Stage.AMDGCN, lambda n: "\tv_dual_mul_f32 v1, v2, v3 :: v_dual_add_f32 v4, v5, v6\n"),
-    ),
-    "amdgcn: rubbish": (Stage.AMDGCN, _body(Stage.AMDGCN, lambda n: f"\t+{n}\n")),
-    "llir: loads and sums": (
-        Stage.LLIR,
-        _body(
-            Stage.LLIR,
-            lambda n: (
-                f"  %a{n} = load float, ptr addrspace(1) %0, align 4\n  %b{n} = fadd float %a{n}, %a{n}\n"
-            ),
-        ),
-    ),
-    "llir: loops in sequence": (
-        Stage.LLIR,
-        _body(
-            Stage.LLIR,
-            lambda n: (
-                f"  br label %l{n}\nl{n}:\n  %a{n} = load float, ptr addrspace(1) %0, align 4\n"
-                f"  %b{n} = fadd float %a{n}, %a{n}\n  br i1 true, label %l{n}, label %m{n}\nm{n}:\n"
-            ),
-        ),
-    ),
-    "llir: callers inlined into callers": (
-        Stage.LLIR,
-        _behind(
-            Stage.LLIR,
-            "  %2 = add i32 %1, 1, !dbg !0\n",
-            lambda n: f"!{n} = !DILocation(line: {n + 1}, column: 1, scope: !{n + 1}, inlinedAt: !{n + 1})\n",
-        ),
-    ),
-    "llir: places": (
-        Stage.LLIR,
-        lambda size: (
-            _LLVM
-            + "".join(f"  %a{n} = add i32 %1, {n}, !dbg !{n + 2}\n" for n in range(size // 95))
-            + _END[Stage.LLIR]
-            + '!0 = !DIFile(filename: "a.py", directory: "/")\n!1 = distinct !DISubprogram(name: "k", file: !0, line: 1)\n'
-            + "".join(
-                f"!{n + 2} = !DILocation(line: {n + 1}, column: 1, scope: !1)\n" for n in range(size // 95)
-            )
-        ),
-    ),
-    "llir: inline assembly": (
-        Stage.LLIR,
-        _body(
-            Stage.LLIR,
-            lambda n: (
-                f'  %a{n} = tail call i32 asm sideeffect "mov.u32 $0, {n}; ld.global.b32 $0, [ $1 ];", "=r,l"(ptr addrspace(1) %0)\n'
-            ),
-        ),
-    ),
-    "llir: rubbish": (Stage.LLIR, _body(Stage.LLIR, lambda n: f"  +{n}\n")),
-    "ttir: loads and sums": (
-        Stage.TTIR,
-        _body(
-            Stage.TTIR,
-            lambda n: f"    %a{n} = tt.load %p : !tt.ptr<f32>\n    %b{n} = arith.addf %a{n}, %a{n} : f32\n",
-        ),
-    ),
-    "ttir: loops in sequence": (
-        Stage.TTIR,
-        _body(
-            Stage.TTIR,
-            lambda n: (
-                f"    scf.for %i{n} = %c to %n step %c  : i32 {{\n      %a{n} = tt.load %p : !tt.ptr<f32>\n"
-                f"      %b{n} = arith.addf %a{n}, %a{n} : f32\n    }}\n"
-            ),
-        ),
-    ),
-    "ttir: one long loop": (
-        Stage.TTIR,
-        lambda size: (
-            _MLIR
-            + "    %r = scf.for %i = %c to %n step %c iter_args(%s0 = %c) -> (i32) : i32 {\n"
-            + "".join(
-                f"      %a{n} = tt.load %p : !tt.ptr<f32>\n      %s{n + 1} = arith.addf %s{n}, %a{n} : f32\n"
-                for n in range(size // 90)
-            )
-            + f"      scf.yield %s{size // 90} : f32\n    }}\n"
-            + _END[Stage.TTIR]
-        ),
-    ),
-    "ttir: loops inside each other": (
-        Stage.TTIR,
-        _nested(
-            Stage.TTIR,
-            lambda n: (
-                f"    scf.for %i{n} = %c to %n step %c  : i32 {{\n      %a{n} = tt.load %p : !tt.ptr<f32>\n"
-            ),
-            lambda n: f"      %b{n} = arith.addf %a{n}, %a{n} : f32\n    }}\n",
-        ),
-    ),
-    "ttir: places": (
-        Stage.TTIR,
-        lambda size: (
-            _MLIR
-            + "".join(f"    %a{n} = arith.addi %n, %n : i32 loc(#loc{n})\n" for n in range(size // 80))
-            + _END[Stage.TTIR]
-            + "".join(f'#loc{n} = loc("a.py":{n + 1}:1)\n' for n in range(size // 80))
-        ),
-    ),
-    "ttir: callers of callers": (
-        Stage.TTIR,
-        lambda size: (
-            _MLIR
-            + "".join(f"    %a{n} = arith.addi %n, %n : i32 loc(#loc{n})\n" for n in range(size // 90))
-            + _END[Stage.TTIR]
-            + "".join(f"#loc{n} = loc(callsite(#locx at #loc{n + 1}))\n" for n in range(size // 90))
-            + '#locx = loc("a.py":1:1)\n'
-        ),
-    ),
-    "ttir: layouts of layouts": (
-        Stage.TTIR,
-        lambda size: (
-            "".join(
-                f"#a{n + 1} = #ttg.slice<{{dim = 1, parent = #a{n}, other = #a{n}}}>\n"
-                for n in range(size // 60)
-            )
-            + _MLIR
-            + _END[Stage.TTIR]
-        ),
-    ),
-    "ttir: types in types on one line": (
-        Stage.TTIR,
-        lambda size: _MLIR + "    %a = tt.load %p : " + "tensor<1x" * (size // 9) + "\n" + _END[Stage.TTIR],
-    ),
-    "ttir: quotes on one line": (
-        Stage.TTIR,
-        lambda size: (
-            _MLIR + '    %a = tt.load %p : tensor<1x"' + '\\"' * (size // 2) + "\n" + _END[Stage.TTIR]
-        ),
-    ),
-    "ttir: partitions": (
-        Stage.TTIR,
-        lambda size: (
-            _MLIR
-            + "    ttg.warp_specialize(%p)\n"
-            + "".join(
-                f"    partition{n}(%x{n}: i32) num_warps(4) {{\n      ttg.warp_return\n    }}\n"
-                for n in range(size // 75)
-            )
-            + _END[Stage.TTIR]
-        ),
-    ),
-    "ttir: rubbish": (Stage.TTIR, _body(Stage.TTIR, lambda n: f"    +{n}\n")),
-    "ttir: percent signs": (Stage.TTIR, lambda size: _MLIR + "    " + "%" * size + "\n" + _END[Stage.TTIR]),
-    "sass: loads and sums": (
-        Stage.SASS,
-        _body(Stage.SASS, lambda n: _sass("LDG.E R2, [R2.64]", 2 * n) + _sass("FADD R4, R2, R4", 2 * n + 1)),
-    ),
-    "sass: loops in sequence": (
-        Stage.SASS,
-        _body(
-            Stage.SASS,
-            lambda n: (
-                _sass("LDG.E R2, [R2.64]", 3 * n)
-                + _sass("FADD R4, R2, R4", 3 * n + 1)
-                + _sass(f"@P0 BRA `(0x{48 * n:x})", 3 * n + 2)
-            ),
-        ),
-    ),
-    "sass: rubbish": (Stage.SASS, _body(Stage.SASS, lambda n: f"  /*{n}\n")),
-}
-"""Name → the stage, and the file of about so many characters."""
+def _most_mib() -> float:
+    """Memory that this process had at most; what `getrusage` says begins with that of the process before it."""
+    said = Path("/proc/self/status").read_text(encoding="utf-8").partition("VmHWM:")[2]
+    return int(said.split()[0]) / 1024
 
 
-def seconds_of(name: str, size: int, *, whole: bool = False, times: int = 1) -> float:
-    """Processor time to read a file of a generator, the least of some times."""
-    stage, make = GENERATORS[name]
-    text = make(size)
-    least = math.inf
-    for _ in range(times):
-        started = time.process_time()
-        if whole:
-            with tempfile.TemporaryDirectory() as place:
-                directory = Path(place, "A" * 8)
-                directory.mkdir()
-                Path(directory, f"k.{stage.value}").write_text(text, encoding="utf-8")
-                check_kernel(Path(place))
-                for view in ("rows", "story"):
-                    check_view(view, Path(place), Path(place), Path(place))
-        else:
-            try:
-                module = format_of(stage).parse(SourceText("k", text), stage)
-            except ParseError:
-                module = None
-            for function in () if module is None else module.functions:
-                for instruction in function.instructions:
-                    format_of(stage).types(instruction, module)
-        least = min(least, time.process_time() - started)
-    return least
-
-
-def exponent(name: str, small: int, large: int, *, whole: bool = False, times: int = 1) -> float:
-    """How the time grows with the file: 1 for twice the time for twice the file."""
-    first, second = (seconds_of(name, size, whole=whole, times=times) for size in (small, large))
-    return math.log(second / first) / math.log(large / small)
+def exponent(name: str, largest: int, way: str = "read") -> tuple[float, float, Cost] | str:
+    """How time and memory grow up to a size from a tenth of it, and what that takes; words where it is stopped."""
+    small, large = (measure(name, size, way) for size in (largest // 10, largest))
+    if isinstance(small, str) or isinstance(large, str):
+        return small if isinstance(small, str) else large
+    grown = [
+        math.log10(max(after, 1e-3) / max(before, 1e-3)) for before, after in zip(small, large, strict=True)
+    ]
+    return grown[0], grown[1], large
 
 
 def main() -> None:
-    """Print the exponents of all generators, or of those whose name holds a word."""
+    """Measure all kinds of files, or those whose name holds a word."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.growth", description=__doc__)
     parser.add_argument("word", nargs="?", default="")
-    parser.add_argument("--from", type=int, default=100_000, dest="small")
-    parser.add_argument("--to", type=int, default=1_600_000, dest="large")
-    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--as", choices=("read", "list", "whole", "page"), default="read", dest="way")
+    parser.add_argument("--to", type=int, default=50_000_000, help="bytes of the largest file")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    for name in GENERATORS:
-        if asked.word in name:
-            first, second = (seconds_of(name, size, whole=asked.whole) for size in (asked.small, asked.large))
-            grown = math.log(second / first) / math.log(asked.large / asked.small)
-            print(f"{grown:5.2f}  {second:7.2f} s  {name}", flush=True)
+    if asked.child:
+        _child(asked.child[0], Path(asked.child[1]))
+        return
+    for name, (kind, _) in KINDS.items():
+        if asked.word not in name or (asked.way != "read" and kind not in _STAGES):
+            continue
+        largest = min(asked.to, _BOUNDS.get(kind, asked.to), _BOUNDED.get(name, asked.to))
+        found = exponent(name, largest, asked.way)
+        if isinstance(found, str):
+            print(f"| {name} | {asked.way} | stopped at {found} |", flush=True)
+            continue
+        time_grows, memory_grows, cost = found
+        print(
+            f"| {name} | {largest / 1e6:g} | {cost.seconds:.1f} | {time_grows:.2f} | {cost.mib:,.0f} | {memory_grows:.2f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
