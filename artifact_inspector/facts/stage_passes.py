@@ -17,6 +17,7 @@ from artifact_inspector.analysis.access.accesses import (
 )
 from artifact_inspector.analysis.access.bounds_checks import BoundsCheck, Check, find_bounds_checks
 from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
+from artifact_inspector.analysis.flow.asm_lines import find_calls, on_lines_of_calls
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.analysis.flow.trips import Trips, find_trips
@@ -99,9 +100,13 @@ def _module(stage: Stage, source: SourceText | None, problems: list[Problem]) ->
     return None if source is None else parse_source(source, stage, problems)
 
 
-def _codes(module: Module) -> tuple[Code, ...]:
+def _codes(module: Module, before: Sequence[Module]) -> tuple[Code, ...]:
     language = format_of(module.stage)
-    return tuple(Code(function, language, is_whole=module.is_whole) for function in module.functions)
+    functions = module.functions
+    if module.stage is Stage.SASS and before:
+        calls = find_calls(before[-1], format_of(before[-1].stage))
+        functions = tuple(on_lines_of_calls(function, module, language, calls) for function in functions)
+    return tuple(Code(function, language, is_whole=module.is_whole) for function in functions)
 
 
 def _measure(module: Module, codes: Sequence[Code], before: Sequence[Measure]) -> Measure:
@@ -406,7 +411,7 @@ def _none() -> None:
 STAGE_PASSES = (
     Pass("source", ("artifact", "stage", "disassemble", "problems"), _source, _none),
     Pass("module", ("stage", "source", "problems"), _module, _none, of_text=True),
-    Pass("codes", ("module",), _codes, tuple, of_text=True),
+    Pass("codes", ("module", earlier("module")), _codes, tuple, of_text=True),
     Pass("measure", ("module", "codes", earlier("measure")), _measure, _none, of_text=True),
     Pass("signature", ("artifact", "module", "measure"), _program, _none),
     Pass("order", ("module", "codes", "measure", earlier("order")), _order, _none, of_text=True),

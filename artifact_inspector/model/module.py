@@ -70,6 +70,9 @@ class Function:
     IR only."""
     followers: frozenset[int] = frozenset()
     """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
+    asm_lines: Mapping[int, int] = field(default_factory=dict)
+    """Loads of inline asm → their line in the file's own table, where that is counted on from the
+    line of the asm's call."""
     controls: tuple[Control, ...] = ()
     """One for each instruction; SASS with its encoding only."""
 

@@ -109,6 +109,19 @@ def test_a_persistent_matmul_with_an_epilogue_load_keeps_its_pipelined_loop(case
         assert "AI003" not in codes(kernels[entry])
 
 
+def test_machine_code_that_stands_in_one_line_says_no_more_of_a_loop_than_the_stage_before(
+    cases: Cases,
+) -> None:
+    # `x`, `y` and the dot are one source line; of `y`, LLVM counts the line on inside its inline asm (9 to 13)
+    kernel = cases.kernels("persistent_epilogue_load")["GUG4G"]
+    assert phrases(kernel, "loop@8") == ["serial", *["partly pipelined(2)"] * 4]
+    assert phrases(kernel, "loop@5") == ["serial"] * 5
+    inner = kernel.stages[Stage.SASS].region("loop@8")
+    assert inner is not None
+    assert inner.readable.split() == ["L(y)", "M", "A(x)"]
+    assert inner.notes == ("loaded in the iteration that uses it: y (pb.py:9)",)
+
+
 def test_a_flattened_and_specialised_loop_is_found_though_its_copies_bear_no_column(cases: Cases) -> None:
     # Triton 3.4: both copies stand at line 12, column 0, of the LLIR; the dot at 13:29
     kernel = cases.kernels("flattened_loops")["TGB7P"]

@@ -102,23 +102,26 @@ LETTERS = {kind.letter: kind for kind in EventKind if kind.letter} | {
 """As in a signature; integers, moves, branches and all else besides."""
 
 
-def made(*blocks: str, to: dict[int, tuple[int, ...]] | None = None, home: int | None = None) -> Code:
+def made(
+    *blocks: str, to: dict[int, tuple[int, ...]] | None = None, home: int | None = None, column: int = 1
+) -> Code:
     """A function made of letters, a block for each word group, which go on to the next one or to those in `to`.
 
     `L7` is a load that stands at k.py:7, `L` one without a place; `home` is the line of the function.
+    Column 0 is that of machine code, which has none.
     """
     instructions: list[Instruction] = []
     found = []
     for number, block in enumerate(blocks):
         start = len(instructions)
         for word in block.split():
-            location = (Frame("k.py", int(word[1:]), 1),) if word[1:] else None
+            location = (Frame("k.py", int(word[1:]), column),) if word[1:] else None
             instructions.append(
                 Instruction(len(instructions) + 1, word, LETTERS[word[0]], location, None, word, _no_operands)
             )
         after = (to or {}).get(number, (number + 1,) if number + 1 < len(blocks) else ())
         found.append(BasicBlock(number, f"b{number}", start, len(instructions), after))
-    location = None if home is None else (Frame("k.py", home, 1),)
+    location = None if home is None else (Frame("k.py", home, column),)
     return Code(Function("k", 1, location, (), tuple(instructions), tuple(found)), format_of(Stage.PTX))
 
 

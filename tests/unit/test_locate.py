@@ -11,7 +11,7 @@ from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import Memory, Placement
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import Region, find_regions
-from artifact_inspector.model import Basis
+from artifact_inspector.model import Basis, EventKind
 
 T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
 HEAD = f"%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i32, %z: {T}, %o: {P}, %i: tensor<8xi32>"
@@ -170,12 +170,25 @@ def test_loads_at_one_place_are_shared_in_equal_runs_and_an_odd_number_is_a_gues
         assert [s.guessed for s in found.rounds[0].statements] == [guessed, guessed]
 
 
+def test_loads_at_one_place_are_told_apart_by_what_they_were_at_the_stage_before() -> None:
+    _, reference = program(TWICE)
+    first, second = (statement.index for statement in reference[0].statements)
+    code = made("L3 L3 A3 A3 A3 A3 F4")
+    region = straight(code, reference)
+    copies, load = frozenset({EventKind.ASYNC_COPY}), frozenset({EventKind.GLOBAL_LOAD})
+    for kinds, runs in (
+        ({first: copies, second: load}, [[2, 3, 4, 5], [0, 1]]),
+        ({first: load, second: load}, [[0, 1, 2], [3, 4, 5]]),
+        ({first: copies}, [[0, 1, 2], [3, 4, 5]]),
+    ):
+        before = replace(memory(locate(code, region, None, exact=False)), kinds=kinds)
+        assert loads(locate(code, region, before, exact=False)) == [runs]
+
+
 def test_a_load_through_the_scalar_cache_counts_where_it_is_due() -> None:
     def scalar(letters: str, before: Memory | None) -> list[list[list[int]]]:
         code = made(letters)
         instructions = list(code.function.instructions)
-        from artifact_inspector.model import EventKind
-
         instructions[0] = instructions[0]._replace(kind=EventKind.SCALAR_LOAD)
         changed = Code(replace(code.function, instructions=tuple(instructions)), code.language)
         return loads(locate(changed, straight(changed, program()[1]), before, exact=False))

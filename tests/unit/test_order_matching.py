@@ -148,6 +148,13 @@ def test_a_loop_flattened_into_the_one_around_is_told_by_what_it_holds() -> None
     assert matched(made(".", "L22 F23 S25 b20", ".", to={1: (1, 2)}), reference) == {0: "loop@21"}
 
 
+def test_one_place_tells_it_where_its_whole_body_is_one_line() -> None:
+    reference = program(FLATTENED.replace("@23", "@22"))
+    for letters, found in (("L22 F22 S25 b20", "loop@21"), ("L30 F30 S25 b20", "loop@20")):
+        code = made(".", letters, ".", to={1: (1, 2)}, column=0)
+        assert matched(code, reference) == {0: found}
+
+
 def test_loops_that_stayed_nested_are_both_there() -> None:
     reference = program(FLATTENED)
     code = made(".", ".", "L22 F23 b21", "S25 b20", ".", to={2: (2, 3), 3: (1, 4)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
 from artifact_inspector.model import Standing
@@ -52,10 +53,13 @@ def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None)
                         Note(f"the load of {found.statement.label} was hoisted out of the loop")
                     )
                 continue
-            distance = _distance(result, found, before, own, consumed)
-            result.distances[found.statement.index] = distance
-            if not found.statement.is_index:
-                (result.ahead if distance > 0 else result.same).append(found)
+            result.distances[found.statement.index] = _distance(result, found, before, own, consumed)
+    present = [found for item in rounds for found in item.statements if found.loads]
+    if before is not None:
+        result.distances.update(_of_one_place(code, present, result.distances, before.distances))
+    for found in present:
+        if not found.statement.is_index:
+            (result.ahead if result.distances[found.statement.index] > 0 else result.same).append(found)
     result.stand = _standing(code, rounds, result.distances)
     return result
 
@@ -80,6 +84,26 @@ def _distance(
     copies = _copies_in_front(result, found, before)
     distance, *others = (found.statement.distance + max(0, copies - n) for n in (own, *consumed))
     return known if known and known in others else distance
+
+
+def _of_one_place(
+    code: Code, statements: list[LocatedStatement], found: dict[int, int], known: dict[int, int]
+) -> dict[int, int]:
+    """The distances that the stage before knew of statements that this one writes down at one place.
+
+    Their copies in front of the loop cannot be told apart here; that there are as many as were known is all
+    that can be seen.
+    """
+    at: dict[Chain | None, list[int]] = {}
+    for one in statements:
+        at.setdefault(code.visible(one.statement.chain), []).append(one.statement.index)
+    return {
+        index: known.get(index, 0)
+        for chain, together in at.items()
+        if chain is not None and len(together) > 1
+        if sum(found[index] for index in together) == sum(known.get(index, 0) for index in together)
+        for index in together
+    }
 
 
 def _copies_in_front(result: Ahead, found: LocatedStatement, before: Memory | None) -> int:

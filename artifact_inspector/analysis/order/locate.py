@@ -25,7 +25,7 @@ from artifact_inspector.analysis.order.placement import (
 )
 from artifact_inspector.analysis.order.reference import ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import LOADS, Basis
+from artifact_inspector.model import LOADS, Basis, EventKind
 
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
@@ -102,15 +102,38 @@ class _Locator:
         for chain, statements in at.items():
             statements.sort(key=lambda found: found.statement.index)
             loads = self.code.loads_at.get(chain) or self._scalar_loads(chain, statements)
-            inside = [i for i in loads if self._in_scope(i)]
-            front = self.region.in_front(self.code, loads)
-            if self.before is not None and len(statements) == 1:
-                inside = self._share_clauses(inside, statements[0])
-            for found, share in zip(statements, equal_runs(inside, len(statements)), strict=True):
-                found.loads = share
-                found.guessed = len(inside) % len(statements) > 0
-            for found, share in zip(statements, equal_runs(front, len(statements)), strict=True):
-                found.front = share
+            for alike, own in self._told_apart(statements, loads):
+                self._give(alike, own)
+
+    def _told_apart(
+        self, statements: list[LocatedStatement], loads: list[int]
+    ) -> list[tuple[list[LocatedStatement], list[int]]]:
+        """Statements of one place, each with the loads there of the kind that it had at the stage before."""
+        if self.before is None or len(statements) == 1:
+            return [(statements, loads)]
+        wanted: dict[frozenset[EventKind], list[LocatedStatement]] = {}
+        for found in statements:
+            kinds = self.before.kinds.get(found.statement.index, frozenset())
+            wanted.setdefault(kinds, []).append(found)
+        present: dict[frozenset[EventKind], list[int]] = {}
+        for index in loads:
+            kind = self.code.function.instructions[index].kind
+            present.setdefault(frozenset((kind,)), []).append(index)
+        if wanted.keys() != present.keys():
+            return [(statements, loads)]
+        return [(alike, present[kinds]) for kinds, alike in wanted.items()]
+
+    def _give(self, statements: list[LocatedStatement], loads: list[int]) -> None:
+        """The loads of one place to the statements there, in equal runs."""
+        inside = [i for i in loads if self._in_scope(i)]
+        front = self.region.in_front(self.code, loads)
+        if self.before is not None and len(statements) == 1:
+            inside = self._share_clauses(inside, statements[0])
+        for found, share in zip(statements, equal_runs(inside, len(statements)), strict=True):
+            found.loads = share
+            found.guessed = len(inside) % len(statements) > 0
+        for found, share in zip(statements, equal_runs(front, len(statements)), strict=True):
+            found.front = share
 
     def _in_scope(self, index: int) -> bool:
         return self.code.flow.block_of[index] in self.region.scope

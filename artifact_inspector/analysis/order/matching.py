@@ -192,7 +192,7 @@ class _Matching:
         held: dict[_Look, list[tuple[float, int]]] = {}
         for natural, scores in self._scores.items():
             for look, score in scores.items():
-                if score % CLOSING >= 2:
+                if score % CLOSING >= min(2, len(look.strong)) > 0:
                     held.setdefault(look, []).append((score % CLOSING, natural))
         for look, places in self._alike.items():
             candidates = sorted(held.get(look, []))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.reference import LoadStatement
-from artifact_inspector.model import Basis, SourceLine, Verdict
+from artifact_inspector.model import Basis, EventKind, SourceLine, Verdict
 
 Identity = tuple[frozenset[int], frozenset[int], bool]
 """Of a round, the load statements and direct computes of the program that a stage was found to hold, and
@@ -32,6 +32,8 @@ class Memory:
     """What that verdict was told of."""
     line: str = ""
     """The loads and computes that it was told beside, loads that stand together in no order."""
+    kinds: Mapping[int, frozenset[EventKind]] = field(default_factory=dict)
+    """What kinds of loads there were in the region, by statement."""
     rounds: Mapping[int, int] = field(default_factory=dict)
     """Loads and direct computes of the stage, by their index, with the number of their round from 1 on."""
 

@@ -10,7 +10,14 @@ from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
 from artifact_inspector.analysis.order.facts import Note, RegionFacts, RoundFacts, signature_of
 from artifact_inspector.analysis.order.locate import locate
-from artifact_inspector.analysis.order.placement import Identities, Identity, LocatedRound, Memory, Placement
+from artifact_inspector.analysis.order.placement import (
+    Identities,
+    Identity,
+    LocatedRound,
+    LocatedStatement,
+    Memory,
+    Placement,
+)
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.sequence import Sequence, compare_rounds
 from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKind, SourceLine, Trait, Verdict
@@ -85,12 +92,17 @@ class _Judgement:
             {s.statement.index: self.loop.distances.get(s.statement.index, 0) for s in statements},
             self.loop.unrolled_by,
             *self._last_order(),
+            {found.statement.index: self._kinds(found) for found in statements},
             {
                 index: number
                 for number, item in enumerate(self.placement.rounds, 1)
                 for index in (*item.loads, *item.computes)
             },
         )
+
+    def _kinds(self, found: LocatedStatement) -> frozenset[EventKind]:
+        instructions = self.code.function.instructions
+        return frozenset(instructions[index].kind for index in (*found.loads, *found.front))
 
     def _last_order(self) -> tuple[Verdict | None, Identities | None, str]:
         """The last verdict on the order of rounds, what it was told of, and the line beside it."""

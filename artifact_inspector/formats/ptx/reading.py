@@ -14,6 +14,7 @@ from artifact_inspector.formats._conditions import PTX
 from artifact_inspector.formats._faults import UNCLOSED, Faults
 from artifact_inspector.formats._figures import ptx_figures
 from artifact_inspector.formats._scan import TRANSFERS, Format
+from artifact_inspector.formats.ptx.asm_lines import AsmLines
 from artifact_inspector.formats.ptx.data import local_bytes, without_sections
 from artifact_inspector.formats.ptx.opcodes import OPCODES, kind_of
 from artifact_inspector.formats.ptx.operands import IMMEDIATES, NAME, STATEMENT, decode
@@ -108,8 +109,10 @@ def _read(lines: list[str], reader: _Reader) -> None:
                 reader.take(number, line)
                 append, location = reader.append, reader.location
         elif moved is in_asm or moved is behind_asm:
-            reader.in_asm = moved is in_asm
-        elif not reader.in_asm:
+            reader.enter_asm(begins=moved is in_asm)
+        elif reader.in_asm:
+            reader.take(number, line)
+        else:
             # LLVM 23 and later count the lines of an inline asm on from the line of its call: the
             # location of the call is the one before the asm, and holds on after it.
             reader.location = location = moved
@@ -163,12 +166,20 @@ class _Reader:
 
     def _comment(self, code: str) -> None:
         if code.endswith("inline asm"):
-            self.in_asm = code.startswith("// begin")
+            self.enter_asm(begins=code.startswith("// begin"))
         elif self._body is not None and code.startswith("// %bb."):
             self._body.name_block(code[3:].partition(":")[0])
 
+    def enter_asm(self, *, begins: bool) -> None:
+        """Inline asm begins or ends here."""
+        self.in_asm = begins
+        if self._body is not None:
+            self._body.asm.locate(None)
+
     def _locate(self, number: int, line: str, body: _Body) -> None:
-        if not self.in_asm:
+        if self.in_asm:
+            body.asm.locate(line)
+        else:
             self.location, fixed = self._locator.read(number, line)
             if fixed:
                 self.where[line] = self.location
@@ -312,6 +323,7 @@ class _Body:
         """The compiler's names of blocks (`%bb.3`), by the instruction that they start at."""
         self._tables: dict[str, tuple[str, ...]] = {}
         self._exits: dict[int, Exit] = {}
+        self.asm = AsmLines(self.instructions)
 
     def name_block(self, name: str) -> None:
         """The block that starts here has a name of the compiler's."""
@@ -358,7 +370,15 @@ class _Body:
         blocks, missing = cut_blocks(len(self.instructions), marks, exits, titles, faults, self.line)
         for name in sorted({name for _, name in missing}):
             faults.cut_off(self.line, f"no label {name} in function {self.name}")
-        return Function(self.name, self.line, self.location, self.arguments, tuple(self.instructions), blocks)
+        return Function(
+            self.name,
+            self.line,
+            self.location,
+            self.arguments,
+            tuple(self.instructions),
+            blocks,
+            asm_lines=self.asm.counted_on(),
+        )
 
 
 def _skip_spaces(code: str, at: int) -> int:
