@@ -44,6 +44,8 @@ RESULTS = Limit("results", 1024, "values that one operation defines")
 EDGES = Limit("edges", 1_000_000, "ways between the blocks of a function")
 CARRIED = Limit("carried", 1_000_000, "loads in flight that are carried over the branches of a function")
 """Kernels of libraries carry some hundred. Beyond it, what is in flight is not known."""
+BUFFERS = Limit("buffers", 256, "buffers of shared memory of a function that are placed side by side")
+"""Each is held against each, as Triton does it. The kernels known here have fewer than 40."""
 LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take from each other")
 """What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")

@@ -14,6 +14,7 @@ from artifact_inspector.analysis.shared.scratch import Rules
 from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.formats.mlir.types import parse_types
 from artifact_inspector.model import Stage, TritonVersion
+from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
 from artifact_inspector.model.text import SourceText
 
@@ -394,3 +395,13 @@ def test_what_the_metadata_says_and_the_text_does_not_is_told(declared: int | No
     found = bill(body, declared=declared)
     assert (found.peak, found.note) == (8192, note)
     assert [entry.live for entry in found.entries] == [(found.entries[0].first, found.entries[0].last)]
+
+
+def test_more_buffers_than_are_placed_leave_the_sum_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "\n".join(alloc(name, "8x8") for name in "abc")
+    monkeypatch.setenv(BUFFERS.switch, "3")
+    assert bill(body).peak == 128  # none is live with another
+    monkeypatch.setenv(BUFFERS.switch, "2")
+    found = bill(body)
+    assert (found.peak, [entry.bytes for entry in found.entries]) == (None, [128] * 3)
+    assert "more than 2 buffers" in found.note

@@ -95,12 +95,9 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
     own: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
     for block in range(len(function.blocks)):
         own[flow.loop_of[block]].add(block)
-    straight = own[None]
-    partitions = []
-    for partition in function.partitions:
-        inside = frozenset(range(partition.first, partition.stop))
-        partitions.append((partition.name, inside))
-        straight = straight - inside
+    partitions = [(one.name, frozenset(range(one.first, one.stop))) for one in function.partitions]
+    homes = {block: name for name, inside in reversed(partitions) for block in inside}
+    straight = own[None].difference(homes)
     by_id = {region.id: region for region in reference}
     everything = frozenset(range(len(function.blocks)))
     looped = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
@@ -115,15 +112,14 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         )
     ]
     for name, inside in partitions:
-        blocks = frozenset(own[None]) & inside
+        blocks = inside & own[None]
         regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT))
     names = _name_loops(code, by_id, matched, parts)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
         if region is not None and parts.get(loop) is _Part.NOTHING:
             region = replace(region, rounds=(), other=())
-        home = next((n for n, inside in partitions if natural.header in inside), STRAIGHT)
-        parent = home if natural.parent is None else names[natural.parent]
+        parent = homes.get(natural.header, STRAIGHT) if natural.parent is None else names[natural.parent]
         regions.append(
             Region(
                 id=names[loop],

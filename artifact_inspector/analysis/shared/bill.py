@@ -29,6 +29,7 @@ from artifact_inspector.model import (
     TensorType,
     TritonVersion,
 )
+from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
 _SCRATCH_ALIGNMENT = 128
@@ -156,7 +157,8 @@ def _callees_first(called: dict[str, list[str]]) -> list[str]:
 def _note(entries: list[Allocation], peak: int | None, declared: int | None) -> str:
     if peak is None:
         unknown = [f"{entry.purpose} (line {entry.line})" for entry in entries if entry.bytes is None]
-        return "cannot be computed: " + ", ".join(dict.fromkeys(unknown))
+        why = f"a function has more than {BUFFERS.most} buffers; set {BUFFERS.switch} to place them"
+        return "cannot be computed: " + (", ".join(dict.fromkeys(unknown)) or why)
     if declared is None or declared == peak:
         return ""
     if declared > peak:
@@ -199,6 +201,8 @@ class _Reader:
                 scratch += self._scratch(index, instruction, use)
         scratch += self._states()
         found = [*explicit, *scratch]
+        if len(found) > BUFFERS.most:
+            return [one.entry for one in found], None
         placed = self._place([one.request for one in found])
         unknown = [one for one in found if one.entry.bytes is None]
         if unknown and not self._is_hidden(found, placed.size):
