@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.cli._launches import read_requests
-from artifact_inspector.compiling.ask.manifest import MANIFEST
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import parse_which
+from artifact_inspector.files.beside import MANIFEST
 from artifact_inspector.files.cache import Cache, open_cache
 
 RECORDED = {"kernel": "scale", "hash": None, "grid": [7, 1, 1], "args": {"M": 512, "N": 64}}

