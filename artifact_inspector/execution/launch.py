@@ -132,6 +132,10 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
 }
+_NAMED = 50
+"""Names that an error tells."""
+_LONGEST = 1_000
+"""Characters of an expression: Python's parser takes 240 bytes for each."""
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "cdiv": lambda a, b: -(-a // b),
     "min": min,
@@ -144,12 +148,17 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
     """The number that an expression over arguments and constants stands for.
 
     Raises:
-        UsageError: it holds anything but numbers, names, `+ - * // %` and the functions known.
+        UsageError: it is too long, or holds anything but numbers, names, `+ - * // %` and the functions known.
 
     Example:
         >>> evaluate_extent("cdiv(M, BLOCK_M) * 2", {"M": 100, "BLOCK_M": 64})
         4
     """
+    if len(text) > _LONGEST:
+        raise UsageError(
+            f"The grid's {text[:40]!r}… is no expression of at most {_LONGEST:,} characters.",
+            "Write it shorter.",
+        )
     try:
         found = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
     except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
@@ -168,7 +177,8 @@ def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
             found = names.get(name)
             if isinstance(found, int):
                 return int(found)
-            known = ", ".join(sorted(name for name, given in names.items() if isinstance(given, int)))
+            numbers = sorted(name for name, given in names.items() if isinstance(given, int))
+            known = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
             raise UsageError(
                 f"The grid's {text!r} needs {name}, which is no number given.", f"Known: {known}."
             )

@@ -35,7 +35,7 @@ KINDS: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     **TABLES,
 }
 _STAGES = {stage.value for stage in Stage}
-_BOUNDS = {"metadata": 16 << 20, "hsaco": 1 << 20}
+_BOUNDS = {"metadata": 16_000_000, "hsaco": 600_000}
 """Bytes of a kind beyond which it is not read."""
 _BOUNDED = {"cubin: kernels": 9_000_000}
 _MOST_MIB, _MOST_SECONDS = 16 << 10, 900
@@ -44,6 +44,8 @@ _MOST_MIB, _MOST_SECONDS = 16 << 10, 900
 class Cost(NamedTuple):
     """What a file took."""
 
+    size: int
+    """Bytes of the file."""
     seconds: float
     """Of the processor."""
     mib: float
@@ -57,13 +59,13 @@ def measure(name: str, size: int, way: str = "read") -> Cost | str:
         path = Path(place, "A" * 8, f"k.{suffix}")
         path.parent.mkdir()
         content = make(size)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        length = path.write_bytes(content.encode() if isinstance(content, str) else content)
         del content
         command = [sys.executable, "-m", "tests.fuzz.growth", "--child", way, str(path)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         said = ended.stdout.strip().splitlines()
     if ended.returncode == 0 and said:
-        return Cost(*json.loads(said[-1]))
+        return Cost(length, *json.loads(said[-1]))
     return (ended.stderr.strip().splitlines() or [f"stopped ({ended.returncode})"])[-1][:100]
 
 
@@ -125,7 +127,7 @@ def main() -> None:
             continue
         time_grows, memory_grows, cost = found
         print(
-            f"| {name} | {largest / 1e6:g} | {cost.seconds:.1f} | {time_grows:.2f} | {cost.mib:,.0f} | {memory_grows:.2f} |",
+            f"| {name} | {cost.size / 1e6:.3g} | {cost.seconds:.1f} | {time_grows:.2f} | {cost.mib:,.0f} | {memory_grows:.2f} |",
             flush=True,
         )
 

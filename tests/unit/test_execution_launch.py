@@ -147,3 +147,13 @@ def test_what_follows_a_descriptor_are_its_extents_and_strides(
     assert _parts([*names, "other"], [*kinds, "i32"]) == parts
     kept = ["d", *(f"d.{'stride' if at % 2 else 'shape'}.{at // 2}_{at}" for at in range(len(kinds) - 1))]
     assert _parts([*kept, "d2.shape.0"], [*kinds, "i64"]) == parts
+
+
+def test_an_expression_of_endless_length_is_refused_in_few_words() -> None:
+    assert evaluate_extent("M" + "+1" * 499, {"M": 1}) == 500
+    with pytest.raises(UsageError, match="at most 1,000 characters") as refused:
+        evaluate_extent("M" + "+1" * 500, {"M": 1})
+    assert len(str(refused.value)) < 200
+    with pytest.raises(UsageError) as refused:
+        evaluate_extent("M", {f"N{n}": n for n in range(1000)})
+    assert len(str(refused.value)) < 500
