@@ -148,7 +148,7 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
     """The number that an expression over arguments and constants stands for.
 
     Raises:
-        UsageError: it is too long, or holds anything but numbers, names, `+ - * // %` and the functions known.
+        UsageError: it is too long, or holds anything but numbers, names, `+ - * // %` and known functions.
 
     Example:
         >>> evaluate_extent("cdiv(M, BLOCK_M) * 2", {"M": 100, "BLOCK_M": 64})
