@@ -14,6 +14,8 @@ How it is built, from below; each layer knows only those before it. In `interpre
 - `shifted`: `Shifted`, a register of very many lanes as a number of the CTA added to one of the lane: what
   is computed of it is computed once for the lanes and once for the CTAs, exactly, and where it is no such
   sum it is an array. Only a step that says so (`Step.sums`) is given it; any other is given the array.
+- `pieces`: `Pieces`, a register that warps of different work, or elected lanes, hold for reasons of their
+  own: a value for each set of lanes. Only a step that asks no lane that is off (`Step.by_lane`) is given one.
 - `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
   `place(launch)` which gives addresses to tensors without one, `evaluate_extent` for a grid written as an
   expression.
@@ -25,8 +27,8 @@ How it is built, from below; each layer knows only those before it. In `interpre
 - `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds); `scratch`: `Scratch` (shared or local
   memory); `footprints`: which sectors of each tensor each CTA reads.
 - `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers,
-  groups of lanes that have converged, reconvergence). A step's `run(machine)` reads
-  `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
+  groups of lanes that have converged; `converging`: how they wait for each other). A step's `run(machine)`
+  reads `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
   `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that part ways become machines of
   their own.
 - `trips`, `proving`, `rehearsal`: trips of a loop that run side by side, as though they were further CTAs,

@@ -25,7 +25,7 @@ from artifact_inspector.model.limits import CTAS
 
 PORTION = 1 << 15
 """Lanes that run together: their registers fit the second-level cache of a processor."""
-MOST_PORTION = 1 << 19
+MOST_PORTION = 1 << 20
 """Where nearly all registers are sums of what CTAs and lanes have, which takes as long for many CTAs."""
 _FEW_ARRAYS = 16
 """Steps for each register that is no such sum, at least."""

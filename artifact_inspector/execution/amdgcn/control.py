@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from artifact_inspector.execution.amdgcn.operands import Build, Reader, Run, nonzero, on_lanes, put, source
+from artifact_inspector.execution.interpreter import converging
 from artifact_inspector.execution.interpreter.lanes import Known, Value, apply, invert
 from artifact_inspector.execution.interpreter.program import Undecided
 from artifact_inspector.formats.amdgcn.operations import Action, Meaning
@@ -48,7 +49,7 @@ def _end(_statement: Statement, _meaning: Meaning) -> Run:
 
 
 def _meet(_statement: Statement, _meaning: Meaning) -> Run:
-    return lambda machine: machine.meet("s_barrier", None)
+    return lambda machine: converging.meet(machine, "s_barrier", None)
 
 
 def _nothing(_statement: Statement, _meaning: Meaning) -> Run:

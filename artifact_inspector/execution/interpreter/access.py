@@ -331,8 +331,7 @@ def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
     nothing = machine.unknown("what shared memory holds")
     if lanes is None or machine.shared.data is None:
         return [nothing] * words
-    addresses, mask = _per_cta(machine, lanes)
-    machine.counts.arrays += _OF_SHARED * words
+    addresses, mask = _by_cta(lanes, ())
     found: list[Value] = []
     for word in range(words):
         held = machine.shared.load(addresses + 4 * word, min(size, 4), mask)
@@ -342,6 +341,7 @@ def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
         data, known = held
         missing = mask & ~known
         found.append(Unknown(data, np.where(missing, FULL, 0), nothing.why) if missing.any() else data)
+    _count_arrays(machine, words)
     return found
 
 
@@ -355,11 +355,23 @@ def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Seque
     wholly = [isinstance(value, Unknown) and not isinstance(value.bad, np.ndarray) for value in values]
     if shared.data is None and all(wholly):
         return
-    addresses, mask = _per_cta(machine, lanes)
-    machine.counts.arrays += _OF_SHARED * len(values)
-    for word, value in enumerate(values):
+    held = [(np.asarray(data_of(value), np.int64), np.asarray(bits_unknown(value)) != 0) for value in values]
+    addresses, mask = _by_cta(lanes, [part for pair in held for part in pair])
+    for word, (data, bad) in enumerate(held):
         at, each = addresses + 4 * word, min(size, 4)
-        bad = np.broadcast_to(np.asarray(bits_unknown(value)) != 0, machine.shape)
-        data = np.broadcast_to(np.asarray(data_of(value), np.int64), machine.shape)
-        shared.store(at, each, data, mask & ~bad)
+        shared.store(at, each, np.broadcast_to(data, mask.shape), mask & ~bad)
         shared.store(at, each, None, mask & bad)
+    _count_arrays(machine, len(values))
+
+
+def _by_cta(lanes: Lanes, values: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Addresses and mask with a row for each CTA, or one where CTAs differ neither in them nor in values."""
+    lanes = lanes.each
+    on = np.ones((1, 1), bool) if lanes.mask is None else lanes.mask
+    shape = np.broadcast_shapes(lanes.addresses.shape, on.shape, *(value.shape for value in values))
+    return np.broadcast_to(lanes.addresses, shape), np.broadcast_to(on, shape)
+
+
+def _count_arrays(machine: Machine, words: int) -> None:
+    if machine.shared.data is not None and len(machine.shared.data) > 1:
+        machine.counts.arrays += _OF_SHARED * words

@@ -193,6 +193,14 @@ def spread(value: Known, shape: tuple[int, int]) -> NDArray[Any]:
     return np.broadcast_to(np.asarray(value), shape)
 
 
+def distinct(value: Any, mask: Mask) -> NDArray[np.int64]:
+    """The numbers that some lanes hold, of which there are any, each once."""
+    if np.size(value) == 1 or (np.shape(value)[1] == 1 and np.shape(mask)[:1] in ((), (1,))):
+        return np.unique(value)  # every CTA has such a lane
+    shape = np.broadcast_shapes(np.shape(value), np.shape(mask))
+    return np.unique(np.broadcast_to(value, shape)[np.broadcast_to(mask, shape)])
+
+
 def widen(mask: Mask, warp: int) -> Mask:
     """The lanes of every warp that has a lane in a mask."""
     if isinstance(mask, bool) or mask.shape[1] == 1:
@@ -206,7 +214,7 @@ def rows_of(value: Value, rows: NDArray[Any]) -> Value:
     """A value for some of the CTAs."""
     if isinstance(value, Unknown):
         return Unknown(rows_of(value.data, rows), rows_of(value.bad, rows), value.why)
-    if value.__class__ is Shifted:
+    if hasattr(value, "keep"):  # a sum, or a register in pieces
         return value.keep(rows)
     if isinstance(value, np.ndarray):
         if value.ndim < 2:

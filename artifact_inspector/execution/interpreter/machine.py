@@ -30,9 +30,10 @@ from artifact_inspector.execution.interpreter.lanes import (
     widen,
 )
 from artifact_inspector.execution.interpreter.memory import Memory
+from artifact_inspector.execution.interpreter.pieces import Pieces, whole_of, written
 from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
 from artifact_inspector.execution.interpreter.scratch import Scratch
-from artifact_inspector.execution.interpreter.shifted import Shifted, is_worth_it, whole
+from artifact_inspector.execution.interpreter.shifted import Shifted, is_worth_it
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that hold without being written."""
@@ -149,6 +150,8 @@ class Machine:
                 return True
             nothing = self.names.unknown(f"{name}, which nothing wrote")
             return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
+        if found.__class__ is Pieces:
+            found = found.within(self.on) if self.step.by_lane else found.together()
         if found.__class__ is Shifted:
             return found if self.step.sums else found.array()
         if self.sums and self.step.sums and found.__class__ is np.ndarray and found.shape[1] == 1:
@@ -157,14 +160,27 @@ class Machine:
 
     def write(self, name: str, value: Value) -> None:
         """Write a register or predicate in the lanes that are on."""
+        if self.sums:
+            value = told_apart(value, self.shape)
         if self.on is not True:
-            value = choose(self.on, value, self.read(name))
+            value = self._joined(name, value)
         if self.maybe is not None:
             value = choose(self.maybe, value, value)
         if self.sums:
             value = told_apart(value, self.shape)
             self.counts.arrays += value.__class__ is np.ndarray and value.shape == self.shape
         self.registers[name] = value
+
+    def _joined(self, name: str, value: Value) -> Value:
+        """A register with a value in the lanes that are on, and in the others with what it held."""
+        old = self.registers.get(name)
+        if old is None:
+            return choose(self.on, value, self.read(name))
+        if self.sums and self.maybe is None and self.on.__class__ is np.ndarray and len(self.on) == 1:
+            found = written(self.on, value, old)
+            if found is not None:
+                return found
+        return choose(self.on, value, old.together() if old.__class__ is Pieces else old)
 
     def unknown(self, name: str) -> Unknown:
         """A register of which nothing is known, and why."""
@@ -273,12 +289,12 @@ class Machine:
         self.registers = {name: rows_of(value, rows) for name, value in self.registers.items()}
         if self.sums and not is_worth_it(*self.shape):
             self.sums = False
-            self.registers = {name: whole(value) for name, value in self.registers.items()}
+            self.registers = {name: whole_of(value) for name, value in self.registers.items()}
         self.barriers = {name: mask_rows(mask, rows) for name, mask in self.barriers.items()}
         self.saved = {name: mask_rows(mask, rows) for name, mask in self.saved.items()}
         self.exited = mask_rows(self.exited, rows)
         self.arrivals = {
-            name: told[rows] if isinstance(told, np.ndarray) else told for name, told in self.arrivals.items()
+            name: told[rows] if np.size(told) > 1 else told for name, told in self.arrivals.items()
         }
         self.local.keep(rows)
         self.shared.keep(rows)
@@ -287,87 +303,6 @@ class Machine:
         self.group = groups[at]
         self.groups = [group for group in groups if group.warps or group is self.group]
         self.waiting = [(n, Group(g.pc, mask_rows(g.mask, rows), self)) for n, g in self.waiting]
-
-    def begin_convergence(self, barrier: str) -> None:
-        """Have the lanes of the group take part in a convergence barrier."""
-        mask = self.group.mask
-        if mask is True:
-            self.barriers[barrier] = True
-            return
-        old = self.barriers.get(barrier, False)
-        warps = widen(mask, self.program.warp)
-        self.barriers[barrier] = (mask & warps) | (np.logical_not(warps) & old)
-
-    def leave_convergence(self, barrier: str) -> None:
-        """Take the lanes of the group out of a convergence barrier."""
-        old = self.barriers.get(barrier, False)
-        self.barriers[barrier] = np.logical_not(self.group.mask) & old if old is not False else False
-        self._release(barrier)
-
-    def wait_for(self, barrier: str) -> bool:
-        """Hold the group until all lanes of its warps that take part in a barrier have come."""
-        group, need = self.group, self.barriers.get(barrier, True)
-        if need is group.mask or (self.count_lanes(need) == group.lanes and not self.waiting):
-            return False
-        self.groups.remove(group)
-        self.waiting.append((barrier, group))
-        self._release(barrier)
-        return True
-
-    def meet(self, barrier: str, count: int | None, *, waits: bool = True) -> bool:
-        """Hold the group at a barrier of its CTA until enough threads have come.
-
-        Args:
-            barrier: its name.
-            count: threads that it takes; None is all that have not ended.
-            waits: False for a group that only tells that it came.
-        """
-        group = self.group
-        if group.mask is True:
-            return False
-        if waits:
-            self.groups.remove(group)
-            self.waiting.append((barrier, group))
-        here = [held for name, held in self.waiting if name == barrier]
-        came = sum(np.broadcast_to(held.mask, self.shape).sum(axis=1) for held in here)
-        told = self.arrivals.get(barrier, 0)
-        if not waits:
-            self.arrivals[barrier] = told + np.broadcast_to(group.mask, self.shape).sum(axis=1)
-            told = self.arrivals[barrier]
-        ended = np.broadcast_to(self.exited, self.shape).sum(axis=1)
-        ready = (came + told >= (self.threads - ended if count is None else count)) & (np.asarray(came) > 0)
-        if np.any(ready):
-            self.arrivals[barrier] = np.where(ready, 0, told)
-            self.waiting = [(name, held) for name, held in self.waiting if name != barrier]
-            for held in here:
-                if np.all(ready):
-                    self.groups.append(held)
-                    continue
-                goes, stays = held.mask & ready[:, None], held.mask & ~ready[:, None]
-                self.groups += [Group(held.pc, goes, self)] if goes.any() else []
-                self.waiting += [(barrier, Group(held.pc, stays, self))] if stays.any() else []
-        return True
-
-    def _release(self, barrier: str) -> None:
-        for pc in {group.pc for name, group in self.waiting if name == barrier}:
-            here = [group for name, group in self.waiting if name == barrier and group.pc == pc]
-            arrived: Mask = False
-            for group in here:
-                arrived = group.mask | arrived
-            need = self.barriers.get(barrier, True)
-            missing = need & np.logical_not(arrived) & np.logical_not(self.exited)
-            missing = np.broadcast_to(missing, self.shape)
-            ready = arrived & np.logical_not(widen(missing, self.program.warp))
-            if not ready.any():
-                continue
-            self.waiting = [held for held in self.waiting if held[1] not in here]
-            joined = Group(pc, ready, self)
-            self.groups.append(joined)
-            parts = sum(self.count_warps(group.mask & ready) for group in here)
-            self.counts.rejoined[pc] += parts - joined.warps
-            left = arrived & ~ready
-            if left.any():
-                self.waiting.append((barrier, Group(pc, left, self)))
 
     # ── Running ──────────────────────────────────────────────────────────────────────────────────
 
@@ -415,10 +350,10 @@ class Machine:
         """Switch on the lanes for which the guard holds; False where there is none."""
         assert step.guard is not None
         group = self.group
+        mask = self.on = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
         holds = self.read(step.guard)
         if step.unless:
             holds = invert(holds)
-        mask = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
         self.maybe = None
         if isinstance(holds, Unknown):
             bad = self._and(mask, holds.bad)

@@ -43,6 +43,8 @@ class Step:
     """Floating-point operations of one lane by type."""
     sums: bool = False
     """Its `run` takes registers as `Shifted` sums; else it is given arrays."""
+    by_lane: bool = False
+    """What lanes hold that are off does not matter to it."""
     kind: str = ""
     """What counters it counts in: `tensor`, `global_load` …"""
     is_understood: bool = True

@@ -249,9 +249,7 @@ class Guess:
         )
         trial.local, trial.shared = Scratch(), machine.shared.copy()
         trial.local.words = {at: self._begin(at, held) for at, held in machine.local.words.items()}
-        if trial.shared.data is not None and trial.shared.known is not None:
-            trial.shared.data = np.tile(trial.shared.data, (count, 1))
-            trial.shared.known = np.tile(trial.shared.known, (count, 1))
+        trial.shared.repeat(count)
         trial.way = None if machine.way is None else []
         trial.loops = None
         trial.waiting, trial.pending = [], []
@@ -265,7 +263,7 @@ class Guess:
         return mask
 
     def _tile_told(self, told: Any) -> Any:
-        return np.tile(told, self.count) if isinstance(told, np.ndarray) and told.ndim else told
+        return np.tile(told, self.count) if np.size(told) > 1 else told
 
     def _begin(self, name: Name, held: Value) -> Value:
         """A register at the beginning of all trips, trip by trip."""
@@ -371,6 +369,6 @@ def _is_same_shared(now: Scratch, before: Scratch, count: int) -> bool:
         return now.data is before.data
     if now.data.shape[1] != before.data.shape[1] or now.known is None or before.known is None:
         return False
-    known = np.tile(before.known, (count, 1))
-    data = np.tile(before.data, (count, 1))
-    return bool((now.known == known).all() and ((now.data == data) | (known == 0)).all())
+    was = before.copy()
+    was.repeat(count)
+    return bool((now.known == was.known).all() and ((now.data == was.data) | (was.known == 0)).all())

@@ -19,7 +19,8 @@ class Scratch:
     """Shared or local memory of some CTAs: what is known of it.
 
     Words that all lanes name by the same address are kept by that address, with a value for every lane
-    (local memory, most of it); of shared memory, which lanes address one by one, bytes are kept by CTA.
+    (local memory, most of it); of shared memory, which lanes address one by one, bytes are kept by CTA, or
+    once while all CTAs hold the same.
     """
 
     def __init__(self) -> None:
@@ -39,8 +40,13 @@ class Scratch:
     def keep(self, rows: NDArray[Any]) -> None:
         """Keep the content of some CTAs."""
         self.words = {at: rows_of(value, rows) for at, value in self.words.items()}
-        if self.data is not None and self.known is not None:
+        if self.data is not None and self.known is not None and len(self.data) > 1:
             self.data, self.known = self.data[rows], self.known[rows]
+
+    def repeat(self, count: int) -> None:
+        """The same for so many times as many CTAs, one time after the other."""
+        if self.data is not None and self.known is not None and len(self.data) > 1:
+            self.data, self.known = np.tile(self.data, (count, 1)), np.tile(self.known, (count, 1))
 
     # Words that every lane has for itself.
 
@@ -66,13 +72,17 @@ class Scratch:
         """Store up to 4 bytes of each lane; None where they are not known.
 
         Args:
-            addresses: shape (CTAs, threads).
+            addresses: shape (CTAs, threads), or (1, threads) where neither these nor what is stored differs.
             size: bytes of each lane.
             value: of the same shape.
             mask: lanes that store.
         """
         if value is None and self.data is None:
             return
+        if self.data is not None and len(self.data) > len(addresses):
+            shape = (len(self.data), addresses.shape[1])
+            addresses, mask = np.broadcast_to(addresses, shape), np.broadcast_to(mask, shape)
+            value = None if value is None else np.broadcast_to(value, shape)
         mask = mask & (addresses >= 0) & (addresses <= MOST_SHARED - size)
         if not mask.any():
             return
@@ -92,7 +102,10 @@ class Scratch:
         if self.data is None or self.known is None:
             size = -(-size // 4) * 4
             self.data, self.known = np.zeros((rows, size), np.uint8), np.zeros((rows, size), np.uint8)
-        elif self.data.shape[1] < size:
+            return
+        if len(self.data) < rows:
+            self.data, self.known = self.data.repeat(rows, axis=0), self.known.repeat(rows, axis=0)
+        if self.data.shape[1] < size:
             more = -(-max(size, 2 * self.data.shape[1]) // 4) * 4 - self.data.shape[1]
             self.data = np.pad(self.data, ((0, 0), (0, more)))
             self.known = np.pad(self.known, ((0, 0), (0, more)))
@@ -108,6 +121,11 @@ class Scratch:
         """Up to 4 bytes of each lane, and where they are known; None where nothing is."""
         if self.data is None or self.known is None:
             return None
+        if len(self.data) > len(addresses):
+            shape = (len(self.data), addresses.shape[1])
+            addresses, mask = np.broadcast_to(addresses, shape), np.broadcast_to(mask, shape)
+        elif len(self.data) < len(addresses):
+            self._grow(len(addresses), self.data.shape[1])
         inside = mask & (addresses >= 0) & (addresses + size <= self.data.shape[1])
         if not inside.any():
             return None

@@ -362,16 +362,29 @@ def _divided(value: Any, split: int) -> tuple[Any, Any] | None:
 def _chosen(mask: Any, yes: Any, no: Any) -> Any:
     """`np.where` of sums: of lanes where CTAs have the same, of CTAs where lanes have."""
     mask = np.asarray(mask)
-    if mask.ndim == 2 and 1 in mask.shape:
-        parts = [_parts(yes), _parts(no)]
-        if None not in parts:
-            (rows, lanes), (other_rows, other_lanes) = parts  # type: ignore[misc]
-            if mask.shape[0] == 1 and np.array_equal(rows - rows[0, 0], other_rows - other_rows[0, 0]):
-                return _made(rows, np.where(mask, lanes, other_lanes + (other_rows[0, 0] - rows[0, 0])))
-            if mask.shape[1] == 1 and np.array_equal(lanes - lanes[0, 0], other_lanes - other_lanes[0, 0]):
-                return _made(np.where(mask, rows, other_rows + (other_lanes[0, 0] - lanes[0, 0])), lanes)
+    if mask.ndim == 2 and 1 in mask.shape and (found := join(mask, yes, no)) is not None:
+        return found
     return np.where(mask, whole(yes), whole(no))
 
 
+def join(mask: NDArray[np.bool_], yes: Any, no: Any) -> Any | None:
+    """One sum of two, for the lanes or the CTAs of a mask and the others; None where that is none."""
+    parts = [_parts(yes), _parts(no)]
+    if None in parts:
+        return None
+    (rows, lanes), (other_rows, other_lanes) = parts  # type: ignore[misc]
+    if mask.shape[0] == 1 and np.array_equal(rows - rows[0, 0], other_rows - other_rows[0, 0]):
+        return _made(rows, np.where(mask, lanes, other_lanes + (other_rows[0, 0] - rows[0, 0])))
+    if mask.shape[1] == 1 and np.array_equal(lanes - lanes[0, 0], other_lanes - other_lanes[0, 0]):
+        return _made(np.where(mask, rows, other_rows + (other_lanes[0, 0] - lanes[0, 0])), lanes)
+    return None
+
+
 def _parts(value: Any) -> tuple[Any, Any] | None:
+    if value.__class__ is np.ndarray and value.dtype == np.int64 and value.shape[1] == 1:
+        return value, _NO_LANES
     return (value.rows, value.lanes) if value.__class__ is Shifted else None
+
+
+_NO_LANES = np.zeros((1, 1), np.int64)
+"""What lanes have that all hold the same."""

@@ -109,6 +109,8 @@ def read_maps(memory: Memory, places: NDArray[np.int64]) -> list[tuple[Descripto
     maps = memory.content_at(places, MAP)
     if maps is None:
         return [(None, places)]
+    if (maps == maps[0]).all():
+        return [(decode_map(maps[0].tobytes()), places)]
     kinds, which = np.unique(maps, axis=0, return_inverse=True)
     return [(decode_map(kind.tobytes()), places[which.ravel() == at]) for at, kind in enumerate(kinds)]
 
@@ -137,7 +139,9 @@ def copy_box(
         counts.mark(index, machine.maybe.why)
     if not is_true(machine.on):
         return
-    first = (spread(machine.on, machine.shape) & mask)[:, :: machine.program.warp]
+    warps_on = machine.on if machine.on is True else machine.on[:, :: machine.program.warp]
+    warps_of = mask if mask is True else mask[:, :: machine.program.warp]
+    first = spread(warps_on & warps_of, (machine.rows, machine.threads // machine.program.warp))
     rows, warps = np.nonzero(first)
     lanes = warps * machine.program.warp
     for value in coordinates:

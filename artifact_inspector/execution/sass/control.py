@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from artifact_inspector.execution.interpreter import converging
 from artifact_inspector.execution.interpreter.lanes import FULL, Unknown, Value, apply, spread
 from artifact_inspector.execution.interpreter.program import Undecided
 from artifact_inspector.execution.sass.operands import (
@@ -93,19 +94,19 @@ def _begin(statement: Statement) -> Run:
     barrier = statement.operands[0].name
 
     def run(machine: Machine) -> None:
-        machine.begin_convergence(barrier)
+        converging.begin(machine, barrier)
 
     return run
 
 
 def _converge(statement: Statement) -> Run:
     barrier = statement.operands[0].name
-    return lambda machine: machine.wait_for(barrier)
+    return lambda machine: converging.wait(machine, barrier)
 
 
 def _break(statement: Statement) -> Run:
     barrier = next(o.name for o in statement.operands if o.name.startswith("B"))
-    return lambda machine: machine.leave_convergence(barrier)
+    return lambda machine: converging.leave(machine, barrier)
 
 
 def _meet(statement: Statement) -> Run:
@@ -117,7 +118,7 @@ def _meet(statement: Statement) -> Run:
     if registers or not numbers or statement.has("RED"):
         return lambda _machine: None
     name = f"BAR {numbers[0].value}"
-    return lambda machine: machine.meet(name, count, waits=waits)
+    return lambda machine: converging.meet(machine, name, count, waits=waits)
 
 
 def _move_barrier(statement: Statement) -> Run:

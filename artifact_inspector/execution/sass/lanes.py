@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 
 def _lanes(machine: Machine, value: Any) -> Any:
-    """A value by warp: (CTAs, warps, lanes)."""
+    """A value by warp: (CTAs or 1, warps, lanes)."""
     warp = machine.program.warp
-    return spread(value, machine.shape).reshape(machine.rows, machine.threads // warp, warp)
+    rows = np.shape(value)[0] if np.ndim(value) == 2 else 1
+    return spread(value, (rows, machine.threads)).reshape(rows, machine.threads // warp, warp)
 
 
 def _from_warps(machine: Machine, value: Any) -> Any:
@@ -72,7 +73,9 @@ def _first(machine: Machine, value: Value, mask: Any) -> Value:
     on = _lanes(machine, mask)
     held = _lanes(machine, value)
     first = on.argmax(axis=2)
-    found = np.take_along_axis(held, first[:, :, None], axis=2)[:, :, 0]
+    rows = max(len(held), len(first))
+    at = np.broadcast_to(first[:, :, None], (rows, *first.shape[1:], 1))
+    found = np.take_along_axis(np.broadcast_to(held, (rows, *held.shape[1:])), at, axis=2)[:, :, 0]
     if (found == found.flat[0]).all():
         return found.flat[0].item()
     return _from_warps(machine, found)
@@ -236,8 +239,8 @@ def _match(statement: Statement) -> Run:
             on, held = _lanes(machine, mask), _lanes(machine, value)
             equal = (held[:, :, :, None] == held[:, :, None, :]) & on[:, :, None, :]
             weights = 1 << np.arange(machine.program.warp, dtype=np.int64)
-            found = (equal * weights).sum(axis=3).reshape(machine.shape)
-            whole = (equal == on[:, :, None, :]).all(axis=3).reshape(machine.shape)
+            found = (equal * weights).sum(axis=3).reshape(-1, machine.threads)
+            whole = (equal == on[:, :, None, :]).all(axis=3).reshape(-1, machine.threads)
             found, holds = (np.where(whole, found, 0), whole) if every else (found, True)
         if name is not None:
             machine.write(name, found)

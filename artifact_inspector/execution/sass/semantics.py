@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.lanes import FULL, Names, Unknown, Value, as_wide, spread
+from artifact_inspector.execution.interpreter.lanes import (
+    FULL,
+    Names,
+    Unknown,
+    Value,
+    as_wide,
+    distinct,
+    spread,
+)
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor, copy_box, read_maps
 from artifact_inspector.execution.launch import Launch, Tensor, encode
@@ -162,6 +170,7 @@ def _step(at: int, instruction: Instruction, module: Module, target: int | None)
         always=base in _ALWAYS and not (base == "EXIT" and guard is not None),
         work=_work(statement, matrix),
         sums=base in _SUMS,
+        by_lane=base != "SHFL",
         kind=_kind(statement, instruction),
         is_understood=understood,
     )
@@ -411,22 +420,19 @@ class Environment:
         skip = 2 if reads else 1  # where in shared memory, and a load's barrier
         coordinates = [machine.read(following(first, skip + axis)) for axis in range(dimensions)]
         address = as_wide(*(machine.read(following(places[-1].parts[0][0], step)) for step in (0, 1)))
-        on = spread(machine.on, machine.shape)
         if isinstance(address, Unknown):
-            if spread(address.bad, machine.shape)[on].any():
+            if spread(address.bad, machine.shape)[spread(machine.on, machine.shape)].any():
                 machine.counts.mark(machine.step.index, address.why)
                 return
             address = address.data
-        addresses = spread(address, machine.shape)
-        described = self._descriptors(machine, np.unique(addresses[on]))
+        described = self._descriptors(machine, distinct(address, machine.on))
         for held, its in described:
             if held is None or dimensions != len(held.tensor.shape):
                 why = "a tensor map that cannot be read" if held is None else "a tensor map of another rank"
                 machine.counts.mark(machine.step.index, self.names.bit(why))
                 return
-            updates = statement.base == "UTMAREDG"
-            mask = True if len(described) == 1 else np.isin(addresses, its)
-            copy_box(machine, held, coordinates, reads=reads, updates=updates, mask=mask)
+            mask = True if len(described) == 1 else np.isin(spread(address, machine.shape), its)
+            copy_box(machine, held, coordinates, reads=reads, updates=statement.base == "UTMAREDG", mask=mask)
 
     def _descriptors(
         self, machine: Machine, places: NDArray[np.int64]

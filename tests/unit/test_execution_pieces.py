@@ -1,0 +1,112 @@
+"""Registers in pieces, and shared memory that all CTAs hold alike, are what they are lane by lane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from artifact_inspector.execution.interpreter.lanes import Unknown, choose, rows_of
+from artifact_inspector.execution.interpreter.pieces import MOST, Pieces, whole_of, written
+from artifact_inspector.execution.interpreter.scratch import Scratch
+from artifact_inspector.execution.interpreter.shifted import Shifted, whole
+from tests.unit.test_execution_sass import run
+
+ROWS, LANES = np.array([[0], [7], [11]], np.int64), np.arange(8, dtype=np.int64)[None]
+VALUES: list[Any] = [5, ROWS, LANES, Shifted(ROWS, LANES), Shifted(3 * ROWS, 4 * LANES), ROWS * LANES]
+
+
+def mask(*lanes: int) -> Any:
+    return np.isin(LANES, lanes)
+
+
+def array(value: Any) -> Any:
+    return np.broadcast_to(whole(value), (3, 8))
+
+
+@pytest.mark.parametrize("first", VALUES, ids=range(len(VALUES)))
+@pytest.mark.parametrize("second", VALUES, ids=range(len(VALUES)))
+def test_what_lanes_are_written_one_after_the_other_is_what_each_holds(first: Any, second: Any) -> None:
+    held: Any = Shifted(ROWS, 2 * LANES)
+    expected = array(held)
+    for on, value in ((mask(0, 1, 2), first), (mask(2, 3), second), (mask(0, 7), first), (mask(2, 3), first)):
+        found = written(on, value, held)
+        held = choose(on, whole(value), whole_of(held)) if found is None else found
+        expected = np.where(on, array(value), expected)
+        assert np.array_equal(array(whole_of(held)), expected)
+        if isinstance(held, Pieces):
+            assert np.array_equal(array(held.within(on))[:, on[0]], expected[:, on[0]])
+            rows = np.array([2, 0])
+            assert np.array_equal(np.broadcast_to(whole_of(rows_of(held, rows)), (2, 8)), expected[rows])
+
+
+def test_a_register_that_was_written_whole_is_in_pieces_no_more() -> None:
+    held = written(mask(0, 1, 2, 3), Shifted(ROWS, LANES), ROWS * 5)
+    assert isinstance(held, Pieces)
+    assert written(mask(*range(8)), ROWS, held) is ROWS
+
+
+def test_too_many_pieces_are_told_lane_by_lane() -> None:
+    held: Any = Unknown(0, 0xFFFFFFFF, 1)
+    for lane in range(MOST - 1):
+        held = written(np.arange(20)[None] == lane, ROWS * lane, held)
+    assert isinstance(held, Pieces)
+    assert written(np.arange(20)[None] == MOST, ROWS, held) is None
+
+
+def test_lanes_that_know_nothing_do_not_spoil_the_others() -> None:
+    held: Any = written(mask(0, 1), Unknown(0, 0xFFFFFFFF, 2), Shifted(ROWS, LANES))
+    assert isinstance(held.within(mask(5)), Shifted)
+    assert held.within(mask(1)).why == 2
+    assert np.array_equal(np.asarray(held.together().bad) != 0, mask(0, 1))
+
+
+DIVIDED = """
+    S2R R0, SR_TID.X
+    S2R R1, SR_CTAID.X
+    IMAD R2, R1, 0x100, R0
+    ISETP.GE.AND P0, PT, R0, 0x40, PT
+    @P0 BRA `(.L_1)
+    IMAD R2, R1, 0x40, R2
+    IADD3 R2, R2, 0x1, RZ
+    BRA `(.L_2)
+    .L_1:
+    IMAD R2, R1, 0x8, R0
+    ISETP.EQ.AND P1, PT, R0, 0x41, PT
+    @P1 IADD3 R2, R2, R1, RZ
+    .L_2:
+    SHFL.BFLY PT, R3, R2, 0x2, 0x1f
+"""
+
+
+def test_warps_that_do_different_work_hold_what_they_computed() -> None:
+    machine, _, ended = run(DIVIDED, threads=128, ctas=64)
+    assert not ended
+    cta, lane = np.arange(64)[:, None], np.arange(128)[None]
+    wanted = np.where(lane < 64, cta * 0x140 + lane + 1, cta * 8 + lane + (lane == 0x41) * cta)
+    assert isinstance(machine.registers["R2"], Pieces)
+    assert np.array_equal(whole_of(machine.registers["R2"]), wanted)
+    assert np.array_equal(
+        np.broadcast_to(whole_of(machine.registers["R3"]), (64, 128)), wanted[:, lane[0] ^ 2]
+    )
+
+
+def test_shared_memory_is_kept_once_until_a_cta_stores_something_of_its_own() -> None:
+    shared, every = Scratch(), np.ones((1, 4), bool)
+    at = np.arange(0, 16, 4, dtype=np.int64)[None]
+    shared.store(at, 4, 10 * at, every)
+    assert shared.data is not None
+    assert len(shared.data) == 1
+    three = np.broadcast_to(at, (3, 4))
+    shared.store(three, 4, three + ROWS, np.broadcast_to(at == 8, (3, 4)))
+    shared.store(at, 4, at + 1, at == 0)
+    expected = np.array([[1, 40, 8 + row, 120] for row in (0, 7, 11)])
+    for addresses in (at, three):
+        found = shared.load(addresses, 4, np.ones(addresses.shape, bool))
+        assert found is not None
+        assert np.array_equal(found[0], expected)
+    shared.keep(np.array([1]))
+    found = shared.load(at, 4, every)
+    assert found is not None
+    assert np.array_equal(found[0], expected[1:2])
