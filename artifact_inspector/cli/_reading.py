@@ -95,10 +95,11 @@ def inspect_kernels(
     Args:
         index: look them up where they were found before, and keep those that were not.
     """
+    from artifact_inspector.facts.collection import without_collection
     from artifact_inspector.facts.recall import recall_kernels
     from artifact_inspector.report.progress import progress_bar
 
-    with progress_bar(len(chosen), "reading") as advance:
+    with progress_bar(len(chosen), "reading") as advance, without_collection():
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from recall_kernels(chosen, view, how)
 

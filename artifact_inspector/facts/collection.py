@@ -1,7 +1,8 @@
 """Python's collector of cycles, held off while a kernel is read.
 
-A file's instructions form no cycles, and the collector goes through all of them again and again. Let on again
-before they are let go, it goes through them once more: so it is held off from the first question to the last.
+A kernel's instructions and what is found of them form no cycles, and the collector goes through all of them
+again and again. Let on again before they are let go, it goes through them once more: so it is held off from
+the first question to the last, and by a command that reads many kernels until all are read.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.facts import inspection
 from artifact_inspector.facts.asked import View, kernel_of
-from artifact_inspector.facts.collection import without_collection
 from artifact_inspector.facts.commons import Commons
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.recalled import Recalled
@@ -92,7 +91,8 @@ def _on_all(
         _ = binaries
     gc.freeze()  # pages that no process writes to stay shared
     try:
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+        fork = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(processes, fork, gc.disable) as pool:  # nothing read is in a cycle
             yield from _as_they_come(pool, places, AHEAD * processes)
     except BrokenProcessPool:
         return
@@ -133,9 +133,8 @@ def _find(place: int) -> bytes:
     assert _work is not None
     artifacts, view, disassemble, commons = _work
     source = Recalled(artifacts[place], b"", disassemble, commons)
-    with without_collection():
-        view(kernel_of(artifacts[place], source))
-        source.let_go()
+    view(kernel_of(artifacts[place], source))
+    source.let_go()
     return source.text()
 
 

@@ -36,7 +36,7 @@ FLOW: Any = SimpleNamespace(position=list(range(100)), encloses=lambda outer, in
 
 
 def nearest(graph: Graph, ends: dict[int, list[int]], **options: Any) -> Nearest:
-    given: dict[str, Any] = {"passes": lambda _: True, "loaded": {}, "is_bound": False, **options}
+    given: dict[str, Any] = {"stops": (), "loaded": {}, "is_bound": False, **options}
     return Nearest(graph, FLOW, ends, **given)  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ def test_data_goes_through_a_compute_that_is_no_end() -> None:
     graph = Graph(2)
     graph.compute(10, 0, 1)
     assert nearest(graph, {50: [1]}).of([0], None) == [(0, 50)]
-    assert nearest(graph, {50: [1]}, passes=lambda index: index != 10).of([0], None) == []
+    assert nearest(graph, {50: [1]}, stops={10}).of([0], None) == []
 
 
 def test_a_bound_leads_on_unless_only_data_is_followed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -378,3 +379,15 @@ def test_a_second_run_of_a_command_reads_no_kernel(
     second = CliRunner().invoke(app, arguments)
     assert (second.exit_code, second.stdout) == (first.exit_code, first.stdout)
     assert not read
+
+
+def test_a_kernel_that_was_read_leaves_no_cycles() -> None:
+    kernels = [saved.artifact for saved in saved_kernels()[::20]]
+    gc.collect()
+    gc.disable()
+    try:
+        for artifact in kernels:
+            inspection.inspect_artifact(artifact)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -55,6 +55,7 @@ class DataGraph:
         for index, instruction in enumerate(code.function.instructions):
             self._add(index, instruction)
             self._hand_over(index)
+        del self._code  # which may keep this graph: a cycle would outlive them
 
     def _add(self, index: int, instruction: Instruction) -> None:
         kind, reads, results = (

@@ -6,7 +6,7 @@ integer reduction are computes then; all other integer operations are moves, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
@@ -39,7 +39,7 @@ class IntegerWork:
     Args:
         sinks: stores and atomics, as ends of data.
         carried: integer operations whose result a loop carries to its next iteration.
-        passes: whether data goes on through a compute.
+        stops: computes that data does not go through.
         loaded: loop → the nodes that its own loads fill.
     """
 
@@ -49,10 +49,10 @@ class IntegerWork:
         graph: DataGraph,
         sinks: Nearest,
         carried: Iterable[int],
-        passes: Callable[[int], bool],
+        stops: Collection[int],
         loaded: dict[int, list[int]],
     ) -> None:
-        self._code, self._graph, self._sinks, self._passes = code, graph, sinks, passes
+        self._code, self._graph, self._sinks, self._stops = code, graph, sinks, stops
         values, instructions = code.values, code.function.instructions
         self._carried = {
             index
@@ -78,7 +78,7 @@ class IntegerWork:
         taken = {index: list(values.reads[index].values()) for index in self._carried}
         taken.update((index, graph.taken[index]) for index in reductions)
         self._anchors = Nearest(
-            graph, code.flow, taken, passes, loaded, is_bound=True, cut=frozenset(self._made_by)
+            graph, code.flow, taken, stops, loaded, is_bound=True, cut=frozenset(self._made_by)
         )
         for index in code.of_kind.get(EventKind.INTEGER, ()):
             if code.has(index, Trait.COMPARISON):
@@ -99,7 +99,7 @@ class IntegerWork:
             node = pending.pop()
             before = [n for n, _ in self._graph.before[node]]
             compute = self._graph.made_by.get(node)
-            if compute is not None and self._passes(compute):
+            if compute is not None and compute not in self._stops:
                 before += self._graph.taken[compute]
             for other in before:
                 if other not in found:
@@ -134,7 +134,7 @@ class IntegerWork:
         seen, taking = set(pending), set[int]()
         while pending:
             node = pending.pop()
-            taking.update(index for index in self._graph.takers.get(node, ()) if not self._passes(index))
+            taking.update(index for index in self._graph.takers.get(node, ()) if index in self._stops)
             for after, kind in self._graph.after[node]:
                 if kind == BOUND or after in seen:
                     continue

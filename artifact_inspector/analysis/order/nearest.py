@@ -6,7 +6,7 @@ ends and each node keeps a few, so every edge is gone over a bounded number of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.analysis.flow.datagraph import BOUND, EVERYWHERE, PLAIN, DataGraph
@@ -27,7 +27,7 @@ class Nearest:
 
     Args:
         ends: instructions, with the nodes that they take.
-        passes: whether data goes on through a compute.
+        stops: computes that data does not go through.
         loaded: loop → the nodes that are filled in it, whose ends are counted in iterations of it.
         is_bound: follow data that only bounds others: it does not go from a condition to what is selected.
         cut: nodes that no data comes to: results of what is an end here, and a move elsewhere.
@@ -38,13 +38,13 @@ class Nearest:
         graph: DataGraph,
         flow: ControlFlow,
         ends: Mapping[int, Collection[int]],
-        passes: Callable[[int], bool],
+        stops: Collection[int],
         loaded: Mapping[int, Collection[int]],
         *,
         is_bound: bool,
         cut: Collection[int] = (),
     ) -> None:
-        self._graph, self._flow, self._passes, self._loaded = graph, flow, passes, loaded
+        self._graph, self._flow, self._stops, self._loaded = graph, flow, stops, loaded
         self._is_bound, self._cut = is_bound, cut
         self._ends: dict[int, list[int]] = {}
         """Node → the ends that take it."""
@@ -131,7 +131,7 @@ class Nearest:
             if not (self._is_bound and before[1] == BOUND):
                 yield before
         compute = self._graph.made_by.get(node)
-        if compute is not None and self._passes(compute):
+        if compute is not None and compute not in self._stops:
             for taken in self._graph.taken[compute]:
                 yield taken, PLAIN
 
@@ -140,6 +140,6 @@ class Nearest:
             if not (self._is_bound and after[1] == BOUND) and after[0] not in self._cut:
                 yield after
         for compute in self._graph.takers.get(node, ()):
-            if self._passes(compute):
+            if compute not in self._stops:
                 for given in self._graph.given[compute]:
                     yield given, PLAIN

@@ -7,8 +7,10 @@ loads and computes ended up.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
 from artifact_inspector.analysis.order.integers import IntegerWork, is_integer_reduction
@@ -52,16 +54,71 @@ class RoundsOf:
     rounds: tuple[Round, ...]
     """Of all regions, in program order of their first direct computes (ties: of their anchors)."""
     other: tuple[Statement, ...]
-    _search: _Search
+    _reach: _Reach
 
     def consumers(self, compute: int, anchor: int) -> list[int]:
         """The computes that take a compute's result next, on its way to an anchor."""
-        return self._search.consumers(compute, anchor)
+        return self._reach.consumers(compute, anchor)
 
 
 def find_rounds(code: Code) -> RoundsOf | None:
     """The rounds of every region of a function; None where it is not in tensor-level SSA form."""
     return None if code.language.access is None else _Search(code).run()
+
+
+class _Reach:
+    """What data reaches in a function; kept with its code, so it holds none of that."""
+
+    def __init__(
+        self,
+        graph: DataGraph,
+        flow: ControlFlow,
+        anchors: Collection[int],
+        sinks: Collection[int],
+        loaded: Mapping[int, Collection[int]],
+    ) -> None:
+        self._graph, self._flow, self._loaded = graph, flow, loaded
+        self._anchors, self._sinks = anchors, sinks
+        self._nearest: dict[tuple[bool, bool], Nearest] = {}
+
+    def ends(self, *, sinks: bool, is_bound: bool) -> Nearest:
+        """The nearest anchors, or stores and atomics."""
+        key = (sinks, is_bound)
+        if key not in self._nearest:
+            ends = {end: self._graph.taken[end] for end in (self._sinks if sinks else self._anchors)}
+            self._nearest[key] = Nearest(
+                self._graph, self._flow, ends, self._anchors, self._loaded, is_bound=is_bound
+            )
+        return self._nearest[key]
+
+    def takers(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
+        """The computes that take the data of some nodes as it is."""
+        pending, seen = list(nodes), set(nodes)
+        taking: set[int] = set()
+        while pending:
+            node = pending.pop()
+            taking.update(self._graph.takers.get(node, ()))
+            for after, kind in self._graph.after[node]:
+                if after not in seen and not (is_bound and kind == BOUND):
+                    seen.add(after)
+                    pending.append(after)
+        return taking
+
+    def serves(self, compute: int, anchor: int, loop: int | None) -> bool:
+        """True where the result of a compute reaches an anchor or sink before any other anchor, or is it."""
+        if compute in self._anchors:
+            return compute == anchor
+        ends = self.ends(sinks=anchor not in self._anchors, is_bound=False)
+        reached = ends.of(self._graph.given[compute], loop if loop in self._loaded else None)
+        return any(end == anchor for _, end in reached)
+
+    def consumers(self, compute: int, anchor: int) -> list[int]:
+        """The computes that take a compute's result next, on its way to an anchor."""
+        if compute not in self._graph.given:
+            return [anchor] if anchor != compute else []  # of integers: what it counts up to
+        taking = self.takers(self._graph.given[compute])
+        loop = self._flow.loop_at(compute)
+        return sorted(found for found in taking if self.serves(found, anchor, loop))
 
 
 class _Search:
@@ -79,14 +136,14 @@ class _Search:
             for index, found in enumerate(instructions)
             if found.kind in COMPUTES and self._is_anchor(index)
         }
-        self._sinks = [index for index, found in enumerate(instructions) if found.kind in SINKS]
+        sinks = [index for index, found in enumerate(instructions) if found.kind in SINKS]
         self._loaded: dict[int, list[int]] = {}
         """Loop → the nodes that its own loads fill."""
         for index in self._loads:
             loop = self._flow.loop_at(index)
             if loop is not None:
                 self._loaded.setdefault(loop, []).extend(self._graph.given[index])
-        self._nearest: dict[tuple[bool, bool], Nearest] = {}
+        self._reach = _Reach(self._graph, self._flow, self._anchors, sinks, self._loaded)
         self._chosen: dict[int, tuple[int, int]] = {}
         """Load → (iterations, the anchor or sink of its round)."""
         self._integers: IntegerWork | None = None
@@ -100,25 +157,12 @@ class _Search:
             or self._code.has(index, Trait.COMBINATION)
         )
 
-    def _passes(self, compute: int) -> bool:
-        return compute not in self._anchors
-
     def _is_scalar(self, load: int) -> bool:
         """True for a load of one element."""
         return self._code.language.pointing(self._code.function.instructions[load]) is Pointing.ONE
 
-    def _ends(self, *, sinks: bool, is_bound: bool) -> Nearest:
-        """The nearest anchors, or stores and atomics."""
-        key = (sinks, is_bound)
-        if key not in self._nearest:
-            ends = {end: self._graph.taken[end] for end in (self._sinks if sinks else self._anchors)}
-            self._nearest[key] = Nearest(
-                self._graph, self._flow, ends, self._passes, self._loaded, is_bound=is_bound
-            )
-        return self._nearest[key]
-
     def _reached(self, load: int, *, sinks: bool = False) -> list[tuple[int, int]]:
-        ends = self._ends(sinks=sinks, is_bound=self._is_scalar(load))
+        ends = self._reach.ends(sinks=sinks, is_bound=self._is_scalar(load))
         return ends.of(self._graph.given[load], self._flow.loop_at(load))
 
     # -- rounds --------------------------------------------------------------------
@@ -148,7 +192,7 @@ class _Search:
             for (loop, anchor), statements in grouped.items()
         ]
         rounds.sort(key=self._place)
-        return RoundsOf(tuple(rounds), tuple(other), self)
+        return RoundsOf(tuple(rounds), tuple(other), self._reach)
 
     def _place(self, found: Round) -> tuple[int, int, int]:
         """Rounds are numbered by their first direct compute, then by their anchor."""
@@ -188,9 +232,9 @@ class _Search:
         self._integers = work = IntegerWork(
             self._code,
             self._graph,
-            self._ends(sinks=True, is_bound=True),
+            self._reach.ends(sinks=True, is_bound=True),
             self._carried[EventKind.INTEGER],
-            self._passes,
+            self._anchors,
             self._loaded,
         )
         for load in candidates:
@@ -239,7 +283,7 @@ class _Search:
                         pending += [(address, False) for address in self._graph.taken[load]]
                 pending += [(n, bound or kind == BOUND) for n, kind in self._graph.before[node]]
                 compute = self._graph.made_by.get(node)
-                if compute is not None and self._passes(compute):
+                if compute is not None and compute not in self._anchors:
                     pending += [(n, bound) for n in self._graph.taken[compute]]
         return indices
 
@@ -256,37 +300,9 @@ class _Search:
                 if self._is_scalar(found.index) is is_bound
                 for node in self._graph.given[found.index]
             ]
-            taking.update(self._takers(nodes, is_bound=is_bound))
-        found = [compute for compute in taking if self._serves(compute, anchor, loop)]
+            taking.update(self._reach.takers(nodes, is_bound=is_bound))
+        found = [compute for compute in taking if self._reach.serves(compute, anchor, loop)]
         return tuple(sorted(found, key=self._flow.position.__getitem__))
-
-    def _takers(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
-        """The computes that take the data of some nodes as it is."""
-        pending, seen = list(nodes), set(nodes)
-        taking: set[int] = set()
-        while pending:
-            node = pending.pop()
-            taking.update(self._graph.takers.get(node, ()))
-            for after, kind in self._graph.after[node]:
-                if after not in seen and not (is_bound and kind == BOUND):
-                    seen.add(after)
-                    pending.append(after)
-        return taking
-
-    def _serves(self, compute: int, anchor: int, loop: int | None) -> bool:
-        """True where the result of a compute reaches an anchor or sink before any other anchor, or is it."""
-        if compute in self._anchors:
-            return compute == anchor
-        ends = self._ends(sinks=anchor not in self._anchors, is_bound=False)
-        reached = ends.of(self._graph.given[compute], loop if loop in self._loaded else None)
-        return any(end == anchor for _, end in reached)
-
-    def consumers(self, compute: int, anchor: int) -> list[int]:
-        if compute not in self._graph.given:
-            return [anchor] if anchor != compute else []  # of integers: what it counts up to
-        taking = self._takers(self._graph.given[compute])
-        loop = self._flow.loop_at(compute)
-        return sorted(found for found in taking if self._serves(found, anchor, loop))
 
     def _base_of(self, load: int) -> str | None:
         access = self._code.language.access
