@@ -88,6 +88,11 @@ def test_computes_of_rounds_are_those_that_take_their_data_first() -> None:
     assert find_computes_taking(code, region(code, ()), [[0], [1]]) == {2: 0b10, 3: 0b11}
 
 
+def test_a_wide_load_of_two_rounds_gives_both_what_takes_it() -> None:
+    code = ptx(load(1), load(2), multiply(2), multiply(1))
+    assert find_computes_taking(code, region(code, ()), [[0], [0, 1]]) == {2: 0b10, 3: 0b11}
+
+
 def test_as_many_runs_as_rounds_are_the_rounds() -> None:
     code = ptx(load(1), multiply(1), load(2), load(3), multiply(2), multiply(3))
     found = by_dataflow(code, program(twice(LOADED)))

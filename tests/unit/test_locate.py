@@ -11,7 +11,7 @@ from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import Memory, Placement
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import Region, find_regions
-from artifact_inspector.model import Basis, EventKind
+from artifact_inspector.model import Basis, EventKind, Operands
 
 T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
 HEAD = f"%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i32, %z: {T}, %o: {P}, %i: tensor<8xi32>"
@@ -121,6 +121,19 @@ def test_a_load_without_a_line_of_its_own_may_be_part_of_its_neighbours_wider_on
     assert note.said == "the load of k.py:7 has no line of its own: it shares that of k.py:6"
 
 
+def test_one_wide_load_may_be_several_of_a_pointer_in_a_row() -> None:
+    three = loaded("a", 3) + loaded("b", 4) + loaded("c", 5)
+    body = (
+        three
+        + f"\n%d = arith.mulf %a, %b : {T} @6\n%e = arith.mulf %d, %c : {T} @7\ntt.store %o, %e : {P} @8"
+    )
+    _, reference = program(body)
+    code = made("L3 F6 F7 S8")
+    found = locate(code, straight(code, reference), None, exact=False)
+    assert loads(found) == [[[0], [0], [0]]]
+    assert [s.merged for s in found.rounds[0].statements] == [False, True, True]
+
+
 def test_only_loads_from_one_pointer_can_be_one() -> None:
     other = PROGRAM.replace("%bb = tt.splat %q", "%bb = tt.splat %qq")
     code = tensor_code(other, head=HEAD + ", %qq: !tt.ptr<f32>")
@@ -185,17 +198,31 @@ def test_loads_at_one_place_are_told_apart_by_what_they_were_at_the_stage_before
         assert loads(locate(code, region, before, exact=False)) == [runs]
 
 
-def test_a_load_through_the_scalar_cache_counts_where_it_is_due() -> None:
-    def scalar(letters: str, before: Memory | None) -> list[list[list[int]]]:
-        code = made(letters)
-        instructions = list(code.function.instructions)
-        instructions[0] = instructions[0]._replace(kind=EventKind.SCALAR_LOAD)
-        changed = Code(replace(code.function, instructions=tuple(instructions)), code.language)
-        return loads(locate(changed, straight(changed, program()[1]), before, exact=False))
+SCALAR = EventKind.SCALAR_LOAD
 
+
+def scalar(letters: str, before: Memory | None, *, at: int = 1, made_by: int = 0) -> list[list[list[int]]]:
+    """Loads of the program where one goes through the scalar cache, to an address that another made."""
+    code = made(letters)
+    instructions = list(code.function.instructions)
+    instructions[at] = instructions[at]._replace(kind=SCALAR, decode=lambda _: Operands((), ("s4",)))
+    instructions[made_by] = instructions[made_by]._replace(decode=lambda _: Operands(("s4",), ()))
+    changed = Code(replace(code.function, instructions=tuple(instructions)), code.language)
+    return loads(locate(changed, straight(changed, program()[1]), before, exact=False))
+
+
+def test_a_load_through_the_scalar_cache_counts_where_it_is_due() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
-    assert scalar("L3 F4 S5 L6 L7 F8 S9 L10", before)[0] == [[0]]
-    assert scalar("L3 F4 S5 L6 L7 F8 S9 L10", None)[0] == [[]]
+    letters = "S2 L3 F4 S5 L6 L7 F8 S9 L10"
+    assert scalar(letters, before)[0] == [[1]]
+    assert scalar(letters, None)[0] == [[]]
+    assert scalar(letters, before, made_by=3)[0] == [[]]  # an argument of the kernel: its address is given
+
+
+def test_one_at_another_line_is_that_of_the_statement_that_lacks_a_load() -> None:
+    before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
+    assert scalar("S2 L11 F4 S5 L6 L7 F8 S9 L10", before)[0] == [[1]]
+    assert scalar("S2 L11 F4 S5 L6 L7 F8 S9 L10", before, made_by=3)[0] == [[]]
 
 
 def test_of_loads_in_one_clause_those_that_only_follow_are_left_to_others() -> None:

@@ -6,7 +6,9 @@ statement in front of the loop that nothing consumes there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
@@ -160,17 +162,22 @@ def _unrolling(code: Code, rounds: list[LocatedRound], before: Memory | None) ->
         for place, found in enumerate(item.statements):
             labels.update(dict.fromkeys(found.loads, (number, place)))
         labels.update(dict.fromkeys(item.computes, (number, -1)))
-    runs: list[tuple[int, int]] = []
-    for index in sorted(labels, key=code.flow.position.__getitem__):
-        if not runs or runs[-1] != labels[index]:
-            runs.append(labels[index])
-    period = _period(runs)
+    events = [labels[index] for index in sorted(labels, key=code.flow.position.__getitem__)]
+    runs = [event for event, _ in groupby(events)]
     least = max(2, len(present))  # a copy holds all statements, and a load and a compute at the least
+    # A back end puts the loads that stand together, or the computes, of each copy in another order.
+    together = [frozenset(run) for _, run in groupby(events, lambda event: event[1] < 0)]
+    return max(_copies(runs, least), _copies(together, 2))
+
+
+def _copies(runs: Sequence[object], least: int) -> int:
+    """How often a run of at least so many repeats as a whole."""
+    period = _period(runs)
     longer = (n for n in range(period, len(runs) + 1, period) if n >= least and len(runs) % n == 0)
     return len(runs) // next(longer, len(runs)) if runs else 1
 
 
-def _period(runs: list[tuple[int, int]]) -> int:
+def _period(runs: Sequence[object]) -> int:
     """The length of the shortest run that the whole repeats; its own where it repeats none.
 
     Source: the failure function of Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977).

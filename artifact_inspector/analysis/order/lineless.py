@@ -7,6 +7,8 @@ is told from it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.taint import find_first_computes
@@ -20,7 +22,7 @@ from artifact_inspector.analysis.order.placement import (
 )
 from artifact_inspector.analysis.order.reference import STRAIGHT, LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import find_rounds
+from artifact_inspector.analysis.order.rounds import bits_of, find_rounds
 from artifact_inspector.model import LOADS, Basis, EventKind
 
 _MATRIX = frozenset({EventKind.MATRIX})
@@ -84,8 +86,16 @@ def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[i
     Args:
         rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
     """
-    groups = {load: number for number, loads in enumerate(rounds) for load in loads}
-    return find_first_computes(code, code.indices(region.whole), groups, 1 if region.loop is None else 2)
+    owners: dict[int, int] = {}
+    """Load → its rounds as a bit set: a wide one may be of several."""
+    for number, loads in enumerate(rounds):
+        for load in loads:
+            owners[load] = owners.get(load, 0) | 1 << number
+    sets = list(dict.fromkeys(owners.values()))
+    numbers = {owned: number for number, owned in enumerate(sets)}
+    groups = {load: numbers[owned] for load, owned in owners.items()}
+    taking = find_first_computes(code, code.indices(region.whole), groups, 1 if region.loop is None else 2)
+    return {index: reduce(or_, map(sets.__getitem__, bits_of(bits)), 0) for index, bits in taking.items()}
 
 
 def locate_by_dataflow(

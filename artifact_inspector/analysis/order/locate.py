@@ -7,6 +7,7 @@ noted, because a verdict that rests on it must say so.
 
 from __future__ import annotations
 
+from artifact_inspector.analysis.flow.arguments import find_scalar_data
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain, without_column
 from artifact_inspector.analysis.order.computes import ComputeLocator
@@ -139,15 +140,13 @@ class _Locator:
         return self.code.flow.block_of[index] in self.region.scope
 
     def _scalar_loads(self, chain: Chain, statements: list[LocatedStatement]) -> list[int]:
-        """What a load that is the same for all threads may have become.
-
-        Loads of kernel arguments bear any line, so there must be as many as at the stage before.
-        """
-        if self.before is None:
+        """What a load that is the same for all threads may have become; a wider one may do for several."""
+        if self.before is None or chain not in self.code.scalar_loads_at:
             return []
-        found = self.code.scalar_loads_at.get(chain, [])
+        data = self.code.once(find_scalar_data)
+        found = [index for index in self.code.scalar_loads_at[chain] if index in data]
         due = sum(self.before.loads.get(located.statement.index, 0) for located in statements)
-        return found if len([i for i in found if self._in_scope(i)]) == due else []
+        return found if len([i for i in found if self._in_scope(i)]) <= due else []
 
     def _find_missing(self, located: list[LocatedRound]) -> None:
         everything = [found for item in located for found in item.statements]
@@ -162,8 +161,8 @@ class _Locator:
             if found.loads or found.front:
                 continue
             neighbours = [by_order[i] for i in (place - 1, place + 1) if 0 <= i < len(by_order)]
-            near = next((n for n in neighbours if n.loads and not n.merged), None)
-            if near is not None and self._may_be_merged(found, near):
+            near = next((n for n in neighbours if n.loads and self._may_be_merged(found, n)), None)
+            if near is not None:
                 found.loads, found.merged = list(near.loads), True
                 own, other = _label(found), _label(near)
                 self.notes.append(
@@ -209,7 +208,9 @@ class _Locator:
         ]
         unplaced = sorted({*unplaced, *self.orphans}, key=lambda index: self.position[index])
         if len(unplaced) < len(missing):
-            unplaced = self._strays(missing) or self._surplus(missing, located)
+            unplaced = (
+                self._scalars(missing, located) or self._strays(missing) or self._surplus(missing, located)
+            )
         if len(unplaced) < len(missing):
             return
         missing = sorted(missing, key=lambda found: found.statement.index)
@@ -218,6 +219,16 @@ class _Locator:
         self.notes.append(
             Note("loads without a line of their own were taken, in order, for the statements without a load")
         )
+
+    def _scalars(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> list[int]:
+        """Scalar loads of data that are no other statement's, if they are as many as are missing, or wider."""
+        if self.before is None:
+            return []
+        taken = {index for found in located for index in found.loads}
+        scalars = self.code.once(find_scalar_data) - taken
+        found = sorted(filter(self._in_scope, scalars), key=lambda index: self.position[index])
+        due = sum(self.before.loads.get(found.statement.index, 0) for found in missing)
+        return found if len(missing) <= len(found) <= due else []
 
     def _strays(self, missing: list[LocatedStatement]) -> list[int]:
         """Loads at the place of no load statement, if they are as many as are missing."""
