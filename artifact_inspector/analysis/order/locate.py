@@ -221,7 +221,7 @@ class _Locator:
         )
 
     def _scalars(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> list[int]:
-        """Scalar loads of data that are no other statement's, if they are as many as are missing, or wider."""
+        """Scalar loads of data that are no other statement's, if as many as are missing, or wider."""
         if self.before is None:
             return []
         taken = {index for found in located for index in found.loads}
