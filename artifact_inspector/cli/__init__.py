@@ -68,3 +68,5 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:  # of the help
         sys.exit(unwritten(error))
+    finally:
+        gc.freeze()  # a process that ends would look for cycles twice

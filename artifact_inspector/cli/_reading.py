@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -102,6 +103,7 @@ def inspect_kernels(
     with progress_bar(len(chosen), "reading") as advance, without_collection():
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from recall_kernels(chosen, view, how)
+        gc.freeze()  # or the collector would now go through all that was found
 
 
 def inspect_one(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:

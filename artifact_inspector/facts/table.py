@@ -133,6 +133,8 @@ class Table:
         self._commons = commons
         self._found: dict[tuple[str, Stage | None], Any] = {}
         self._problems: dict[tuple[str, Stage | None], list[Problem]] = {}
+        self._common: dict[Stage | None, dict[str, Any] | None] = {}
+        """Stage → what is known of its text, where others may have told of it."""
         self._stages: tuple[Stage, ...] | None = None
         self._lock = RLock()
 
@@ -161,6 +163,7 @@ class Table:
         """Forget what was found: what is asked for later is found anew, by this kernel alone."""
         with self._lock:
             self._found.clear()
+            self._common.clear()
             self._stages = self._commons = None
 
     def ask(self, name: str, stage: Stage | None = None) -> Any:
@@ -213,22 +216,24 @@ class Table:
 
     def _shared(self, row: Pass, stage: Stage | None, told: list[Problem]) -> Any:
         """A fact of a text; what was told beside it is told of each file that has the text."""
-        common = self._common(stage)
-        if row.name in common:
+        if stage not in self._common:
+            self._common[stage] = self._known(stage)
+        common = self._common[stage]
+        if common is not None and row.name in common:
             return common[row.name]
         found = self._fresh(row, stage, told)
-        if not told:
+        if common is not None and not told:
             common[row.name] = found
         return found
 
-    def _common(self, stage: Stage | None) -> dict[str, Any]:
-        """What is known of the text of a stage: nothing where it is not the first, or nobody is asked."""
+    def _known(self, stage: Stage | None) -> dict[str, Any] | None:
+        """What is known of the text of a stage; None where it is not the first, or nobody is asked."""
         if self._commons is None or stage is None:
-            return {}
+            return None
         if any(self._find("source", one) is not None for one in _BEFORE[stage]):
-            return {}
+            return None
         source = self._find("source", stage)
-        return {} if source is None else self._commons.of(stage, source.text)
+        return None if source is None else self._commons.of(stage, source.text)
 
     def _need(self, need: str | Need, stage: Stage | None, told: list[Problem]) -> Any:
         if isinstance(need, str):

@@ -120,8 +120,9 @@ def read_stage(artifact: Artifact, suffix: str) -> StageText:
     except UnicodeDecodeError as error:
         text = content.decode(errors="replace")
         problem = Problem(shown, f"byte {error.start} is not UTF-8; such bytes read as {chr(0xFFFD)}")
-    # A checkout on Windows may have rewritten line ends; line numbers stay the same.
-    return StageText(SourceText(shown, text.replace("\r\n", "\n")), problem)
+    if "\r" in text:  # a checkout on Windows may have rewritten line ends; line numbers stay the same
+        text = text.replace("\r\n", "\n")
+    return StageText(SourceText(shown, text), problem)
 
 
 def read_binary(artifact: Artifact) -> tuple[str, bytes] | None:
