@@ -33,7 +33,7 @@ def layout(
     contiguous: tuple[int, ...] = (1, 1),
     kind: LayoutKind = LayoutKind.BLOCKED,
 ) -> Layout:
-    return Layout(shape, register, lane, warp, shape if tile is None else tile, order, contiguous, kind)
+    return Layout(shape, register, lane, warp, shape if tile is None else tile, order, contiguous, (kind,))
 
 
 # -- how far -------------------------------------------------------------------------------

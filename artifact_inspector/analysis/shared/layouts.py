@@ -36,7 +36,13 @@ class Layout:
     """Axes, fastest first."""
     contiguous: tuple[int, ...]
     """Elements next to each other along each axis in one thread's registers."""
-    kind: LayoutKind
+    made_of: tuple[LayoutKind, ...]
+    """Its kind, then that of what it is a slice or an operand of, and so on."""
+
+    @property
+    def kind(self) -> LayoutKind:
+        """What it is called."""
+        return self.made_of[0]
 
     @property
     def is_one_to_one(self) -> bool:
@@ -64,7 +70,7 @@ def read_layout(tensor: TensorType, threads_per_warp: int) -> Layout | None:
         return None
     if pattern is None or len(pattern.tile) != len(tensor.shape) or len(pattern.order) != len(tensor.shape):
         return None
-    return _fit(pattern, tensor.shape, encoding.kind)
+    return _fit(pattern, tensor.shape, tuple(made.kind for made in encoding.chain))
 
 
 def span(bases: Iterable[int]) -> list[int]:
@@ -326,7 +332,7 @@ def _sliced(whole: _Pattern, dim: int) -> _Pattern:
     return _Pattern(register, cut(whole.lane), cut(whole.warp), order, tile)
 
 
-def _fit(pattern: _Pattern, shape: tuple[int, ...], kind: LayoutKind) -> Layout:
+def _fit(pattern: _Pattern, shape: tuple[int, ...], made_of: tuple[LayoutKind, ...]) -> Layout:
     """A pattern cut where the tensor ends, and repeated in registers where it goes on."""
     strides = [1] * len(shape)
     for axis in range(1, len(shape)):
@@ -349,7 +355,7 @@ def _fit(pattern: _Pattern, shape: tuple[int, ...], kind: LayoutKind) -> Layout:
         pattern.tile,
         pattern.order,
         tuple(_contiguous(pattern.register, axis, extent) for axis, extent in enumerate(shape)),
-        kind,
+        made_of,
     )
 
 

@@ -8,6 +8,8 @@ getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.shared.layouts import Layout, extent_along, read_layout
@@ -114,13 +116,15 @@ def conversion_bytes(source: Layout, target: Layout, bits: int, rules: Rules) ->
 
 
 def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: Rules) -> set[int]:
-    """What a conversion may take: one size, or several where the version does not decide."""
+    """What a conversion may take: one size, or several where the version does not decide, or is not known."""
     far = reach(source, target)
+    width = max(8, bits)
+    if _is_unlike(source, target, far, rules):
+        return {0, _whole(source.shape, (source, target), width)}
     if far is Reach.THREAD:
         return {0}
     if far is Reach.WARP and rules.since((3, 3)) is not False and swapped_bits(source, target) < 2:
         return {0}  # Triton shuffles at most one bit, then prefers shared memory
-    width = max(8, bits)
     if rules.since((3, 6)):
         return {swizzled_elements(source, target, width, *rules.accesses(width)) * width // 8}
     padded = padded_elements(source, target, width, rules.release or (3, 4)) * width // 8
@@ -129,6 +133,26 @@ def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: Rules) -
     # In 3.4 and 3.5 the one way gave place to the other.
     ways = ((), rules.accesses(width))
     return {padded, *(swizzled_elements(source, target, width, *how) * width // 8 for how in ways)}
+
+
+def _is_unlike(source: Layout, target: Layout, far: Reach, rules: Rules) -> bool:
+    """Whether a version has ways of its own with such a conversion, which are not modelled."""
+    kinds = {*source.made_of, *target.made_of}
+    operand, sliced = LayoutKind.DOT_OPERAND in kinds, LayoutKind.SLICE in kinds
+    results = source.kind is target.kind is LayoutKind.MMA
+    copies = any(0 in (*side.lane, *side.warp) for side in (source, target))  # of what another thread holds
+    by_one_warp = far is not reach(source, target, is_handed_on=False)
+    return any(
+        unlike and rules.since(first) is not False and rules.since(stop) is not True
+        for first, stop, unlike in (
+            ((2, 0), (3, 2), operand or results or (far is Reach.THREAD and copies)),
+            ((2, 0), (3, 3), operand and (sliced or rules.capability is None)),
+            ((2, 0), (3, 5), far is Reach.WARP and copies),
+            ((3, 3), (3, 6), LayoutKind.MMA in kinds and (sliced or LayoutKind.LINEAR in kinds)),
+            ((3, 8), (9, 9), sliced and (operand or LayoutKind.WMMA in kinds)),
+            ((3, 9), (9, 9), by_one_warp and swapped_bits(source, target) < 2),
+        )
+    )
 
 
 def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Rules) -> int | None:
@@ -142,6 +166,8 @@ def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules:
     by_conversion = rules.since((3, 8))
     if by_conversion is False:
         return old
+    if layout.kind in (LayoutKind.DOT_OPERAND, LayoutKind.WMMA):
+        return None  # which lanes take what the warps held is not told by the layout alone
     new = _converted(layout, axis, bits, rules)
     return new if by_conversion or new == old else None
 
@@ -276,9 +302,14 @@ def most_bytes(instruction: Instruction, module: Module, language: Language, rul
     known = [layout for layout in layouts if layout is not None]
     if len(known) == 2:
         return max(_conversion_sizes(known[0], known[1], bits, rules))
-    access = max(128 // bits, *(max(layout.contiguous) for layout in known), 1)
-    elements = types[0].elements
-    return max(elements // extent * (extent + access) for extent in types[0].shape) * bits // 8
+    return _whole(types[0].shape, known, bits)
+
+
+def _whole(shape: tuple[int, ...], layouts: Sequence[Layout], bits: int) -> int:
+    """Bytes of a whole tensor, whose rows are padded for the widest access of a thread."""
+    access = max(128 // bits, *(max(layout.contiguous) for layout in layouts), 1)
+    elements = math.prod(shape)
+    return max(elements // extent * (extent + access) for extent in shape) * bits // 8
 
 
 def element_bits(tensor: TensorType) -> int:

@@ -40,7 +40,7 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
             else (inner, outer)
         )
     fastest, last = outer[0], len(shape) - 1
-    if len(shape) > 1 and math.prod(shape) != shape[fastest]:
+    if len(shape) > 1 and (release < (3, 2) or math.prod(shape) != shape[fastest]):
         write = source.contiguous[last] if fastest == last == inner[0] else 1
         odd = source.kind is LayoutKind.MMA or (target.kind is LayoutKind.MMA and release < (3, 2))
         read = target.contiguous[_order(target, release)[0]] if fastest == last or odd else 1
@@ -55,8 +55,7 @@ def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
         return layout.tile
     bases = (*layout.lane, *layout.warp)
     return tuple(
-        max(held, *(2 * layout.moves(basis, axis) for basis in bases))
-        for axis, held in enumerate(layout.contiguous)
+        max(1, *(2 * layout.moves(basis, axis) for basis in bases)) for axis in range(len(layout.shape))
     )
 
 
@@ -67,8 +66,8 @@ def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     """
     if release < (3, 3):
         return layout.order[::-1] if layout.kind is LayoutKind.MFMA else layout.order
-    axes = [layout.axis_of(basis) for basis in (*layout.register, *layout.lane, *layout.warp) if basis]
-    return tuple(dict.fromkeys([*axes, *layout.order]))
+    axes = [layout.axis_of(basis) for basis in layout.register if basis]
+    return tuple(dict.fromkeys([*axes, *reversed(range(len(layout.shape)))]))
 
 
 class Access(NamedTuple):
@@ -248,8 +247,12 @@ class Reach(Enum):
     BLOCK = "block"
 
 
-def reach(source: Layout, target: Layout) -> Reach:
-    """How far apart the threads are that a conversion moves data between."""
+def reach(source: Layout, target: Layout, *, is_handed_on: bool = True) -> Reach:
+    """How far apart the threads are that a conversion moves data between.
+
+    Args:
+        is_handed_on: of warps that hold the same, one hands it on to the others, as Triton mostly does.
+    """
 
     def covers(own: Bases, pairs: Sequence[tuple[int, int]], rest: Bases) -> bool:
         """True when all of `rest`, and how each pair differs, lie within what `own` spans."""
@@ -260,9 +263,9 @@ def reach(source: Layout, target: Layout) -> Reach:
 
     lanes = list(zip(source.lane, target.lane, strict=False))
     warps = list(zip(source.warp, target.warp, strict=False))
-    if any(x == 0 != y for x, y in warps):
-        return Reach.BLOCK  # of warps that hold the same, Triton has one hand it on
-    if covers(source.register, [*lanes, *warps], target.register):
+    if is_handed_on and any(x == 0 != y for x, y in warps):
+        return Reach.BLOCK
+    if not any(x == 0 != y for x, y in lanes) and covers(source.register, [*lanes, *warps], target.register):
         return Reach.THREAD
     if covers((*source.register, *source.lane), warps, (*target.register, *target.lane)):
         return Reach.WARP
