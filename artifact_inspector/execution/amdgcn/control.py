@@ -10,6 +10,7 @@ import numpy as np
 from artifact_inspector.execution.amdgcn.operands import Build, Reader, Run, nonzero, on_lanes, put, source
 from artifact_inspector.execution.interpreter import converging
 from artifact_inspector.execution.interpreter.lanes import Known, Value, apply, invert
+from artifact_inspector.execution.interpreter.numbers import bits_of, cut, float_of
 from artifact_inspector.execution.interpreter.program import Undecided
 from artifact_inspector.formats.amdgcn.operations import Action, Meaning
 from artifact_inspector.formats.amdgcn.statement import Statement
@@ -77,12 +78,7 @@ def _get_place(statement: Statement, _meaning: Meaning) -> Run:
 
 
 def _float(value: Known) -> Any:
-    return np.asarray(value, np.int64).astype(np.uint32).view(np.float32).astype(np.float64)
-
-
-def _bits(value: Any) -> Known:
-    found = np.asarray(value).astype(np.float32).view(np.uint32).astype(np.int64)
-    return int(found) if found.ndim == 0 else found
+    return float_of(value).astype(np.float64)
 
 
 def _whole(value: Any) -> Known:
@@ -132,14 +128,9 @@ def _into(function: Callable[..., Known]) -> Build:
 
 
 def _from_integer(statement: Statement, meaning: Meaning) -> Run:
-    is_signed = statement.base.endswith("i32")
-    if "ubyte" in statement.base:
-        return _compute(lambda v: _bits(np.asarray(v & 0xFF, np.float64)), 1)(statement, meaning)
-    if is_signed:
-        return _compute(lambda v: _bits(np.asarray((v ^ 0x80000000) - 0x80000000, np.float64)), 1)(
-            statement, meaning
-        )
-    return _compute(lambda v: _bits(np.asarray(v, np.float64)), 1)(statement, meaning)
+    bits, is_signed = 8 if "ubyte" in statement.base else 32, statement.base.endswith("i32")
+    convert = _compute(lambda v: bits_of(np.asarray(cut(v, bits, is_signed=is_signed), np.float64)), 1)
+    return convert(statement, meaning)
 
 
 def _to_integer(statement: Statement, meaning: Meaning) -> Run:
@@ -160,12 +151,12 @@ CONTROL: Mapping[Action, Build] = {
     Action.GET_PLACE: _get_place,
     Action.FROM_INTEGER: _from_integer,
     Action.TO_INTEGER: _to_integer,
-    Action.RECIPROCAL: _compute(lambda v: _bits(1.0 / _float(v)), 1),
-    Action.ADD_FLOATS: _compute(lambda a, b: _bits(_float(a) + _float(b)), 2),
-    Action.SUBTRACT_FLOATS: _compute(lambda a, b: _bits(_float(a) - _float(b)), 2),
-    Action.MULTIPLY_FLOATS: _compute(lambda a, b: _bits(_float(a) * _float(b)), 2),
-    Action.MULTIPLY_ADD_FLOATS: _compute(lambda a, b, c: _bits(_float(a) * _float(b) + _float(c)), 3),
-    Action.MULTIPLY_INTO_FLOATS: _into(lambda a, b, c: _bits(_float(a) * _float(b) + _float(c))),
-    Action.TRUNCATE: _compute(lambda v: _bits(np.trunc(_float(v))), 1),
+    Action.RECIPROCAL: _compute(lambda v: bits_of(1.0 / _float(v)), 1),
+    Action.ADD_FLOATS: _compute(lambda a, b: bits_of(_float(a) + _float(b)), 2),
+    Action.SUBTRACT_FLOATS: _compute(lambda a, b: bits_of(_float(a) - _float(b)), 2),
+    Action.MULTIPLY_FLOATS: _compute(lambda a, b: bits_of(_float(a) * _float(b)), 2),
+    Action.MULTIPLY_ADD_FLOATS: _compute(lambda a, b, c: bits_of(_float(a) * _float(b) + _float(c)), 3),
+    Action.MULTIPLY_INTO_FLOATS: _into(lambda a, b, c: bits_of(_float(a) * _float(b) + _float(c))),
+    Action.TRUNCATE: _compute(lambda v: bits_of(np.trunc(_float(v))), 1),
 }
 """Action → what builds its run from a statement."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from artifact_inspector.execution.amdgcn.operands import (
     Build,
     Reader,
     Run,
-    as_bool,
     mask_of,
     nonzero,
     on_lanes,
@@ -27,15 +27,15 @@ from artifact_inspector.execution.amdgcn.operands import (
     wide,
 )
 from artifact_inspector.execution.amdgcn.plain import (
-    cut,
-    each,
     is_scalar,
     operate,
     run_of,
     sum_wide,
+    then_test,
     with_scc,
 )
 from artifact_inspector.execution.interpreter.lanes import FULL, Known, Unknown, Value, apply, signed
+from artifact_inspector.execution.interpreter.numbers import as_predicate, cut, each, to_number
 from artifact_inspector.formats.amdgcn.operations import Action, Meaning
 from artifact_inspector.formats.amdgcn.statement import Statement
 
@@ -74,17 +74,15 @@ def _add(sign: int, *, swapped: bool = False, carries_in: bool = False) -> Build
                 held = machine.read("scc") if not vector else mask_of(
                     machine, machine.read(carry[0]), machine.read(carry[-1])
                 )  # fmt: skip
-                given = apply(
-                    lambda v: v.astype(np.int64) if isinstance(v, np.ndarray) else int(v), _as_bits(held)
-                )
+                given = apply(to_number, _as_bits(held))
             total = apply(lambda x, y, c: x + sign * (y + c), a, b, given)
             write(machine, apply(lambda v: v & ((1 << bits) - 1), total))
             if makes:
-                put_mask(machine, taken, as_bool(apply(lambda v: (v >> 32 & 1) != 0, total)))
+                put_mask(machine, taken, as_predicate(apply(lambda v: (v >> 32 & 1) != 0, total)))
             elif not vector:
                 over = apply(lambda x, y, c: _overflows(x, y, c, sign), a, b, given) if is_signed else total
                 machine.write(
-                    "scc", as_bool(over if is_signed else apply(lambda v: (v >> 32 & 1) != 0, over))
+                    "scc", as_predicate(over if is_signed else apply(lambda v: (v >> 32 & 1) != 0, over))
                 )
 
         return run_of(statement, run)
@@ -114,7 +112,7 @@ def _add_constant(statement: Statement, meaning: Meaning) -> Run:
         held = reader(machine)
         write(machine, apply(lambda v: (v + number if adds else v * number) & FULL, held))
         if adds:
-            machine.write("scc", as_bool(apply(lambda v: _overflows(v, number & FULL, 0, 1), held)))
+            machine.write("scc", as_predicate(apply(lambda v: _overflows(v, number & FULL, 0, 1), held)))
 
     return run
 
@@ -190,10 +188,8 @@ def _shift(statement: Statement, meaning: Meaning) -> Run:
             put_wide(machine, names, found)
         else:
             write(machine, found)
-        if scalar:
-            machine.write("scc", nonzero(*(machine.read(name) for name in names)))
 
-    return run_of(statement, run)
+    return then_test(run, statement) if scalar else on_lanes(run)
 
 
 def _extract(statement: Statement, meaning: Meaning) -> Run:
@@ -207,10 +203,8 @@ def _extract(statement: Statement, meaning: Meaning) -> Run:
     def compute(v: Known, start: Known, count: Known) -> Known:
         count = np.minimum(count, bits - start) if isinstance(count, np.ndarray) else min(count, bits)
         part = (v >> start) & ((1 << count) - 1)
-        if not is_signed:
-            return part
         sign = (1 << count) >> 1
-        return (part ^ sign) - sign
+        return (part ^ sign) - sign if is_signed else part
 
     def run(machine: Machine) -> None:
         given = [reader(machine) for reader in others]
@@ -224,10 +218,8 @@ def _extract(statement: Statement, meaning: Meaning) -> Run:
             put_wide(machine, names, found)
         else:
             write(machine, apply(lambda v: v & FULL, found))
-        if scalar:
-            machine.write("scc", nonzero(*(machine.read(name) for name in names)))
 
-    return run_of(statement, run)
+    return then_test(run, statement) if scalar else on_lanes(run)
 
 
 def _permute_bytes(high: Known, low: Known, selector: Known) -> Known:
@@ -266,8 +258,11 @@ def _bits_of(function: Callable[[Any, int], Any]) -> Build:
         added = source(statement.operands[2]) if len(statement.operands) > 2 else None
         scalar = is_scalar(statement) and meaning.action is Action.COUNT_BITS
 
+        def of_bits(number: int) -> int:
+            return int(function(number & ((1 << bits) - 1), bits)) & FULL
+
         def run(machine: Machine) -> None:
-            found = apply(lambda v: each(function, v, bits), reader(machine))
+            found = apply(partial(each, of_bits), reader(machine))
             if added is not None:
                 found = apply(lambda v, other: (v + other) & FULL, found, added(machine))
             write(machine, found)
@@ -308,7 +303,7 @@ def _min_max(which: Callable[..., Known]) -> Build:
             a, b = (
                 apply(lambda v: cut(v, 32, is_signed=meaning.signed), r(machine)) for r in (first, second)
             )
-            took = as_bool(apply(lambda x, y: which(x, y) == x, a, b))
+            took = as_predicate(apply(lambda x, y: which(x, y) == x, a, b))
             run(machine)
             machine.write("scc", took)
 
@@ -331,9 +326,9 @@ def _pack(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _align(statement: Statement, meaning: Meaning) -> Run:
-    each = meaning.bits
+    step = meaning.bits
     plain = Meaning(meaning.action)
-    return operate(lambda a, b, c: ((a << 32) | b) >> (each * (c & (31 // each))), 3)(statement, plain)
+    return operate(lambda a, b, c: ((a << 32) | b) >> (step * (c & (31 // step))), 3)(statement, plain)
 
 
 def _shift_add(statement: Statement, meaning: Meaning) -> Run:

@@ -19,8 +19,8 @@ from artifact_inspector.execution.amdgcn.operands import (
     source,
     sources,
 )
-from artifact_inspector.execution.amdgcn.plain import each
 from artifact_inspector.execution.interpreter.lanes import FULL, Known, Unknown, Value, apply, spread
+from artifact_inspector.execution.interpreter.numbers import each
 from artifact_inspector.formats.amdgcn.operations import Action, Meaning
 from artifact_inspector.formats.amdgcn.statement import Statement
 
@@ -41,7 +41,7 @@ def _count_lanes(statement: Statement, _meaning: Meaning) -> Run:
         window = (np.int64(1) << below) - 1
 
         def count(mask: Known, added: Known) -> Known:
-            return each(lambda v, _bits: v.bit_count(), np.asarray(mask & window), 32) + added
+            return each(lambda v: (v & FULL).bit_count(), np.asarray(mask & window)) + added
 
         write(machine, apply(count, *(reader(machine) for reader in readers)))
 

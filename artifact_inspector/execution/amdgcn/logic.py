@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import numpy as np
 from artifact_inspector.execution.amdgcn.operands import (
     Build,
     Run,
-    as_bool,
     mask_of,
     nonzero,
     on_lanes,
@@ -22,8 +22,9 @@ from artifact_inspector.execution.amdgcn.operands import (
     source,
     sources,
     wide,
+    write_all,
 )
-from artifact_inspector.execution.amdgcn.plain import cut, is_scalar, run_of
+from artifact_inspector.execution.amdgcn.plain import is_scalar, run_of
 from artifact_inspector.execution.interpreter.lanes import (
     FULL,
     Known,
@@ -34,6 +35,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     choose,
     data_of,
 )
+from artifact_inspector.execution.interpreter.numbers import as_predicate, cut
 from artifact_inspector.formats.amdgcn.operations import Action, Meaning
 from artifact_inspector.formats.amdgcn.statement import Statement
 
@@ -113,8 +115,7 @@ def _logic(statement: Statement, meaning: Meaning) -> Run:
         if halves == 1:
             write(machine, found[0])
         else:
-            for name, value in zip(names, found, strict=False):
-                machine.write(name, value)
+            write_all(machine, names, found)
         if scalar:
             machine.write("scc", nonzero(*found))
 
@@ -131,10 +132,8 @@ def _save_exec(statement: Statement, meaning: Meaning) -> Run:
     def run(machine: Machine) -> None:
         held = [machine.read(name) for name in halves]
         found = [function(reader(machine), old) for reader, old in zip(readers, held, strict=True)]
-        for name, old in zip(target.names, held, strict=False):
-            machine.write(name, old)
-        for name, value in zip(halves, found, strict=True):
-            machine.write(name, value)
+        write_all(machine, target.names, held)
+        write_all(machine, halves, found)
         machine.write("scc", nonzero(*found))
 
     return run
@@ -187,22 +186,17 @@ def _move(statement: Statement, meaning: Meaning) -> Run:
     if meaning.bits == 64:
         readers = [source(origin, half) for half in range(2)]
 
-        def both(machine: Machine) -> None:
-            values = [reader(machine) for reader in readers]
-            for name, value in zip(target.names, values, strict=False):
-                machine.write(name, value)
-
-        return run_of(statement, both)
+        return run_of(
+            statement,
+            lambda machine: write_all(machine, target.names, [reader(machine) for reader in readers]),
+        )
     write = put(statement)
     reader = sources(statement, 1, 1)[0]
     if meaning.signed:
         number = cut(origin.value, 16, is_signed=True) & FULL
         return lambda machine: write(machine, number)
 
-    def run(machine: Machine) -> None:
-        write(machine, reader(machine))
-
-    return run_of(statement, run)
+    return run_of(statement, lambda machine: write(machine, reader(machine)))
 
 
 def _move_if(statement: Statement, meaning: Meaning) -> Run:
@@ -223,15 +217,11 @@ def _move_if(statement: Statement, meaning: Meaning) -> Run:
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────────
 
 _CONDITIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "lt": lambda a, b: a < b,
-    "eq": lambda a, b: a == b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "lg": lambda a, b: a != b,
-    "ge": lambda a, b: a >= b,
+    "lt": operator.lt, "eq": operator.eq, "le": operator.le,
+    "gt": operator.gt, "lg": operator.ne, "ge": operator.ge,
     "t": lambda a, b: (a == a) | (b == b),
     "f": lambda a, b: (a != a) & (b != b),
-}
+}  # fmt: skip
 
 
 def _compare(statement: Statement, meaning: Meaning) -> Run:
@@ -266,9 +256,9 @@ def _compare(statement: Statement, meaning: Meaning) -> Run:
         if scalar:
             right = apply(lambda v: cut(v, 16, is_signed=is_signed) if constant else as_number(v), b)
             left = apply(lambda v: cut(v, bits, is_signed=is_signed) if bits < 64 else as_number(v), a)
-            machine.write("scc", as_bool(apply(condition, left, right)))
+            machine.write("scc", as_predicate(apply(condition, left, right)))
             return
-        found = as_bool(apply(lambda x, y: condition(as_number(x), as_number(y)), a, b))
+        found = as_predicate(apply(lambda x, y: condition(as_number(x), as_number(y)), a, b))
         for names in targets:
             put_mask(machine, names, found)
 
@@ -298,7 +288,7 @@ def _test_bit(statement: Statement, meaning: Meaning) -> Run:
 
     def run(machine: Machine) -> None:
         found = apply(lambda v, at: (v >> (at & most) & 1) == wanted, value(machine), place(machine))
-        machine.write("scc", as_bool(found))
+        machine.write("scc", as_predicate(found))
 
     return run
 

@@ -6,7 +6,7 @@ bit for each lane, in one register or two; vector instructions take part where E
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     is_true,
     spread,
 )
+from artifact_inspector.execution.interpreter.numbers import cut, to_number
 from artifact_inspector.formats.amdgcn.operations import Meaning
 from artifact_inspector.formats.amdgcn.statement import Bank, Operand, Statement
 
@@ -49,17 +50,13 @@ def source(operand: Operand, step: int = 0) -> Reader:
     if step < len(operand.names) and operand.bank not in (Bank.LABEL, Bank.OTHER):
         name = operand.names[step]
         if name == "scc":
-            return lambda machine: apply(_to_number, machine.read("scc"))
+            return lambda machine: apply(to_number, machine.read("scc"))
         return lambda machine: machine.read(name)
     if operand.bank is Bank.NOTHING or operand.names:
         if operand.bank in (Bank.LABEL, Bank.OTHER):
             return lambda machine: machine.unknown(f"what {operand.names[0]} is")
         return lambda _machine: 0
     raise ValueError(operand)
-
-
-def _to_number(value: Known) -> Known:
-    return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
 
 
 def wide(operand: Operand) -> Reader:
@@ -88,13 +85,7 @@ def sources(statement: Statement, first: int, count: int) -> list[Reader]:
 
 
 def _part(reader: Reader, shift: int, bits: int, *, signed: bool) -> Reader:
-    sign = 1 << (bits - 1)
-
-    def take(value: Known) -> Known:
-        part = (value >> shift) & ((1 << bits) - 1)
-        return ((part ^ sign) - sign) & FULL if signed else part
-
-    return lambda machine: apply(take, reader(machine))
+    return lambda machine: apply(lambda v: cut(v >> shift, bits, is_signed=signed) & FULL, reader(machine))
 
 
 # ── Lanes of DPP ─────────────────────────────────────────────────────────────────────────────────
@@ -294,23 +285,21 @@ def put(statement: Statement, place: int = 0) -> Callable[[Machine, Value], None
     return write
 
 
+def write_all(machine: Machine, names: Iterable[str], values: Iterable[Value]) -> None:
+    """Write to each of some registers its value; those without one are left."""
+    for name, value in zip(names, values, strict=False):
+        machine.write(name, value)
+
+
 def put_wide(machine: Machine, names: tuple[str, ...], value: Value) -> None:
     """Write a 64-bit number to two registers."""
-    for name, shift in zip(names, (0, 32), strict=False):
-        machine.write(name, apply(lambda v, shift=shift: (v >> shift) & FULL, value))
+    write_all(machine, names, (apply(lambda v, by=shift: (v >> by) & FULL, value) for shift in (0, 32)))
 
 
 def put_halves(machine: Machine, names: tuple[str, ...], lower: Value, whole: Value) -> None:
     """Write a sum to two registers; its lower half is known where those of what was added are."""
-    for name, value in zip(names, (lower, apply(lambda v: v >> 32, whole)), strict=False):
-        machine.write(name, apply(lambda v: v & FULL, value))
-
-
-def as_bool(value: Value) -> Value:
-    """What `apply` made of a comparison, as a predicate."""
-    if isinstance(value, Unknown):
-        return Unknown(value.data, np.asarray(value.bad) != 0, value.why)
-    return value if isinstance(value, np.ndarray) else bool(value)
+    halves = (lower, apply(lambda v: v >> 32, whole))
+    write_all(machine, names, (apply(lambda v: v & FULL, half) for half in halves))
 
 
 def nonzero(*values: Value) -> Value:

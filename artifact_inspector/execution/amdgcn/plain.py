@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from artifact_inspector.execution.amdgcn.operands import (
     Build,
@@ -17,7 +15,8 @@ from artifact_inspector.execution.amdgcn.operands import (
     sources,
     wide,
 )
-from artifact_inspector.execution.interpreter.lanes import FULL, Known, apply
+from artifact_inspector.execution.interpreter.lanes import Known, apply
+from artifact_inspector.execution.interpreter.numbers import cut, wrap
 from artifact_inspector.formats.amdgcn.operations import Meaning
 from artifact_inspector.formats.amdgcn.statement import Statement
 
@@ -33,17 +32,6 @@ def is_scalar(statement: Statement) -> bool:
 def run_of(statement: Statement, run: Run) -> Run:
     """A run of a wave, or of the lanes that EXEC has on."""
     return run if is_scalar(statement) else on_lanes(run)
-
-
-def cut(value: Known, bits: int, *, is_signed: bool) -> Known:
-    """The lower bits of a number, with their sign where it has one."""
-    if bits >= 64:
-        return value
-    value = value & ((1 << bits) - 1)
-    if not is_signed:
-        return value
-    sign = 1 << (bits - 1)
-    return (value ^ sign) - sign
 
 
 def operate(function: Callable[..., Known], count: int) -> Build:
@@ -98,16 +86,4 @@ def then_test(run: Run, statement: Statement) -> Run:
 
 def sum_wide(a: Known, b: Known, c: Known) -> Known:
     """A product and a sum, in 64 bits with sign."""
-    total = a * b + c
-    if isinstance(total, int):
-        return ((total + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
-    return total
-
-
-def each(function: Callable[[Any, int], Any], value: Known, bits: int) -> Known:
-    """A function of every number on its own."""
-    window = (1 << bits) - 1
-    if isinstance(value, int):
-        return function(value & window, bits) & FULL
-    flat = [function(int(one) & window, bits) & FULL for one in value.ravel()]
-    return np.array(flat, np.int64).reshape(value.shape)
+    return wrap(a * b + c)

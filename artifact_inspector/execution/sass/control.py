@@ -19,6 +19,7 @@ from artifact_inspector.execution.sass.operands import (
     results,
     source,
     words,
+    write_all,
 )
 from artifact_inspector.formats.sass.statement import OperandKind, Statement
 
@@ -92,11 +93,7 @@ def _exit(_statement: Statement) -> Run:
 
 def _begin(statement: Statement) -> Run:
     barrier = statement.operands[0].name
-
-    def run(machine: Machine) -> None:
-        converging.begin(machine, barrier)
-
-    return run
+    return lambda machine: converging.begin(machine, barrier)
 
 
 def _converge(statement: Statement) -> Run:
@@ -165,9 +162,7 @@ def succeed(statement: Statement) -> Run:
     name, beside, _ = _targets(statement)
 
     def run(machine: Machine) -> None:
-        for target in beside:
-            if target is not None:
-                machine.write(target, True)
+        write_all(machine, beside, True)
         if name is not None:
             machine.write(name, machine.unknown(f"the result of {statement.opcode}"))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,15 +26,19 @@ from artifact_inspector.execution.interpreter.lanes import (
     as_wide,
     choose,
     invert,
+    signed,
 )
+from artifact_inspector.execution.interpreter.numbers import as_predicate, bits_of, cut, each, float_of, wrap
 from artifact_inspector.execution.sass.operands import (
     Build,
     Run,
     is_nothing,
+    not_known,
     predicate,
     results,
     source,
     write_wide,
+    writes,
 )
 from artifact_inspector.formats.sass.statement import OperandKind, Statement
 
@@ -41,21 +46,8 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 
-def _float(value: Known) -> Any:
-    return np.asarray(value, np.int64).astype(np.uint32).view(np.float32)
-
-
-def _bits(value: Any) -> Known:
-    found = np.asarray(value, np.float32).view(np.uint32).astype(np.int64)
-    return found if found.ndim else int(found)
-
-
 def _poison(name: str | None, statement: Statement) -> Run:
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, machine.unknown(f"the result of {statement.opcode}"))
-
-    return run
+    return not_known(name, f"the result of {statement.opcode}")
 
 
 def _quiet(function: Callable[..., Known]) -> Callable[..., Known]:
@@ -73,17 +65,11 @@ def _arithmetic(function: Callable[..., Any]) -> Build:
         readers = [source(operand, real=True) for operand in operands]
 
         def compute(*values: Known) -> Known:
-            return _bits(function(*(_float(value).astype(np.float64) for value in values)))
+            return bits_of(function(*(float_of(value).astype(np.float64) for value in values)))
 
-        rounded = {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers)
-        if rounded:
+        if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # rounded otherwise
             return _poison(name, statement)
-
-        def run(machine: Machine) -> None:
-            if name is not None:
-                machine.write(name, apply(_quiet(compute), *(reader(machine) for reader in readers)))
-
-        return run
+        return writes(name, lambda machine: apply(_quiet(compute), *(reader(machine) for reader in readers)))
 
     return build
 
@@ -108,7 +94,7 @@ def _compare(statement: Statement) -> Run:
     def compare(a: Known, b: Known) -> Known:
         assert name is not None
         function, unordered = _COMPARE[name]
-        x, y = _float(a), _float(b)
+        x, y = float_of(a), float_of(b)
         either = np.isnan(x) | np.isnan(y)
         found = np.where(either, unordered, function(x, y))
         return found if found.ndim else bool(found)
@@ -117,8 +103,7 @@ def _compare(statement: Statement) -> Run:
         found: Value = machine.unknown(f"the result of {statement.opcode}")
         if name is not None:
             found = apply(_quiet(compare), left(machine), right(machine))
-        if isinstance(found, Unknown):
-            found = Unknown(found.data != 0, found.bad != 0, found.why)
+        found = as_predicate(found._replace(data=found.data != 0)) if isinstance(found, Unknown) else found
         other = given(machine)
         for target, value in zip(targets, (found, invert(found)), strict=True):
             if target is None:
@@ -141,14 +126,13 @@ def _extreme(statement: Statement) -> Run:
         return _poison(name, statement)
     left, right, smaller = source(first, real=True), source(second, real=True), predicate(more[0])
 
-    def run(machine: Machine) -> None:
-        if name is not None:
-            a, b = left(machine), right(machine)
-            least = apply(lambda x, y: _bits(np.fmin(_float(x), _float(y))), a, b)
-            most = apply(lambda x, y: _bits(np.fmax(_float(x), _float(y))), a, b)
-            machine.write(name, choose(smaller(machine), least, most))
+    def picked(machine: Machine) -> Value:
+        a, b = left(machine), right(machine)
+        least = apply(lambda x, y: bits_of(np.fmin(float_of(x), float_of(y))), a, b)
+        most = apply(lambda x, y: bits_of(np.fmax(float_of(x), float_of(y))), a, b)
+        return choose(smaller(machine), least, most)
 
-    return run
+    return writes(name, picked)
 
 
 # ── Conversions ──────────────────────────────────────────────────────────────────────────────────
@@ -165,14 +149,6 @@ def _round(number: int, up: str | None) -> int:
     elif up == "RZ" and abs(exact) > abs(number):
         near = np.nextafter(near, np.float32(0))
     return int(near.view(np.uint32))
-
-
-def _each(function: Callable[[int], int], value: Known) -> Known:
-    if isinstance(value, (int, np.integer)):
-        return function(int(value))
-    distinct, places = np.unique(value, return_inverse=True)
-    made = np.array([function(int(number)) for number in distinct], np.int64)
-    return made[places].reshape(np.shape(value))
 
 
 _ROUNDINGS = ("RP", "RM", "RZ")
@@ -195,20 +171,18 @@ def _from_integer(statement: Statement) -> Run:
     def number(value: int) -> int:
         bits = _NARROW.get(kind)
         if bits is not None:
-            value = (value >> shift) & ((1 << bits) - 1)
-            value = (value ^ (1 << bits - 1)) - (1 << bits - 1) if kind[0] == "S" else value
+            value = cut(value >> shift, bits, is_signed=kind[0] == "S")
         elif kind == "S32":
-            value = (value ^ 0x80000000) - 0x80000000
+            value = signed(value)
         elif kind == "U64":
             value &= (1 << 64) - 1
         return _round(value, how)
 
-    def run(machine: Machine) -> None:
-        if name is not None:
-            value = low(machine) if high is None else as_wide(low(machine), high(machine))
-            machine.write(name, apply(lambda v: _each(number, v), value))
+    def converted(machine: Machine) -> Value:
+        value = low(machine) if high is None else as_wide(low(machine), high(machine))
+        return apply(partial(each, number), value)
 
-    return run
+    return writes(name, converted)
 
 
 def _to_integer(statement: Statement) -> Run:
@@ -223,31 +197,23 @@ def _to_integer(statement: Statement) -> Run:
     how = next((m for m in modifiers if m in ("TRUNC", "FLOOR", "CEIL")), "")
 
     def number(word: int) -> int:
-        value = float(_float(word))
+        value = float(float_of(word))
         if np.isnan(value):
             return 0 if kind[0] == "U" else 1 << bits - 1
         if np.isinf(value):
             return (highest if value > 0 else lowest) & ((1 << bits) - 1)
         exact = Fraction(value)
-        whole = {
+        near = {
             "TRUNC": int(exact), "FLOOR": exact.__floor__(), "CEIL": exact.__ceil__()
         }.get(how, round(exact))  # fmt: skip
-        return min(max(whole, lowest), highest) & ((1 << bits) - 1)
+        return min(max(near, lowest), highest) & ((1 << bits) - 1)
 
-    def signed64(word: int) -> int:
-        found = number(word)
-        return found - (1 << 64) if found >= 1 << 63 else found
+    def whole(machine: Machine) -> Value:
+        return apply(partial(each, lambda word: wrap(number(word))), reader(machine))
 
-    def run(machine: Machine) -> None:
-        if name is None:
-            return
-        value = apply(lambda v: _each(signed64, v), reader(machine))
-        if bits == 64:
-            write_wide(machine, name, value)
-        else:
-            machine.write(name, apply(lambda v: v & FULL, value))
-
-    return run
+    if bits == 64:
+        return lambda machine: write_wide(machine, name, whole(machine))
+    return writes(name, lambda machine: apply(lambda v: v & FULL, whole(machine)))
 
 
 def _special(statement: Statement) -> Run:
@@ -255,14 +221,11 @@ def _special(statement: Statement) -> Run:
     name, _, at = results(statement, 0)
     if statement.modifiers != ("RCP",):
         return _poison(name, statement)
-    reader = source(statement.operands[at], real=True)
-
-    def run(machine: Machine) -> None:
-        if name is not None:
-            found = apply(_quiet(lambda v: _bits(np.float32(1) / _float(v))), reader(machine))
-            machine.write(name, found)
-
-    return run
+    reader, inverse = (
+        source(statement.operands[at], real=True),
+        _quiet(lambda v: bits_of(np.float32(1) / float_of(v))),
+    )
+    return writes(name, lambda machine: apply(inverse, reader(machine)))
 
 
 def _half_pair(statement: Statement) -> Run:
@@ -273,17 +236,12 @@ def _half_pair(statement: Statement) -> Run:
     if not (is_nothing(first) and is_nothing(second) and len(numbers) == len(more) == 2):
         return _poison(name, statement)
     if statement.has("BF16_V2") or statement.has("BF16"):
-        words = [_bits(np.float32(o.real or o.value)) >> 16 for o in numbers]
+        words = [bits_of(np.float32(o.real or o.value)) >> 16 for o in numbers]
     else:
         with np.errstate(over="ignore"):  # what is too large becomes infinite
             words = [int(np.float16(o.real or o.value).view(np.uint16)) for o in numbers]
     value = words[0] << 16 | words[1]
-
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, value)
-
-    return run
+    return writes(name, lambda _machine: value)
 
 
 def _check(statement: Statement) -> Run:

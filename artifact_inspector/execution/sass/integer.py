@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from artifact_inspector.execution.interpreter.lanes import FULL, Known, Value, apply, choose, invert, signed
+from artifact_inspector.execution.interpreter.numbers import as_predicate, to_number, wrap
 from artifact_inspector.execution.sass.operands import (
     Build,
     Reader,
     Run,
-    as_predicate,
     both,
     either,
     is_nothing,
@@ -26,11 +26,13 @@ from artifact_inspector.execution.sass.operands import (
     not_understood,
     plain,
     predicate,
+    put_sum,
     results,
     source,
-    to_number,
     wide,
+    write_all,
     write_wide,
+    writes,
     xor,
 )
 from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
@@ -59,15 +61,14 @@ def _add(statement: Statement) -> Run:
     given = given if statement.has("X") else []
 
     def run(machine: Machine) -> None:
-        values = [term(machine) for term in terms] + [to_number(carry(machine)) for carry in given]
-        total = apply(_sum, *values)
-        if name is not None:
-            machine.write(name, apply(lambda t: t & FULL, total))
-        for most, carry in enumerate(carries, 1):
-            if carry is not None:
-                machine.write(carry, as_predicate(apply(lambda t, n=most: (t >> 32) >= n, total)))
+        values = [term(machine) for term in terms] + [_carried(carry, machine) for carry in given]
+        put_sum(machine, name, carries, apply(_sum, *values))
 
     return run
+
+
+def _carried(carry: Reader, machine: Machine) -> Value:
+    return apply(to_number, carry(machine))
 
 
 def _sum(*values: Known) -> Known:
@@ -80,22 +81,11 @@ def _sum(*values: Known) -> Known:
 def _add_wide(statement: Statement) -> Run:
     name, _, at = results(statement, 2)
     terms = [wide(o) for o in statement.operands[at:] if o.kind is not OperandKind.PREDICATE]
-
-    def run(machine: Machine) -> None:
-        write_wide(machine, name, apply(_sum64, *(term(machine) for term in terms)))
-
-    return run
+    return lambda machine: write_wide(machine, name, apply(_sum64, *(term(machine) for term in terms)))
 
 
 def _sum64(*values: Known) -> Known:
-    return _wrap(_sum(*values))
-
-
-def _wrap(value: Known) -> Known:
-    """A 64-bit number as int64 has it; arrays wrap by themselves."""
-    if isinstance(value, int):
-        return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
-    return value
+    return wrap(_sum(*values))
 
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
@@ -118,13 +108,9 @@ def _multiply(statement: Statement) -> Run:
             readers[0](machine),
             readers[1](machine),
             add(machine),
-            *(to_number(given(machine)) for given in carry),
+            *(_carried(given, machine) for given in carry),
         )
-        if name is not None:
-            machine.write(name, apply(lambda t: t & FULL, total))
-        for target in carries:
-            if target is not None:
-                machine.write(target, as_predicate(apply(lambda t: (t >> 32) >= 1, total)))
+        put_sum(machine, name, carries, total)
 
     return run
 
@@ -138,15 +124,14 @@ def _multiply_wide(statement: Statement) -> Run:
     high = statement.has("HI")
 
     def product(a: Known, b: Known) -> Known:
-        return _wrap(a * b if unsigned else signed(a) * signed(b))
+        return wrap(a * b if unsigned else signed(a) * signed(b))
 
     def run(machine: Machine) -> None:
         made = apply(product, left(machine), right(machine))
         given = add(machine)
-        total = apply(_sum64, made, given, *(to_number(reader(machine)) for reader in carry))
-        for target in carries:
-            if target is not None:
-                machine.write(target, as_predicate(apply(_below, total, given)))
+        total = apply(_sum64, made, given, *(_carried(reader, machine) for reader in carry))
+        if carries:
+            write_all(machine, carries, as_predicate(apply(_below, total, given)))
         if not high:
             write_wide(machine, name, total)
         elif name is not None:
@@ -181,12 +166,7 @@ def _shift(statement: Statement) -> Run:
     low, by, *more = statement.operands[at:]
     readers = [source(low), source(by), source(more[0]) if more else (lambda _machine: 0)]
     function = _shift_left(statement) if "L" in statement.modifiers[:1] else _shift_right(statement)
-
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, apply(function, *(reader(machine) for reader in readers)))
-
-    return run
+    return writes(name, lambda machine: apply(function, *(reader(machine) for reader in readers)))
 
 
 def _amount(statement: Statement, by: Known) -> Known:
@@ -252,12 +232,8 @@ def _lea(statement: Statement) -> Run:
     def run(machine: Machine) -> None:
         over = 0 if above is None else above(machine)
         made = apply(scaled, base(machine), over, by(machine))
-        total = apply(_sum, made, add(machine), *(to_number(reader(machine)) for reader in given))
-        if name is not None:
-            machine.write(name, apply(lambda t: t & FULL, total))
-        for carry in carries:
-            if carry is not None:
-                machine.write(carry, as_predicate(apply(lambda t: (t >> 32) >= 1, total)))
+        total = apply(_sum, made, add(machine), *(_carried(reader, machine) for reader in given))
+        put_sum(machine, name, carries, total)
 
     return run
 
@@ -325,7 +301,7 @@ def _extreme(statement: Statement) -> Run:
     readers = [source(operand) for operand in kept]
     smaller = predicate(chosen[-1])
     if any("x2" in m or m in ("RELU", "U16", "S16", "U8", "S8", "S64", "U64") for m in statement.modifiers):
-        return not_understood(name)
+        return not_understood(name, statement.opcode)
 
     def pick(function: Any) -> Callable[..., Known]:
         def found(*values: Known) -> Known:
@@ -342,13 +318,12 @@ def _extreme(statement: Statement) -> Run:
 
         return found
 
-    def run(machine: Machine) -> None:
-        if name is not None:
-            values = [reader(machine) for reader in readers]
-            least, most = apply(pick(np.minimum), *values), apply(pick(np.maximum), *values)
-            machine.write(name, choose(smaller(machine), least, most))
+    def picked(machine: Machine) -> Value:
+        values = [reader(machine) for reader in readers]
+        least, most = apply(pick(np.minimum), *values), apply(pick(np.maximum), *values)
+        return choose(smaller(machine), least, most)
 
-    return run
+    return writes(name, picked)
 
 
 def _iabs(a: Known) -> Known:

@@ -26,6 +26,7 @@ from artifact_inspector.execution.sass.operands import (
     results,
     source,
     wide,
+    write_all,
 )
 from artifact_inspector.formats.sass.statement import OperandKind, Statement
 
@@ -56,9 +57,7 @@ def _to_uniform(statement: Statement) -> Run:
         machine.on = widen(mask, machine.program.warp)
         if name is not None:
             machine.write(name, _first(machine, value, mask))
-        for target in beside:
-            if target is not None:
-                machine.write(target, True)
+        write_all(machine, beside, True)
 
     return run
 
@@ -126,11 +125,8 @@ def _vote(statement: Statement) -> Run:
             ballot = _from_warps(machine, (votes * weights).sum(axis=2))
             held_by = (votes == on).all(axis=2) if every else votes.any(axis=2)
             found = _from_warps(machine, held_by)
-        if name is not None:
-            machine.write(name, ballot)
-        for target in beside:
-            if target is not None:
-                machine.write(target, found)
+        write_all(machine, (name,), ballot)
+        write_all(machine, beside, found)
 
     return run
 
@@ -145,11 +141,8 @@ def _shuffle(statement: Statement) -> Run:
         held, by, bound = (_settled(machine, reader(machine)) for reader in (value, lane, clamp))
         unknown = next((v for v in (by, bound) if isinstance(v, Unknown)), None)
         if unknown is not None:
-            for target in beside:
-                if target is not None:
-                    machine.write(target, Unknown(False, True, unknown.why))
-            if name is not None:
-                machine.write(name, Unknown(0, FULL, unknown.why))
+            write_all(machine, beside, Unknown(False, True, unknown.why))
+            write_all(machine, (name,), Unknown(0, FULL, unknown.why))
             return
         own, step, limit = machine.environment.lane(machine), by, bound
         segment = (limit >> 8) & 31
@@ -160,9 +153,7 @@ def _shuffle(statement: Statement) -> Run:
         }[kind]  # fmt: skip
         inside = goes >= most if kind == "UP" else goes <= most
         origin = np.where(inside, goes, own) & 31
-        for target in beside:
-            if target is not None:
-                machine.write(target, True if inside.all() else inside)
+        write_all(machine, beside, True if inside.all() else inside)
         if name is not None:
             machine.write(name, _taken(machine, held, origin))
 
@@ -242,11 +233,8 @@ def _match(statement: Statement) -> Run:
             found = (equal * weights).sum(axis=3).reshape(-1, machine.threads)
             whole = (equal == on[:, :, None, :]).all(axis=3).reshape(-1, machine.threads)
             found, holds = (np.where(whole, found, 0), whole) if every else (found, True)
-        if name is not None:
-            machine.write(name, found)
-        for target in beside:
-            if target is not None:
-                machine.write(target, holds)
+        write_all(machine, (name,), found)
+        write_all(machine, beside, holds)
 
     return run
 

@@ -23,11 +23,11 @@ from artifact_inspector.execution.interpreter.lanes import (
     invert,
     is_spoiled,
 )
+from artifact_inspector.execution.interpreter.numbers import as_predicate, each
 from artifact_inspector.execution.interpreter.shifted import whole
 from artifact_inspector.execution.sass.operands import (
     Build,
     Run,
-    as_predicate,
     both,
     either,
     is_nothing,
@@ -40,6 +40,7 @@ from artifact_inspector.execution.sass.operands import (
     source,
     wide,
     write_wide,
+    writes,
 )
 from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
 
@@ -174,12 +175,7 @@ def _select(statement: Statement) -> Run:
             machine, name, choose(picks(machine), left(machine), right(machine))
         )
     yes, no, chooses = source(first, real=real), source(second, real=real), predicate(chosen)
-
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, choose(chooses(machine), yes(machine), no(machine)))
-
-    return run
+    return writes(name, lambda machine: choose(chooses(machine), yes(machine), no(machine)))
 
 
 def _permute(statement: Statement) -> Run:
@@ -199,23 +195,21 @@ def _permute(statement: Statement) -> Run:
             found = found | (taken << (8 * byte))
         return found
 
-    def run(machine: Machine) -> None:
-        if name is None:
-            return
+    def permuted(machine: Machine) -> Value:
         a, b = low(machine), high(machine)
         found: Value = permute(data_of(a), data_of(b))
         if isinstance(a, Unknown) or isinstance(b, Unknown):
             bad = permute(bits_unknown(a), bits_unknown(b))  # a sign is as unknown as its bit
             why = (a.why if isinstance(a, Unknown) else 0) | (b.why if isinstance(b, Unknown) else 0)
             found = Unknown(data_of(found), bad, why) if np.any(bad) else found
-        machine.write(name, found)
+        return found
 
-    return run
+    return writes(name, permuted)
 
 
 def _permute_by_register(statement: Statement, name: str | None, operands: tuple[Operand, ...]) -> Run:
     if statement.modifiers:
-        return not_understood(name)
+        return not_understood(name, statement.opcode)
     readers = [source(operand) for operand in operands]
 
     def permute(a: Known, picks: Known, b: Known) -> Known:
@@ -228,11 +222,7 @@ def _permute_by_register(statement: Statement, name: str | None, operands: tuple
             found = found | (np.where(pick & 8, whole, taken).astype(np.int64) << (8 * byte))
         return found
 
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, _single(apply(permute, *(reader(machine) for reader in readers))))
-
-    return run
+    return writes(name, lambda machine: _single(apply(permute, *(reader(machine) for reader in readers))))
 
 
 def _single(value: Value) -> Value:
@@ -240,19 +230,6 @@ def _single(value: Value) -> Value:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value.item()
     return value
-
-
-def _per_lane(function: Callable[[int], int]) -> Callable[[Known], Known]:
-    """A function of one number for all lanes; each distinct number is computed once."""
-
-    def found(value: Known) -> Known:
-        if isinstance(value, int):
-            return function(value)
-        distinct, places = np.unique(value, return_inverse=True)
-        made = np.array([function(int(number)) for number in distinct], np.int64)
-        return made[places].reshape(value.shape)
-
-    return found
 
 
 def _find_leading(statement: Statement) -> Run:
@@ -272,7 +249,7 @@ def _find_leading(statement: Statement) -> Run:
     def run(machine: Machine) -> None:
         value = reader(machine)
         if name is not None:
-            machine.write(name, apply(_per_lane(leading), value))
+            machine.write(name, apply(partial(each, leading), value))
         if beside and beside[0] is not None:
             machine.write(beside[0], as_predicate(apply(lambda v: v != 0, value)))
 
@@ -292,11 +269,7 @@ def _extend(statement: Statement) -> Run:
         sign = (1 << bits) >> 1
         return ((kept ^ sign) - sign) & FULL
 
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, apply(extend, value(machine), width(machine)))
-
-    return run
+    return writes(name, lambda machine: apply(extend, value(machine), width(machine)))
 
 
 def _bit_mask(a: Known, width: Known) -> Known:
@@ -310,17 +283,14 @@ def _pack_predicates(statement: Statement) -> Run:
     under, mask = source(statement.operands[at + 1]), statement.operands[at + 2].value
     shift = next((8 * int(m[1:]) for m in statement.modifiers if m in ("B1", "B2", "B3")), 0)
 
-    def run(machine: Machine) -> None:
+    def packed(machine: Machine) -> Value:
         found = under(machine)
         for number in range(7):
             if mask >> number & 1:
-                bit = 1 << (number + shift)
-                holds = machine.read(f"{bank}{number}")
-                found = _put_bit(found, bit, holds)
-        if name is not None:
-            machine.write(name, found)
+                found = _put_bit(found, 1 << (number + shift), machine.read(f"{bank}{number}"))
+        return found
 
-    return run
+    return writes(name, packed)
 
 
 def _put_bit(value: Value, bit: int, holds: Value) -> Value:
@@ -357,7 +327,7 @@ def _bit_of(value: Value, bit: int) -> Value:
     if isinstance(value, Unknown):
         bad: Any = (value.bad & bit) != 0
         return Unknown(data, bad, value.why) if np.any(bad) else data
-    return data if isinstance(data, np.ndarray) else bool(data)
+    return as_predicate(data)
 
 
 LOGIC: Mapping[str, Build] = {
@@ -368,8 +338,8 @@ LOGIC: Mapping[str, Build] = {
     "SEL": _select,
     "FSEL": _select,
     "PRMT": _permute,
-    "POPC": plain(_per_lane(lambda number: number.bit_count()), 1),
-    "BREV": plain(_per_lane(lambda number: int(f"{number:032b}"[::-1], 2)), 1),
+    "POPC": plain(partial(each, int.bit_count), 1),
+    "BREV": plain(partial(each, lambda number: int(f"{number:032b}"[::-1], 2)), 1),
     "BMSK": plain(_bit_mask, 2),
     "FLO": _find_leading,
     "SGXT": _extend,

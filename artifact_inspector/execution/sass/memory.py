@@ -20,6 +20,7 @@ from artifact_inspector.execution.interpreter.access import (
 )
 from artifact_inspector.execution.interpreter.asked import Lanes, lanes_of
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, apply, data_of, is_true
+from artifact_inspector.execution.interpreter.numbers import cut
 from artifact_inspector.execution.interpreter.wavefronts import served_together
 from artifact_inspector.execution.sass.operands import (
     Build,
@@ -82,10 +83,7 @@ _SIGNED = {"S8": 8, "S16": 16}
 def _narrow(statement: Statement, value: Value) -> Value:
     """A loaded byte or half-word, with its sign where it has one."""
     bits = next((_SIGNED[m] for m in statement.modifiers if m in _SIGNED), None)
-    if bits is None:
-        return value
-    sign = 1 << (bits - 1)
-    return apply(lambda v: ((v ^ sign) - sign) & FULL, value)
+    return value if bits is None else apply(lambda v: cut(v, bits, is_signed=True) & FULL, value)
 
 
 def _write_words(machine: Machine, name: str | None, values: list[Value]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     data_of,
     invert,
 )
+from artifact_inspector.execution.interpreter.numbers import as_predicate
 from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
 
 if TYPE_CHECKING:
@@ -188,26 +189,9 @@ def plain(function: Callable[..., Known], sources: int) -> Build:
     def build(statement: Statement) -> Run:
         name, _, at = results(statement, 0)
         readers = [source(operand) for operand in statement.operands[at : at + sources]]
-
-        def run(machine: Machine) -> None:
-            if name is not None:
-                machine.write(name, apply(function, *(reader(machine) for reader in readers)))
-
-        return run
+        return writes(name, lambda machine: apply(function, *(reader(machine) for reader in readers)))
 
     return build
-
-
-def to_number(value: Value) -> Value:
-    """A predicate as 0 or 1."""
-    return apply(lambda v: v.astype(np.int64) if isinstance(v, np.ndarray) else int(v), value)
-
-
-def as_predicate(value: Value) -> Value:
-    """What `apply` made of a comparison: whole lanes are known or not."""
-    if isinstance(value, Unknown):
-        return Unknown(value.data, value.bad != 0, value.why)
-    return value if isinstance(value, np.ndarray) else bool(value)
 
 
 def least(by: Known, most: int) -> Known:
@@ -215,14 +199,41 @@ def least(by: Known, most: int) -> Known:
     return np.minimum(by, most) if isinstance(by, np.ndarray) else min(by, most)
 
 
-def not_understood(name: str | None) -> Run:
-    """Writes that nothing is known, because the opcode has no semantics."""
+def writes(name: str | None, value: Reader) -> Run:
+    """Writes what a reader gives, where there is a register that keeps it."""
+    if name is None:
+        return lambda _machine: None
 
     def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, machine.unknown(f"opcode {machine.step.opcode}, which has no semantics here"))
+        machine.write(name, value(machine))
 
     return run
+
+
+def write_all(machine: Machine, names: Iterable[str | None], value: Value) -> None:
+    """Write one value to all of some registers or predicates that keep it."""
+    for name in names:
+        if name is not None:
+            machine.write(name, value)
+
+
+def put_sum(machine: Machine, name: str | None, carries: Iterable[str | None], total: Value) -> None:
+    """Write the lower 32 bits of a sum, and to the n-th carry whether it is n times too large at least."""
+    if name is not None:
+        machine.write(name, apply(lambda t: t & FULL, total))
+    for most, carry in enumerate(carries, 1):
+        if carry is not None:
+            machine.write(carry, as_predicate(apply(lambda t, n=most: (t >> 32) >= n, total)))
+
+
+def not_known(name: str | None, why: str) -> Run:
+    """Writes that nothing is known, and of what."""
+    return writes(name, lambda machine: machine.unknown(why))
+
+
+def not_understood(name: str | None, opcode: str) -> Run:
+    """Writes that nothing is known, because the opcode has no semantics."""
+    return not_known(name, f"opcode {opcode}, which has no semantics here")
 
 
 def move(statement: Statement, place: int | None = None) -> Run:
@@ -232,13 +243,7 @@ def move(statement: Statement, place: int | None = None) -> Run:
     if statement.has("64"):
         reader = wide(statement.operands[at])
         return lambda machine: write_wide(machine, name, reader(machine))
-    read = source(statement.operands[at])
-
-    def run(machine: Machine) -> None:
-        if name is not None:
-            machine.write(name, read(machine))
-
-    return run
+    return writes(name, source(statement.operands[at]))
 
 
 def both(a: Value, b: Value) -> Value:
