@@ -283,7 +283,7 @@ def _scan(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Rule
         return None
     if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0
-    if not rules.since((3, 6)):
+    if not rules.since((3, 6)) or 0 in layout.lane:  # lanes that have what others have may count, too
         return None
     run = layout.contiguous[axis] * extent_along(layout.lane, layout.shape, axis)
     return inputs[0].elements // run * sum(-(-element_bits(tensor) // 8) for tensor in inputs)
