@@ -18,7 +18,7 @@ from artifact_inspector.facts.commons import Commons
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import digest_of_files, digest_of_package
+from artifact_inspector.files.digests import State, digest_of_package, state_of_files
 from artifact_inspector.files.index import Index
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def recall_kernels(
     how = how or Recalling()
     view = view or ask_all
     keeps = how.index is not None and how.disassemble is None
-    keys = [_key(artifact) for artifact in artifacts] if keeps else [None] * len(artifacts)
+    states = [state_of_files(artifact) if keeps else None for artifact in artifacts]
+    keys = [None if state is None else _key(state) for state in states]
     stored: dict[bytes, bytes] = {}
     if how.index is not None and keeps:
         with how.index() as index:
@@ -74,10 +75,11 @@ def recall_kernels(
             with without_collection():
                 view(kernel)
                 source.let_go()
-        key = keys[place]
-        # Whoever wrote to the cache meanwhile may have changed what was read.
-        if key is not None and (source.is_changed or key not in stored) and _key(artifacts[place]) == key:
-            fresh[key] = source.text()
+        key, state = keys[place], states[place]
+        if key is not None and state is not None and (source.is_changed or key not in stored):
+            # Whoever wrote to the cache meanwhile may have changed what was read.
+            if state.still_holds(artifacts[place]):
+                fresh[key] = source.text()
             if len(fresh) >= MOST_AT_ONCE:
                 _keep(fresh, how)
         yield kernel
@@ -109,9 +111,6 @@ def _keep(fresh: dict[bytes, bytes], how: Recalling) -> None:
         fresh.clear()
 
 
-def _key(artifact: Artifact) -> bytes | None:
-    """A digest of all that the facts depend on; None where a file cannot be read."""
-    of_files = digest_of_files(artifact)
-    if of_files is None:
-        return None
-    return blake2b(digest_of_package() + of_files, digest_size=32).digest()
+def _key(state: State) -> bytes:
+    """A digest of all that the facts of a kernel depend on."""
+    return blake2b(digest_of_package() + state.digest, digest_size=32).digest()

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any, Union
 
 from artifact_inspector.model.location import SourceLine
@@ -21,6 +22,7 @@ from artifact_inspector.model.location import SourceLine
 FORMAT = "artifact-inspector facts 1"
 """First line of a text of sections; another form has another number."""
 _PLAIN = (bool, int, float, str, type(None))
+_WRITER = json.JSONEncoder(separators=(",", ":"))
 
 
 # -- values ----------------------------------------------------------------------------
@@ -29,20 +31,24 @@ _PLAIN = (bool, int, float, str, type(None))
 def encode(value: object) -> Any:
     """A fact, as `json` can write it."""
     kind: Any = type(value)
-    if kind in _PLAIN:
-        return value
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, SourceLine):
-        return list(value.chain)
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, Mapping):
-        return [[encode(key), encode(one)] for key, one in value.items()]
-    if dataclasses.is_dataclass(value):
-        return [encode(getattr(value, name)) for name, _ in _fields(kind)]
-    if isinstance(value, tuple | list | frozenset):
-        return [encode(one) for one in value]
+    return value if kind in _PLAIN else _encoder(kind)(value)
+
+
+@cache
+def _encoder(kind: Any) -> Callable[[Any], Any]:
+    if issubclass(kind, Enum):
+        return attrgetter("value")
+    if issubclass(kind, SourceLine):
+        return lambda value: list(value.chain)
+    if issubclass(kind, str):
+        return str
+    if issubclass(kind, Mapping):
+        return lambda value: [[encode(key), encode(one)] for key, one in value.items()]
+    if hasattr(kind, "__dataclass_fields__"):
+        names = [name for name, _ in _fields(kind)]
+        return lambda value: [encode(getattr(value, name)) for name in names]
+    if issubclass(kind, tuple | list | frozenset):
+        return lambda value: [encode(one) for one in value]
     raise TypeError(f"a fact of type {kind.__name__} has no plain form")
 
 
@@ -159,7 +165,7 @@ def split(text: bytes) -> dict[str, str]:
 
 def write_section(value: object) -> str:
     """A fact as a text of one line."""
-    return json.dumps(encode(value), separators=(",", ":"))
+    return _WRITER.encode(encode(value))
 
 
 def read_section(kind: Any, text: str) -> Any:

@@ -6,31 +6,58 @@ import os
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from time import time_ns
+from typing import NamedTuple
 
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.reading import read_content
+from artifact_inspector.files.reading import Stamp, read_stamped, stamp_of
 from artifact_inspector.model.limits import LIMITS
 from artifact_inspector.version import __version__
 
+_LONGEST_STEP = 2 * 10**9
+"""Nanoseconds that a file system may take for one moment: FAT two seconds."""
 
-def digest_of_files(artifact: Artifact) -> bytes | None:
-    """Of every file of a kernel, and of where it lies in its cache; None where one is not or cannot be read.
+
+class State(NamedTuple):
+    """What a kernel's files held when they were read."""
+
+    digest: bytes
+    """Of every file, and of where it lies in its cache."""
+    stamp: int | None
+    """Of all files; None where one was written just before."""
+
+    def still_holds(self, artifact: Artifact) -> bool:
+        """Whether nothing was written to the files since."""
+        if self.stamp is not None:
+            return (
+                hash(tuple(stamp_of(artifact.files[suffix]) for suffix in sorted(artifact.files)))
+                == self.stamp
+            )
+        again = state_of_files(artifact)
+        return again is not None and again.digest == self.digest
+
+
+def state_of_files(artifact: Artifact) -> State | None:
+    """What the files of a kernel hold; None where one is not or cannot be read.
 
     The version of Triton may be told by a record beside the kernel, and the bounds say what is read of it.
     """
-    digest = blake2b(digest_size=32)
+    digest, stamps, began = blake2b(digest_size=32), list[Stamp](), time_ns()
     known_by = (artifact.directory, artifact.stem, artifact.hash, artifact.state, artifact.triton_version)
     bounds = [limit.most for limit in LIMITS]
     digest.update(repr((known_by, bounds)).encode(errors="surrogatepass"))
     for suffix in sorted(artifact.files):
         file = artifact.files[suffix]
         try:
-            content = read_content(file)
+            content, stamp = read_stamped(file)
         except OSError:
             return None
         digest.update(f"\0{suffix} {file.name!r} {len(content)}\0".encode(errors="surrogatepass"))
         digest.update(content)
-    return digest.digest()
+        stamps.append(stamp)
+    # A file system keeps time in steps: a second write in one step may leave the stamp as it was.
+    settled = all(began - max(stamp[2:], default=0) > _LONGEST_STEP for stamp in stamps)
+    return State(digest.digest(), hash(tuple(stamps)) if settled else None)
 
 
 def size_of_files(artifact: Artifact) -> int:

@@ -26,6 +26,8 @@ from artifact_inspector.files.artifact import (
 from artifact_inspector.model.limits import MIB
 from artifact_inspector.model.text import SourceText
 
+Stamp = tuple[int, ...]
+"""Of a file: its place on the disk, its bytes, when its content and its entry were written (ns)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -45,15 +47,37 @@ def read_content(file: File, most: int | None = None) -> bytes:
     """
     if isinstance(file, HeldFile):
         return file.content
-    return _read(file, most_bytes() if most is None else most, whole=True)
+    return _read(file, most_bytes() if most is None else most, whole=True)[0]
+
+
+def read_stamped(file: File) -> tuple[bytes, Stamp]:
+    """The content of a file, and its stamp as it was opened; errors as for `read_content`."""
+    if isinstance(file, HeldFile):
+        return file.content, ()
+    content, found = _read(file, most_bytes(), whole=True)
+    return content, _stamp(found)
+
+
+def stamp_of(file: File) -> Stamp | None:
+    """What is another once a file was written to; None where it is not there."""
+    if isinstance(file, HeldFile):
+        return ()
+    try:
+        return _stamp(file.stat())
+    except OSError:
+        return None
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def read_head(file: File, count: int) -> bytes:
     """The first bytes of a file; errors as for `read_content`."""
-    return file.content[:count] if isinstance(file, HeldFile) else _read(file, count, whole=False)
+    return file.content[:count] if isinstance(file, HeldFile) else _read(file, count, whole=False)[0]
 
 
-def _read(path: Path, most: int, *, whole: bool) -> bytes:
+def _read(path: Path, most: int, *, whole: bool) -> tuple[bytes, os.stat_result]:
     descriptor = os.open(path, _FLAGS)  # a pipe that nobody writes to would make an ordinary open wait
     try:
         found = os.fstat(descriptor)
@@ -68,7 +92,7 @@ def _read(path: Path, most: int, *, whole: bool) -> bytes:
         while left and (part := os.read(descriptor, left)):
             parts.append(part)
             left -= len(part)
-        return b"".join(parts)
+        return b"".join(parts), found
     finally:
         os.close(descriptor)
 

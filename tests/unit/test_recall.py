@@ -26,8 +26,9 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.recall import Recalling, recall_kernels
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.facts.table import Table
+from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.files.digests import digest_of_files
+from artifact_inspector.files.digests import state_of_files
 from artifact_inspector.files.index import SWITCH, Index
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.limits import NESTING
@@ -190,7 +191,12 @@ def test_what_is_disassembled_is_not_kept(cache: Path, index: Path) -> None:
     assert not index.exists()
 
 
-def test_what_was_written_while_it_was_read_is_not_kept(cache: Path, index: Path) -> None:
+@pytest.mark.parametrize("step", [digests._LONGEST_STEP, 0])
+def test_what_was_written_while_it_was_read_is_not_kept(
+    step: int, cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digests, "_LONGEST_STEP", step)
+
     def write(kernel: KernelFacts) -> None:
         path = kernel.artifact.files["ttir"]
         assert isinstance(path, Path)
@@ -199,6 +205,29 @@ def test_what_was_written_while_it_was_read_is_not_kept(cache: Path, index: Path
 
     recall(cache, index, write)
     assert entries(index) == 0
+
+
+def test_what_lies_there_for_long_is_not_read_again_to_be_kept(
+    cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: Counter[bytes] = Counter()
+    real = digests.state_of_files
+
+    def state_of_files(artifact: Artifact) -> digests.State | None:
+        counted[artifact.hash.encode()] += 1
+        return real(artifact)
+
+    monkeypatch.setattr(digests, "state_of_files", state_of_files)
+    monkeypatch.setattr(recalling, "state_of_files", state_of_files)
+    recall(cache, index)
+    assert set(counted.values()) == {2}
+    monkeypatch.setattr(digests, "_LONGEST_STEP", 0)
+    counted.clear()
+    with Index(index, print) as kept:
+        kept.clear()
+    recall(cache, index)
+    assert set(counted.values()) == {1}
+    assert entries(index) == len(counted)
 
 
 def test_problems_are_looked_up_with_the_facts(cache: Path, index: Path, read: Counter[str]) -> None:
@@ -316,10 +345,10 @@ def test_other_bounds_and_another_record_are_another_key(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (entry,) = open_cache(cache / SOME[0]).entries
-    known = {digest_of_files(entry), digest_of_files(replace(entry, triton_version=TritonVersion("2.1")))}
+    found = [state_of_files(entry), state_of_files(replace(entry, triton_version=TritonVersion("2.1")))]
     monkeypatch.setenv(NESTING.switch, "7")
-    known.add(digest_of_files(entry))
-    assert len(known) == 3
+    found.append(state_of_files(entry))
+    assert len({state.digest for state in found if state is not None}) == 3
 
 
 def test_without_the_index_nothing_is_left_behind(some: Path, tmp_path: Path) -> None:
