@@ -46,11 +46,12 @@ def place(requests: Sequence[Request], *, by_size: bool = True) -> Placed:
     if by_size:
         order.sort(key=lambda index: -requests[index].bytes)
     offsets = _starts(requests, order)
-    conflicts = _conflicts(requests, order, offsets)
+    rivals = _rivals(requests)
+    conflicts = _conflicts(requests, rivals, offsets)
     while True:
         _bump(requests, order, offsets, conflicts)
-        conflicts = _conflicts(requests, order, offsets)
-        if not any(conflicts.values()):
+        conflicts = _conflicts(requests, rivals, offsets)
+        if not any(conflicts):
             break
     size = max((offsets[i] + requests[i].bytes for i in order), default=0)
     return Placed(tuple(offsets), size)
@@ -86,23 +87,45 @@ def _starts(requests: Sequence[Request], order: list[int]) -> list[int]:
     return offsets
 
 
-def _conflicts(requests: Sequence[Request], order: list[int], offsets: list[int]) -> dict[int, list[int]]:
-    """For each buffer, those that it overlaps in space while both are live."""
-    found: dict[int, list[int]] = {i: [] for i in order}
-    for i in order:
+def _rivals(requests: Sequence[Request]) -> list[list[int]]:
+    """For each buffer, those that may not share its bytes: live together, or in two partitions of one operation."""
+    found: list[list[int]] = [[] for _ in requests]
+    live: list[int] = []
+    for i in sorted(range(len(requests)), key=lambda index: requests[index].first):
         x = requests[i]
-        for j in order:
-            y = requests[j]
-            if i == j or not _meet(offsets[i], offsets[i] + x.bytes, offsets[j], offsets[j] + y.bytes):
-                continue
-            apart = x.group is not None and x.group == y.group and x.partition != y.partition
-            if apart or _meet(x.first, x.stop, y.first, y.stop):
+        live = [j for j in live if requests[j].stop > x.first]
+        for j in live:
+            if _meet(x.first, x.stop, requests[j].first, requests[j].stop):
                 found[i].append(j)
+                found[j].append(i)
+        live.append(i)
+    partitions: dict[int, list[int]] = {}
+    for i, x in enumerate(requests):
+        if x.group is not None:
+            partitions.setdefault(x.group, []).append(i)
+    for together in partitions.values():
+        for i in together:
+            x = requests[i]
+            found[i] += [
+                j
+                for j in together
+                if requests[j].partition != x.partition
+                and not _meet(x.first, x.stop, requests[j].first, requests[j].stop)
+            ]
     return found
 
 
+def _conflicts(requests: Sequence[Request], rivals: list[list[int]], offsets: list[int]) -> list[list[int]]:
+    """For each buffer, its rivals that it overlaps in space."""
+    ends = [offset + request.bytes for offset, request in zip(offsets, requests, strict=True)]
+    return [
+        [j for j in others if offsets[j] < ends[i] and offsets[i] < ends[j]]
+        for i, others in enumerate(rivals)
+    ]
+
+
 def _bump(
-    requests: Sequence[Request], order: list[int], offsets: list[int], conflicts: dict[int, list[int]]
+    requests: Sequence[Request], order: list[int], offsets: list[int], conflicts: list[list[int]]
 ) -> None:
     """Colour the buffers so that no two in conflict share a colour, and move all but the first colour."""
     colors = dict.fromkeys(order, -1)
