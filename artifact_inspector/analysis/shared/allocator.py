@@ -88,7 +88,7 @@ def _starts(requests: Sequence[Request], order: list[int]) -> list[int]:
 
 
 def _rivals(requests: Sequence[Request]) -> list[list[int]]:
-    """For each buffer, those that may not share its bytes: live together, or in two partitions of one operation."""
+    """For each buffer, those that may share no byte with it: live at once, or of other partitions."""
     found: list[list[int]] = [[] for _ in requests]
     live: list[int] = []
     for i in sorted(range(len(requests)), key=lambda index: requests[index].first):
