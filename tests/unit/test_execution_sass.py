@@ -93,6 +93,12 @@ def value(machine: Machine, name: str) -> object:
         ("HFMA2.MMA R1, -RZ, RZ, 1.875, 0", 0x3F800000),
         ("HFMA2.MMA R1, -RZ, RZ, 0, 5.9604644775390625e-08", 1),
         ("MOV R0, 0x7\nI2F.RP R2, R0\nF2I.FTZ.U32.TRUNC.NTZ R1, R2", 7),
+        ("MOV R0, 0x40000000\nFSETP.GE.AND P0, PT, R0, 105615, PT\nSEL R1, 0x1, 0x2, P0", 2),  # 2.0 is less
+        ("MOV R0, 0x40000000\nFADD R1, R0, -1", 0x3F800000),
+        ("FSEL R1, 2, 0x7, PT", 0x40000000),
+        ("MOV R0, 0x3f800001\nMOV R2, 0x3d7ffffe\nFFMA R1, R0, R2, 1048576.125", 0x49800001),  # rounded once
+        ("MOV R0, 0x1\nFADD.FTZ R1, R0, R0", 0),
+        ("MOV R0, 0x1\nFADD R1, R0, R0", 2),
         ("ISETP.LT.AND P1, PT, RZ, 0x1, PT\nP2R R1, PR, RZ, 0x2", 2),
         ("MOV R0, 0x4\nR2P PR, R0, 0x6\nSEL R1, 0x1, 0x2, P2", 1),
         ("MOV R0, 0x5\nUMOV UR4, 0x3\nR2UR UR5, R0\nUIADD3 UR4, UR4, UR5, URZ\nMOV R1, UR4", 8),
@@ -426,3 +432,22 @@ def test_a_matrix_through_shared_memory_keeps_what_is_known(opcode: str, expecte
     machine, _, _ = run(f"{lanes}STSM.{opcode} [R2], R0\nLDSM.{opcode} R3, [R2]\nLDS R4, [R1]")
     assert value(machine, "R3") == [list(range(32))]
     assert (value(machine, "R4") == [list(range(32))]) is (opcode == "16.M88")
+
+
+def test_a_branch_of_whole_warps_is_taken_by_none_whose_lanes_disagree() -> None:
+    _, counts, _ = run("""
+        S2R R0, SR_TID.X
+        ISETP.GE.AND P0, PT, R0, 0x28, PT
+        @P0 BRA.U `(.L_x_0)
+        MOV R1, 0x1
+        .L_x_0:
+        MOV R2, 0x2
+    """, threads=96)  # fmt: skip
+    assert counts.executed == [3, 3, 3, 2, 3, 3]  # of warp 1 some lanes hold the guard, and all go on
+    assert sum(counts.divergent) == 0
+
+
+def test_the_address_of_a_table_that_the_program_brings_is_unknown() -> None:
+    machine, counts, _ = run("ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]")
+    assert machine.names.of(machine.read("R2").why) == ("an address of data that the program brings",)
+    assert not counts.outside

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from artifact_inspector.execution.interpreter import converging
-from artifact_inspector.execution.interpreter.lanes import FULL, Unknown, Value, apply, spread
+from artifact_inspector.execution.interpreter.lanes import FULL, Unknown, Value, apply, spread, widen
 from artifact_inspector.execution.interpreter.program import Undecided
 from artifact_inspector.execution.sass.operands import (
     Build,
@@ -31,9 +31,12 @@ WORD = 16
 
 
 def branch_to(statement: Statement, target: int | None) -> Run:
-    """A branch whose place is known when the program is read."""
+    """A branch whose place is known when the program is read.
+
+    `.U` is taken by a warp only where its guard holds in all lanes that are there; else they all go on.
+    """
     conditions = [predicate(o) for o in statement.operands if o.kind is OperandKind.PREDICATE]
-    splits, whole = statement.has("DIV"), statement.has("CONV")
+    splits, whole, together = statement.has("DIV"), statement.has("CONV"), statement.has("U")
 
     def run(machine: Machine) -> bool | None:
         if target is None:
@@ -41,6 +44,9 @@ def branch_to(statement: Statement, target: int | None) -> Run:
         if splits or whole:
             full = machine.group.lanes == machine.group.warps * machine.program.warp
             return machine.branch(full is whole, target) if full is whole else False
+        if together and machine.on is not machine.group.mask:
+            others = widen(np.logical_not(machine.on) & machine.group.mask, machine.program.warp)
+            machine.on = machine.on & np.logical_not(others)
         taken: Value = True
         for condition in conditions:
             taken = (

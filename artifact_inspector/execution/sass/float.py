@@ -46,6 +46,22 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    """a·b + c of float32s, to be rounded once: of what double precision loses, the last bit keeps a trace."""
+    product = a * b  # exact: 24 bits by 24
+    found = product + c
+    part = found - product
+    lost = (product - (found - part)) + (c - part)
+    even = np.asarray(found, np.float64).view(np.int64) & 1 == 0
+    odd = np.nextafter(found, np.where(lost > 0, np.inf, -np.inf))
+    return np.where((lost != 0) & even & np.isfinite(found), odd, found)
+
+
+def _flushed(value: Any) -> Any:
+    """Nought with their sign for numbers too small to be normal, which `.FTZ` takes them for."""
+    return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
+
+
 def _poison(name: str | None, statement: Statement) -> Run:
     return not_known(name, f"the result of {statement.opcode}")
 
@@ -65,8 +81,12 @@ def _arithmetic(function: Callable[..., Any]) -> Build:
         readers = [source(operand, real=True) for operand in operands]
 
         def compute(*values: Known) -> Known:
-            return bits_of(function(*(float_of(value).astype(np.float64) for value in values)))
+            given = [float_of(value).astype(np.float64) for value in values]
+            if not flushes:
+                return bits_of(function(*given))
+            return bits_of(_flushed(np.float32(function(*map(_flushed, given)))))
 
+        flushes = statement.has("FTZ")
         if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # rounded otherwise
             return _poison(name, statement)
         return writes(name, lambda machine: apply(_quiet(compute), *(reader(machine) for reader in readers)))
@@ -258,7 +278,7 @@ def _check(statement: Statement) -> Run:
 FLOAT: Mapping[str, Build] = {
     "FADD": _arithmetic(lambda a, b: a + b),
     "FMUL": _arithmetic(lambda a, b: a * b),
-    "FFMA": _arithmetic(lambda a, b, c: a * b + c),
+    "FFMA": _arithmetic(_fused),
     "FSETP": _compare,
     "FMNMX": _extreme,
     "I2F": _from_integer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -86,9 +85,11 @@ def source(operand: Operand, *, real: bool = False, step: int = 0) -> Reader:
 
     Args:
         operand: a register, number or constant.
-        real: signs are of a float.
+        real: signs and numbers in decimals are of a float.
         step: registers or words further on.
     """
+    if real and operand.kind is OperandKind.NUMBER and operand.real:
+        operand = operand._replace(kind=OperandKind.FLOAT)
     base = _plain(operand, step)
     if not (operand.minus or operand.invert or operand.absolute):
         return base
@@ -126,7 +127,8 @@ def _plain(operand: Operand, step: int) -> Reader:
         number = (operand.value >> (32 * step)) & FULL
         return lambda _machine: number
     if operand.kind is OperandKind.FLOAT:
-        bits = struct.unpack("<I", struct.pack("<f", operand.real))[0]
+        with np.errstate(over="ignore"):
+            bits = int(np.float32(operand.real).view(np.uint32))
         return lambda _machine: bits
     if operand.kind is OperandKind.CONSTANT:
         return _constant(operand, step)

@@ -68,6 +68,7 @@ class Operand(NamedTuple):
     descriptor: str = ""
     """The register that a descriptor is in."""
     real: float = 0.0
+    """The number where it stands in decimals: of a float's instruction it is one, `105615` too."""
 
 
 class Statement(NamedTuple):
@@ -146,7 +147,8 @@ def _operand(text: str) -> Operand:
         number = integer(found[2])
         if number is None:
             return Operand(OperandKind.TEXT, text)
-        return Operand(OperandKind.NUMBER, value=-number if found[1] else number)
+        real = 0.0 if "x" in found[2] else _real(text)
+        return Operand(OperandKind.NUMBER, value=-number if found[1] else number, real=real)
     found = _FLOAT.match(text)
     if found is not None:
         return Operand(OperandKind.FLOAT, text, real=_real(found[1]))
