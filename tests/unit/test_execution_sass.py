@@ -40,6 +40,7 @@ def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] 
     environment = Environment(program, launch, values, threads, names)
     memory = Memory(launch)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
+    environment.begin(machine)
     ended = run_all(machine)
     return machine, counts, ended
 
@@ -448,6 +449,63 @@ def test_a_branch_of_whole_warps_is_taken_by_none_whose_lanes_disagree() -> None
 
 
 def test_the_address_of_a_table_that_the_program_brings_is_unknown() -> None:
-    machine, counts, _ = run("ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]")
+    machine, counts, _ = run(
+        "ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]"
+    )
     assert machine.names.of(machine.read("R2").why) == ("an address of data that the program brings",)
     assert not counts.outside
+
+
+def test_parts_of_a_warp_join_at_a_warpsync_of_all() -> None:
+    machine, counts, _ = run("""
+        S2R R0, SR_TID.X
+        UMOV UR4, 0x3
+        ISETP.GE.AND P0, PT, R0, 0x8, PT
+        @P0 BRA `(.L_x_0)
+        MOV R1, 0x1
+        .L_x_0:
+        WARPSYNC.ALL
+        UIADD3 UR4, UR4, UR4, URZ
+        MOV R2, UR4
+    """)
+    assert counts.executed[5:8] == [2, 1, 1]
+    assert value(machine, "R2") == 6  # twice three, not twice six
+
+
+TENSOR_MEMORY = """
+    UMOV UR4, 0x40
+    UMOV UR7, 0x1
+    MOV R3, 0x1
+    UTCATOMSWS.FIND_AND_SET.ALIGN UP1, UR5, UR7
+    S2R R0, SR_TID.X
+    ISETP.EQ.AND P0, PT, R0, RZ, PT
+    SHF.L.U32 R3, R3, UR5, RZ
+    @P0 ATOMS.OR RZ, [UR4+0x14], R3
+    LDS R4, [UR4+0x14]
+    ISETP.NE.AND P1, PT, R4, 0x1, PT
+    @P1 BRA `(.L_x_0)
+    EXIT
+    .L_x_0:
+    MOV R9, 0x1
+"""
+
+
+def test_columns_of_tensor_memory_are_free_until_they_are_taken() -> None:
+    """As kernels for sm_100 ask before they end, and stop where it does not hold."""
+    _, counts, ended = run(TENSOR_MEMORY)
+    assert not ended
+    assert counts.executed[12] == 0
+
+
+def test_a_guard_that_is_unknown_in_lanes_that_are_off_costs_nothing() -> None:
+    code = """
+        LDC.64 R2, c[0x0][0x210]
+        S2R R0, SR_TID.X
+        ISETP.GE.AND P1, PT, R0, 0x10, PT
+        @!P1 ISETP.GE.AND P5, PT, R0, 0x4, PT
+        @!P1 LDGSTS.E [R0], desc[UR4][R2.64], P5
+    """
+    _, counts, _ = run(code, tensors={"x": Tensor((32,), "i32")})
+    assert not counts.why
+    _, counts, _ = run(code.replace("@!P1 LDGSTS", "LDGSTS"), tensors={"x": Tensor((32,), "i32")})
+    assert counts.why

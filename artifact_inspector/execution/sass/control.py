@@ -107,6 +107,12 @@ def _converge(statement: Statement) -> Run:
     return lambda machine: converging.wait(machine, barrier)
 
 
+def _converge_warp(statement: Statement) -> Run:
+    """WARPSYNC of all lanes, at which a warp's parts join; of those in a register, nothing is followed."""
+    every = statement.has("ALL") or any(o.value == FULL for o in statement.operands)
+    return (lambda machine: machine.wait_for("WARPSYNC")) if every else (lambda _machine: None)
+
+
 def _break(statement: Statement) -> Run:
     barrier = next(o.name for o in statement.operands if o.name.startswith("B"))
     return lambda machine: converging.leave(machine, barrier)
@@ -175,6 +181,34 @@ def succeed(statement: Statement) -> Run:
     return run
 
 
+_COLUMNS = (0x54, 0x58)
+"""Where shared memory keeps which columns of tensor memory are taken (as code for sm_100 asks)."""
+
+
+def free_columns(machine: Machine) -> None:
+    """Have no column of tensor memory be taken."""
+    nought = np.zeros((machine.rows, len(_COLUMNS)), np.int64)
+    machine.shared.store(nought + np.array(_COLUMNS), 4, nought, nought == 0)
+
+
+def _allocate(statement: Statement) -> Run:
+    """UTCATOMSWS: tensor memory is found free from its first column on, as by the first CTA there."""
+    if not statement.has("FIND_AND_SET"):
+        return _nothing(statement)
+    name, beside, _ = _targets(statement)
+    # its predicate stands in front of the register
+    register = name or next((o.name for o in statement.operands if o.kind is OperandKind.REGISTER), None)
+
+    def run(machine: Machine) -> None:
+        for target in beside:
+            if target is not None:
+                machine.write(target, True)
+        if register is not None:
+            machine.write(register, 0)
+
+    return run
+
+
 def _targets(statement: Statement) -> tuple[str | None, list[str | None], int]:
     if not any(o.kind is OperandKind.REGISTER for o in statement.operands):
         beside: list[str | None] = [
@@ -211,11 +245,12 @@ CONTROL: Mapping[str, Build] = {
     "S2UR": _special,
     "CS2R": _special,
     "CS2UR": _special,
-    "UTCATOMSWS": succeed,
+    "UTCATOMSWS": _allocate,
+    "WARPSYNC": _converge_warp,
 }
 
 NOTHING = words("""
-    NOP DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP WARPSYNC LDGDEPBAR
+    NOP DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP LDGDEPBAR
     ARRIVES WARPGROUP WARPGROUPSET UTMACMDFLUSH UTMACCTL UTMAPF UBLKPF UTCBAR UTCCP UTCSHIFT UCGABAR_ARV
     UCGABAR_WAIT PREEXIT ACQBULK PMTRIG UVIRTCOUNT ENDCOLLECTIVE SETMAXREG STTM UTCHMMA UTCQMMA UTCIMMA
     UTCOMMA

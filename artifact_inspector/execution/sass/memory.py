@@ -172,7 +172,7 @@ def _copy_to_shared(statement: Statement) -> Run:
         mask: Mask = machine.on
         for reader in given:
             holds = reader(machine)
-            if isinstance(holds, Unknown):
+            if isinstance(holds, Unknown) and is_true(mask & holds.bad):
                 machine.counts.mark(machine.step.index, holds.why)
             data = data_of(holds)
             mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
@@ -294,6 +294,8 @@ def _atomic_shared(statement: Statement) -> Run:
     names = _written(statement)
     added_up = statement.has("POPC")  # lanes of one address are added up beforehand
     operands = 2 if statement.has("CAS") or statement.has("CAST") else 1
+    data = _data(statement)
+    sets = source(data) if data is not None and statement.has("OR") and size == 4 else None
 
     def run(machine: Machine) -> None:
         if added_up:
@@ -301,7 +303,12 @@ def _atomic_shared(statement: Statement) -> Run:
         else:
             lanes = access_atomic(machine, at(machine), size, operands)
         nothing = machine.unknown("what an atomic returns")
-        store_shared(machine, lanes, size, [nothing] * max(size // 4, 1))
+        left: list[Value] = [nothing] * max(size // 4, 1)
+        alone = np.broadcast_to(machine.on, machine.shape).sum(axis=1).max() <= 1
+        if sets is not None and lanes is not None and alone:
+            held = load_shared(machine, lanes, size, 1)[0]
+            left = [apply(lambda a, b: a | b, held, sets(machine))]
+        store_shared(machine, lanes, size, left)
         for name in names:
             machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
 

@@ -27,7 +27,7 @@ from artifact_inspector.execution.interpreter.lanes import (
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor, copy_box, read_maps
 from artifact_inspector.execution.launch import Launch, Tensor, encode
-from artifact_inspector.execution.sass.control import CONTROL, NOTHING, branch_to
+from artifact_inspector.execution.sass.control import CONTROL, NOTHING, branch_to, free_columns
 from artifact_inspector.execution.sass.float import FLOAT
 from artifact_inspector.execution.sass.integer import INTEGER
 from artifact_inspector.execution.sass.lanes import LANES
@@ -363,7 +363,9 @@ class Environment:
             self.known[byte] = name if held is None else None
 
     def begin(self, machine: Machine) -> None:
-        """Nothing: code finds what a launch gives in constants and special registers."""
+        """What is in shared memory before a CTA runs; all else is in constants and special registers."""
+        if any(step.opcode.startswith("UTCATOMSWS") for step in self.program.steps):
+            free_columns(machine)
 
     def constant(self, bank: int, offset: int, size: int) -> Value:
         """What a constant bank holds at an offset."""
