@@ -80,6 +80,8 @@ def value(machine: Machine, name: str) -> object:
         ("s_mov_b32 s3, 5\ns_sub_i32 s4, s3, 7", "s4", 0xFFFFFFFE),
         ("s_mov_b32 s3, -1\ns_add_u32 s5, s3, 1\ns_addc_u32 s4, 0, 0", "s4", 1),
         ("s_mov_b32 s3, 0x7fffffff\ns_add_i32 s5, s3, 1\ns_cselect_b32 s4, 1, 0", "s4", 1),
+        ("s_mov_b32 s3, 5\ns_lshl2_add_u32 s4, s3, 7", "s4", 27),
+        ("s_mov_b32 s3, 0x40000000\ns_lshl2_add_u32 s5, s3, 7\ns_cselect_b32 s4, s5, 0", "s4", 7),  # it carries
         ("s_mov_b32 s3, 0\ns_sub_u32 s5, s3, 1\ns_subb_u32 s4, 9, 0", "s4", 8),
         ("s_mov_b32 s3, -1\ns_mul_hi_u32 s4, s3, s3", "s4", 0xFFFFFFFE),
         ("s_mov_b32 s3, -8\ns_ashr_i32 s4, s3, 1", "s4", 0xFFFFFFFC),

@@ -331,7 +331,22 @@ def _align(statement: Statement, meaning: Meaning) -> Run:
     return operate(lambda a, b, c: ((a << 32) | b) >> (step * (c & (31 // step))), 3)(statement, plain)
 
 
+def _shift_add_scalars(statement: Statement, by: int) -> Run:
+    """`s_lshl2_add_u32`: SCC is the carry of all 33 bits and more."""
+    left, right = sources(statement, 1, 2)
+    write = put(statement)
+
+    def run(machine: Machine) -> None:
+        total = apply(lambda a, b: (a << by) + b, left(machine), right(machine))
+        write(machine, apply(lambda v: v & FULL, total))
+        machine.write("scc", as_bool(apply(lambda v: v > FULL, total)))
+
+    return run
+
+
 def _shift_add(statement: Statement, meaning: Meaning) -> Run:
+    if meaning.condition:
+        return _shift_add_scalars(statement, int(meaning.condition))
     if meaning.bits == 64:
         whole = [wide(statement.operands[at]) for at in (1, 3)]
         lower = [source(statement.operands[at]) for at in (1, 3)]

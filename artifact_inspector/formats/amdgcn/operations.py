@@ -127,7 +127,8 @@ class Meaning(NamedTuple):
     """Of its operands."""
     signed: bool = False
     condition: str = ""
-    """`lt`, `eq` … of a comparison; `scc0`, `execz` … of a branch; what a saved EXEC becomes."""
+    """`lt`, `eq` … of a comparison; `scc0`, `execz` … of a branch; what a saved EXEC becomes; the bits that
+    `s_lshl2_add_u32` shifts by."""
     size: int = 0
     """Bytes of each lane that memory moves."""
     places: int = 1
@@ -175,7 +176,8 @@ _VECTOR: Mapping[Action, str] = {
     Action.OR_OR: "v_or3_b32",
     Action.ADD_ADD: "v_add3_u32",
     Action.SHIFT_OR: "v_lshl_or_b32",
-    Action.SHIFT_ADD: "v_lshl_add_u32 v_lshl_add_u64",
+    Action.SHIFT_ADD: "v_lshl_add_u32 v_lshl_add_u64 s_lshl1_add_u32 s_lshl2_add_u32 s_lshl3_add_u32"
+    " s_lshl4_add_u32",
     Action.ADD_SHIFT: "v_add_lshl_u32",
     Action.XOR_ADD: "v_xad_u32",
     Action.ANY_OF_THREE: "v_bitop3_b32",
@@ -252,7 +254,7 @@ _NOTHING = re.compile(
     r"|buffer_(?:gl[01]_inv|wbl2|wbinvl1\w*|inv\w*)$|global_(?:inv|wb|wbinv|prefetch_b8)$|v_nop$|ds_nop$"
 )
 _DATA = re.compile(
-    r"v_(?:mov_b16|mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
+    r"v_(?:mov_b16|s_(?:exp|log|rcp|rsq|sqrt)_f|mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
     r"|min(?:3|imum\w*|max)?_|max(?:3|imum\w*|min)?_|med3_|fma|mac_|mad_|add_f|add_bf|sub_f|subrev_f|mul_f|mul_legacy"
     r"|mul_dx9|permlane|swap|pack|cmp_class|sat_pk|lshlrev_b16|add_f16|interp|ashr_pk|prng|bitop3_b16|cube|sad|msad)"
     r"|ds_(?:swizzle|permute|read_\w*tr_|load_tr)|s_(?:exp|log|rcp|rsq|sqrt|cvt|fma|min_f|max_f|floor|ceil|rndne|min_num|max_num)"
@@ -300,6 +302,8 @@ def _plain(name: str, action: Action) -> Meaning:
         return Meaning(action, condition=name.split("_")[2])
     if action in (Action.ADD, Action.MULTIPLY) and name.startswith(("s_addk", "s_mulk")):
         return Meaning(action, 32, True, "constant")
+    if action is Action.SHIFT_ADD and name.startswith("s_"):
+        return Meaning(action, condition=name[len("s_lshl")])
     if action is Action.ALIGN:
         return Meaning(action, 8 if "byte" in name else 1)
     return Meaning(action, sizes[0] if sizes else 32, signed, "carry" if "_co_" in name else "")
