@@ -42,7 +42,7 @@ _MOST_SAID = 1 << 20
 """Bytes of an `.nv.info` section or of notes; those of the largest kernels known here have some thousand."""
 _MOST_PLACES = 1 << 16
 """Offsets of local memory that are told apart; a thread has 512 KiB at most."""
-_BANK = re.compile(r"\.nv\.constant([1-9]\d*)(\..+)?$")
+_BANK = re.compile(r"\.nv\.constant(?!4\b)([1-9]\d*)(\..+)?$")
 
 
 def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:

@@ -63,7 +63,7 @@ class Interface(NamedTuple):
     parameters: tuple[tuple[int, int], ...]
     """Offset in constant bank 0 and bytes of each parameter, in the order of the kernel's own."""
     constants: Mapping[int, bytes]
-    """Banks of constants other than the one that a launch fills."""
+    """Banks of constants but the one that a launch fills, and 4: its addresses are put there on loading."""
 
 
 Binary = Cubin | Hsaco

@@ -452,7 +452,7 @@ def test_the_address_of_a_table_that_the_program_brings_is_unknown() -> None:
     machine, counts, _ = run(
         "ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]"
     )
-    assert machine.names.of(machine.read("R2").why) == ("an address of data that the program brings",)
+    assert machine.names.of(machine.read("R2").why) == ("constant bank 0x4",)
     assert not counts.outside
 
 

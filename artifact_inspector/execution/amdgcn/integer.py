@@ -339,7 +339,7 @@ def _shift_add_scalars(statement: Statement, by: int) -> Run:
     def run(machine: Machine) -> None:
         total = apply(lambda a, b: (a << by) + b, left(machine), right(machine))
         write(machine, apply(lambda v: v & FULL, total))
-        machine.write("scc", as_bool(apply(lambda v: v > FULL, total)))
+        machine.write("scc", as_predicate(apply(lambda v: v > FULL, total)))
 
     return run
 

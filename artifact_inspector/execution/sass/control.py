@@ -110,7 +110,7 @@ def _converge(statement: Statement) -> Run:
 def _converge_warp(statement: Statement) -> Run:
     """WARPSYNC of all lanes, at which a warp's parts join; of those in a register, nothing is followed."""
     every = statement.has("ALL") or any(o.value == FULL for o in statement.operands)
-    return (lambda machine: machine.wait_for("WARPSYNC")) if every else (lambda _machine: None)
+    return (lambda machine: converging.wait(machine, "WARPSYNC")) if every else (lambda _machine: None)
 
 
 def _break(statement: Statement) -> Run:
@@ -186,7 +186,9 @@ _COLUMNS = (0x54, 0x58)
 
 
 def free_columns(machine: Machine) -> None:
-    """Have no column of tensor memory be taken."""
+    """Have no column of tensor memory be taken, where a program asks for some."""
+    if not any(step.opcode.startswith("UTCATOMSWS") for step in machine.program.steps):
+        return
     nought = np.zeros((machine.rows, len(_COLUMNS)), np.int64)
     machine.shared.store(nought + np.array(_COLUMNS), 4, nought, nought == 0)
 

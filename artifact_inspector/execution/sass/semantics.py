@@ -65,8 +65,6 @@ _FLOP: Mapping[str, tuple[str, int]] = {
     "HFMA2": ("fp16", 4),
 }  # fmt: skip
 """Floating-point operations of one lane, a multiply-add counted as two."""
-_ADDRESSES = 4
-"""The constant bank that holds addresses, which the file lacks: who loads it puts them there."""
 _TYPES: Mapping[str, str] = {
     "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8",
     "u8": "int8", "s4": "int4", "u4": "int4", "b1": "b1", "e2m1": "fp4", "e2m3": "fp6", "e3m2": "fp6",
@@ -364,8 +362,7 @@ class Environment:
 
     def begin(self, machine: Machine) -> None:
         """What is in shared memory before a CTA runs; all else is in constants and special registers."""
-        if any(step.opcode.startswith("UTCATOMSWS") for step in self.program.steps):
-            free_columns(machine)
+        free_columns(machine)
 
     def constant(self, bank: int, offset: int, size: int) -> Value:
         """What a constant bank holds at an offset."""
@@ -375,8 +372,6 @@ class Environment:
             if why is not None:
                 return self.names.unknown(why)
             return int.from_bytes(self.bank[offset : offset + size], "little")
-        if bank == _ADDRESSES:
-            return self.names.unknown("an address of data that the program brings")
         data = self.program.constants.get(bank)
         if data is None or offset + size > len(data):
             return self.names.unknown(f"constant bank {bank:#x}")
@@ -414,8 +409,7 @@ class Environment:
         found = simple.get(name)
         if found is None:
             return self.names.unknown(f"special register {name}")
-        value = found()
-        return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+        return value.item() if isinstance(value := found(), np.ndarray) and value.size == 1 else value
 
     def copy_tensor(self, machine: Machine, statement: Statement) -> None:
         """A copy by the tensor unit, by the map at the address that its last operand names."""
