@@ -160,3 +160,24 @@ def test_of_machine_code_the_width_of_a_load_is_what_a_thread_moves(load: str, w
     module = language.parse(SourceText("k", text), Stage.PTX)
     moved = [_width(instruction, module, language) for instruction in module.functions[0].instructions[:1]]
     assert [width for width in moved if width] == widths
+
+
+@pytest.mark.parametrize(
+    ("layout", "width"),
+    [
+        (
+            "#ttg.blocked<{sizePerThread = [2, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>",
+            128,
+        ),
+        (
+            "#ttg.blocked<{sizePerThread = [2, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [0, 1]}>",
+            32,
+        ),
+        ("#ttg.linear<{register = [[0, 1]], lane = [], warp = [], block = []}>", 0),
+    ],
+)
+def test_of_tensors_it_is_what_a_thread_holds_along_the_fastest_axis(layout: str, width: int) -> None:
+    pointers = f"tensor<8x8x!tt.ptr<f16>, {layout}>"
+    code = tensor_code(f"%a = tt.load %x : {pointers}", Stage.TTGIR, head=f"%x: {pointers}")
+    module = Module(Stage.TTGIR, "k.ttgir", (code.function,), {})
+    assert _width(code.function.instructions[0], module, FORMAT) == width

@@ -118,3 +118,46 @@ def test_a_sum_of_integers_is_its_own_compute() -> None:
         tt.store %o, %s : !tt.ptr<i32>
     """)
     assert [only.anchor] == list(only.computes) == indices_of(code, "tt.reduce")
+
+
+TWO_COUNTS = f"""
+    %r:2 = scf.for %i = %n to %n step %n iter_args(%x = %z, %v = %z) -> ({T}, {T})  : i32 {{
+      %a = tt.load %q : {P}
+      %m = arith.cmpi eq, %a, %z : {T}
+      %w = arith.extui %m : tensor<8xi1> to {T}
+      %y = arith.addi %x, %w : {T}
+      %k = arith.cmpi sgt, %a, %z : {T}
+      %l = arith.extui %k : tensor<8xi1> to {T}
+      %u = arith.muli %v, %l : {T}
+      scf.yield %y, %u : {T}, {T}
+    }}
+    tt.store %o, %r#0 : {P}
+    tt.store %o, %r#1 : {P}
+"""
+
+
+def test_a_load_of_two_counts_is_of_the_first_with_its_comparison_alone_and_shared() -> None:
+    code, (only,) = rounds(TWO_COUNTS)
+    assert [only.anchor] == indices_of(code, "addi")
+    assert list(only.computes) == indices_of(code, "cmpi")[:1]
+    assert [statement.shared for statement in only.statements] == [True]
+
+
+@pytest.mark.parametrize(("operand", "of_integers"), [("%f", False), ("%b", True)])
+def test_what_a_float_of_an_inner_loop_takes_is_no_work_of_integers(operand: str, of_integers: bool) -> None:
+    code, found = rounds(f"""
+        %r = scf.for %i = %n to %n step %n iter_args(%x = %z) -> ({T})  : i32 {{
+          %a = tt.load %q : {P}
+          scf.for %j = %n to %n step %n  : i32 {{
+            %f = arith.sitofp %a : {T} to tensor<8xf32>
+            %e = arith.mulf {operand}, {operand} : tensor<8xf32>
+          }}
+          %m = arith.cmpi eq, %a, %z : {T}
+          %w = arith.extui %m : tensor<8xi1> to {T}
+          %y = arith.addi %x, %w : {T}
+          scf.yield %y : {T}
+        }}
+        tt.store %o, %r : {P}
+    """)
+    computes = [compute for item in found for compute in item.computes]
+    assert computes == (indices_of(code, "cmpi") if of_integers else [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from handwritten import tensor_code
+from handwritten import made, tensor_code
 
 from artifact_inspector.analysis.order.reference import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
@@ -182,3 +182,9 @@ def test_a_value_handed_on_as_it_came_is_older_than_one_iteration() -> None:
         }}
     """)
     assert swapped.old_values == 6
+
+
+def test_blocks_that_go_round_without_an_operation_of_their_own_have_no_form() -> None:
+    code = made("L3 F4", "L5 F6", "S7", to={1: (1, 2)})
+    (region,) = (region for region in find_regions(code, (), exact=False) if region.loop is not None)
+    assert find_loop_form(code, region, exact=False) is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from saved import Saved, saved_kernels
 
 from artifact_inspector.comparison.matrix import Form, find_matrix, shown_columns
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.inspection import inspect_artifact
 
 GEMV = [k for k in saved_kernels(kernel="gemv_splitk", target="sm_75") if k.version > "3"]
 SOFTMAX = saved_kernels(version="3.6.0", kernel="softmax")
@@ -73,3 +76,12 @@ def test_a_matrix_is_of_one_kernel() -> None:
 
 def test_options_are_told_where_forms_of_one_target_and_release_differ() -> None:
     assert find_matrix([kernel.facts for kernel in GEMV]).options == ()
+
+
+def test_of_one_tile_fewer_warps_stand_first() -> None:
+    artifact = SOFTMAX[0].artifact
+    wanted = [
+        inspect_artifact(replace(artifact, num_warps=warps, hash=name))
+        for warps, name in ((16, "a"), (4, "c"), (8, "b"))
+    ]
+    assert [form.configuration[1] for form in find_matrix(wanted).forms] == [4, 8, 16]

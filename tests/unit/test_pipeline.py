@@ -617,3 +617,11 @@ def test_buffers_that_just_fit_a_block_are_not_told_of(tiles: int, is_told: bool
     wider = PIPELINED.replace("<2x64x64xf16", f"<{tiles}x64x64xf16")
     found = explained(only(MATMUL, wider), target="sm_75")
     assert any("a block of" in note for note in found.notes) is is_told
+
+
+def test_allocations_of_unequal_numbers_of_tiles_are_told() -> None:
+    """%bu has two tiles and %bv three."""
+    three = TILES.replace("<2x", "<3x")
+    lines = [line.replace(TILES, three) if "%bv" in line else line for line in PIPELINED.split("\n")]
+    found = explained(only(MATMUL, "\n".join(lines)))
+    assert (found.buffers, found.notes) == (3, ("its allocations hold 2 to 3 tiles",))

@@ -185,3 +185,23 @@ def test_a_copy_of_another_line_is_a_load_of_its_own_but_for_copies_without_line
 
 def test_a_text_that_is_no_program_has_no_regions_to_tell() -> None:
     assert find_reference(made("L3 F4 S5")) == ()
+
+
+def test_a_plain_load_in_front_of_a_loop_is_of_its_own_line() -> None:
+    text = f"""
+        %m = ttg.local_alloc : () -> {TILE}
+        %p = tt.load %q : {P} @4
+        ttg.local_store %p, %m : {T} -> {TILE}
+        %r = scf.for %i = %n to %n step %n iter_args(%acc = %z) -> ({T})  : i32 {{
+          %a = ttg.local_load %m : {TILE} -> {T} @6
+          %d = arith.addf %acc, %a : {T} @9
+          %c = tt.load %q : {P} @6
+          ttg.local_store %c, %m : {T} -> {TILE}
+          scf.yield %d : {T}
+        }} @5
+        tt.store %o, %r : {P} @10
+    """
+    code = tensor_code(text, Stage.TTGIR, head=HEAD)
+    plain, loop = find_reference(code, pipelined=True)
+    assert [s.prologue for s in loop.statements] == [()]
+    assert [s.index for s in plain.statements] == indices_of(code, "tt.load")[:1]

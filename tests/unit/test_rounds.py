@@ -205,3 +205,38 @@ def test_data_passes_through_both_branches_of_an_if() -> None:
     {reduction("%v", "%r")}
     """
     assert shape(body) == [(["%a", "%b"], ["%m", "%r"])]
+
+
+def test_a_load_that_computes_on_its_own_account_stays_in_its_round_though_it_addresses_another() -> None:
+    body = f"""
+    %i = tt.load %q : {P}
+    {reduction("%i", "%r")}
+    %j = tt.addptr %p, %i : {P}, {T}
+    %a = tt.load %j : {P}
+    {reduction("%a", "%s2")}
+    """
+    assert shape(body) == [(["%i"], ["%r"]), (["%a"], ["%s2"])]
+
+
+def test_one_element_that_decides_which_address_is_taken_is_no_index() -> None:
+    body = f"""
+    %k = tt.load %s : !tt.ptr<i1>
+    %j = arith.select %k, %p, %q : {P}
+    %a = tt.load %j : {P}
+    {reduction("%a", "%r")}
+    """
+    assert shape(body) == [(["%a"], ["%r"])]
+    assert shape(
+        body.replace("%k = tt.load %s : !tt.ptr<i1>", "%k = tt.load %s : tensor<64x!tt.ptr<i1>>")
+    ) == [(["%k", "%a"], ["%r"])]
+
+
+def test_a_compute_that_decides_what_is_reduced_is_one_of_the_round() -> None:
+    body = f"""
+    %a = tt.load %p : {P}
+    %c = arith.mulf %a, %a : {T}
+    %m = arith.cmpf ogt, %c, %z : {T}
+    %s0 = arith.select %m, %z, %c0 : {T}
+    {reduction("%s0", "%r")}
+    """
+    assert shape(body) == [(["%a"], ["%c"])]

@@ -122,3 +122,10 @@ def test_saved_forms_of_a_matmul_differ_in_target_and_version() -> None:
     assert len(entries) > 10
     found = find_causes([Compiled(entry, None) for entry in entries])
     assert [one.respect.cause for one in found.varying] == [Cause.TARGET, Cause.VERSION]
+
+
+def test_arguments_by_position_have_the_names_that_another_form_knows() -> None:
+    numbered = a_form(PROGRAM._replace(signature=("*fp32:16", "i32"), arguments=("0", "1")))
+    (found,) = find_reasons(numbered, a_form())
+    assert (found.respect.cause, found.respect.name) == (Cause.SPECIALISATION, "n")
+    assert (found.left, found.right) == ("any value", "÷16")
