@@ -59,6 +59,7 @@ COMMANDS = {
         + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),
+    "timeline": ("timeline", ["timeline", str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax")]),
     "pressure": ("pressure", ["pressure", str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax")]),
     "bench": ("bench", ["bench", "softmax"]),
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),

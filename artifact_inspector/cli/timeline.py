@@ -8,9 +8,9 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Sass, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
-from artifact_inspector.cli._telling import print_report
+from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 
@@ -26,6 +26,7 @@ def timeline(
         str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
     ] = None,
     target: Targets = None,
+    json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -33,10 +34,11 @@ def timeline(
 
     As a picture: inspect-kernel CACHE NAME --svg timeline -o timeline.svg
     """
-    with exit_codes(json=False):
+    with exit_codes(json=json):
         from artifact_inspector.facts.inspection import inspect_artifact
         from artifact_inspector.facts.scene import find_scene
         from artifact_inspector.facts.selection import choose, parse_stages, parse_which
+        from artifact_inspector.report.json.timeline import TimelineDocument
         from artifact_inspector.report.timeline import TimelineReport
 
         stages = parse_stages(stage or [])
@@ -48,4 +50,8 @@ def timeline(
             )
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernel = inspect_artifact(chosen[0], disassemble, lambda found: found.stages)
-        print_report(TimelineReport(find_scene(kernel, region, stages or None)))
+        scene = find_scene(kernel, region, stages or None)
+        if json:
+            print_json(TimelineDocument(scene=scene))
+        else:
+            print_report(TimelineReport(scene))

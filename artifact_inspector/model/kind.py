@@ -12,6 +12,10 @@ class EventKind(Enum):
     signature have an empty letter.
     """
 
+    letter: str
+    count_name: str
+    """What the instructions are: `global_load`, `float` …"""
+
     GLOBAL_LOAD = ("L", "global_load")
     ASYNC_COPY = ("A", "async_copy")
     COMMIT = ("K", "commit")

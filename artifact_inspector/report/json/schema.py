@@ -49,6 +49,7 @@ DOCUMENTS: Mapping[str, str] = {
     "prediction": "prediction:PredictionDocument",
     "ranking": "ranking:RankingDocument",
     "pressure": "pressure:PressureDocument",
+    "timeline": "timeline:TimelineDocument",
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
     "index": "index:IndexDocument",
