@@ -48,7 +48,7 @@ GATHERING = {
 }  # fmt: skip
 """Dataclasses that are filled in by the one pass that makes them; all others are values."""
 
-ENUMERATED = {"verdict", "kind", "basis", "backend", "severity", "purpose", "queue", "vendor"}
+ENUMERATED = {"what", "verdict", "kind", "basis", "backend", "severity", "purpose", "queue", "vendor"}
 """Fields whose values are members of enumerations."""
 
 

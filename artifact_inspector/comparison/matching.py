@@ -22,6 +22,7 @@ from artifact_inspector.files.cache import Artifact, Problem, read_stage
 from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
+from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
@@ -38,11 +39,22 @@ class Axis(Enum):
     """Name and signature."""
 
 
+class Facet(Word):
+    """In what two kernels may differ, beside their options."""
+
+    NAME = "name"
+    TARGET = "target"
+    VERSION = "Triton"
+    SIGNATURE = "signature"
+    TILES = "tiles"
+
+
 class Difference(NamedTuple):
     """One thing in which two kernels are not the same kernel."""
 
     axis: Axis
     what: str
+    """A facet, or the name of an option."""
     left: Value
     right: Value
 
@@ -157,13 +169,13 @@ def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...
     """In what two kernels are not the same: target, version, options, tiles, name, signature."""
     ours, theirs = left.program, right.program
     said: list[tuple[Axis, str, Value, Value]] = [
-        (Axis.SOURCE, "name", left.artifact.display_name, right.artifact.display_name),
-        (Axis.TARGET, "target", left.target, right.target),
-        (Axis.VERSION, "Triton", left.artifact.triton_version, right.artifact.triton_version),
+        (Axis.SOURCE, Facet.NAME, left.artifact.display_name, right.artifact.display_name),
+        (Axis.TARGET, Facet.TARGET, left.target, right.target),
+        (Axis.VERSION, Facet.VERSION, left.artifact.triton_version, right.artifact.triton_version),
     ]
     if ours is not None and theirs is not None:
-        said.append((Axis.SOURCE, "signature", ours.signature, theirs.signature))
-        said.append((Axis.CONFIG, "tiles", ours.tiles, theirs.tiles))
+        said.append((Axis.SOURCE, Facet.SIGNATURE, ours.signature, theirs.signature))
+        said.append((Axis.CONFIG, Facet.TILES, ours.tiles, theirs.tiles))
     said += [
         (Axis.CONFIG, key, left.options[key], right.options[key])
         for key in left.options

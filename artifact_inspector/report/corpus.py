@@ -13,7 +13,14 @@ from rich.text import Text
 
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, match_candidates
+from artifact_inspector.comparison.matching import (
+    Axis,
+    Candidate,
+    Difference,
+    Facet,
+    Matching,
+    match_candidates,
+)
 from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_fact, describe_parting, value_text
@@ -205,9 +212,9 @@ def _which(candidate: Candidate, label: str, *, version: bool) -> str:
 def _otherwise(differences: Sequence[Difference]) -> str:
     """In what two kernels of a pair are not the same kernel."""
     said = [
-        f"{x.what} {value_text(x.left)} → {value_text(x.right)}" for x in differences if x.what != "tiles"
+        f"{x.what} {value_text(x.left)} → {value_text(x.right)}" for x in differences if x.what != Facet.TILES
     ]
-    said += ["other tiles"] if any(x.what == "tiles" for x in differences) else []
+    said += ["other tiles"] if any(x.what == Facet.TILES for x in differences) else []
     return ", ".join(said[:3]) + (" …" if len(said) > 3 else "")
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.comparison.alignment import Column, align
 from artifact_inspector.comparison.consequence import consequence_of, rank_of
+from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import (
     FactPair,
     Pair,
@@ -34,6 +35,7 @@ NO_LAUNCH = "AI013"
 """The finding that a launch fails."""
 MOST_ROUNDS = 6
 LABEL_WIDTH = 18
+_COUNTED = ("num_warps", "num_stages")
 PIPELINED = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED})
 
 
@@ -99,9 +101,9 @@ def side_labels(pair: Pair) -> tuple[str, str]:
     """What the two sides are called: what tells them apart, shortly; `left` and `right` otherwise."""
     told: list[tuple[str, str]] = []
     for found in pair.differences:
-        if found.what in ("name", "target", "Triton"):
+        if found.what in (Facet.NAME, Facet.TARGET, Facet.VERSION):
             told.append((_short(value_text(found.left)), _short(value_text(found.right))))
-        elif found.what in ("num_warps", "num_stages"):
+        elif found.what in _COUNTED:
             unit = found.what.removeprefix("num_")
             told.append((f"{value_text(found.left)} {unit}", f"{value_text(found.right)} {unit}"))
     if not told:

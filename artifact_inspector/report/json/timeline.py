@@ -14,8 +14,8 @@ from artifact_inspector.report.json._encoding import Words, shape
 
 shape(
     Event,
-    "kind=step.kind.count_name times=step.times region=step.region round=step.round start=step.start stop=step.stop"
-    " lines=step.lines opcode=first.opcode text=first.text source=first.source",
+    "kind=step.kind.count_name times=step.times region=step.region round=step.round start=step.start"
+    " stop=step.stop lines=step.lines opcode=first.opcode text=first.text source=first.source",
     without="step first",
     types={"kind": Annotated[str, Words(tuple(kind.count_name for kind in EventKind if kind.letter))]},
 )
