@@ -21,7 +21,7 @@ PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
 """Kinds whose places tell what a region is; integer operations are asked for their places seldom."""
 _INTEGERS = frozenset({EventKind.INTEGER})
 _SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
-_LOCATION = attrgetter("location")
+_LOCATION, _OPCODE = attrgetter("location"), attrgetter("opcode")
 
 
 class Code:
@@ -54,6 +54,7 @@ class Code:
             by_kind[instruction.kind].append(index)
         self.of_kind = dict(by_kind)
         """Instructions by kind, in text order."""
+        self._traced: dict[tuple[EventKind, Trait], frozenset[str]] = {}
         self._found: dict[Callable[[Code], Any], Any] = {}
         self._operands: dict[int, Operands] = {}
         self._chains: dict[int, Chain | None] = {}
@@ -102,7 +103,18 @@ class Code:
 
     @cached_property
     def _opcodes(self) -> set[str]:
-        return {instruction.opcode for instruction in self.function.instructions}
+        return set(map(_OPCODE, self.function.instructions))
+
+    def opcodes_with(self, kind: EventKind, trait: Trait) -> frozenset[str]:
+        """Those of the instructions of a kind that are something beyond it."""
+        found = self._traced.get((kind, trait))
+        if found is None:
+            indices = self.of_kind.get(kind, ())
+            opcodes = set(map(_OPCODE, map(self.function.instructions.__getitem__, indices)))
+            traits = self.language.traits
+            found = frozenset(opcode for opcode in opcodes if trait in traits(opcode))
+            self._traced[kind, trait] = found
+        return found
 
     def has(self, index: int, trait: Trait) -> bool:
         """Whether an instruction is something beyond its kind, by the format."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
-from operator import attrgetter
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain, chain_of, without_column
 from artifact_inspector.analysis.order.matching import match_loops
 from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
-
-_OPCODE = attrgetter("opcode")
 
 
 class _Part(Enum):
@@ -73,11 +69,10 @@ def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> l
 
 def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) -> int:
     """How many instructions of a kind in a region have a trait."""
-    instructions = code.function.instructions
-    indices = find_in_region(code, region, frozenset((kind,)))
-    opcodes = Counter(map(_OPCODE, map(instructions.__getitem__, indices)))
-    traits = code.language.traits
-    return sum(count for opcode, count in opcodes.items() if trait in traits(opcode))
+    opcodes, instructions = code.opcodes_with(kind, trait), code.function.instructions
+    if not opcodes:
+        return 0
+    return sum(instructions[i].opcode in opcodes for i in find_in_region(code, region, frozenset((kind,))))
 
 
 def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:

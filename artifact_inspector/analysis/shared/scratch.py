@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from artifact_inspector.analysis.shared.layouts import Layout, extent_along, read_layout
 from artifact_inspector.analysis.shared.swizzling import (
@@ -109,6 +110,7 @@ def _conversion(types: tuple[TensorType, ...], rules: Rules) -> int | None:
     return conversion_bytes(source, target, element_bits(types[0]), rules)
 
 
+@lru_cache(maxsize=512)
 def conversion_bytes(source: Layout, target: Layout, bits: int, rules: Rules) -> int | None:
     """Bytes that a conversion takes; None where it depends on a version that is not known."""
     sizes = _conversion_sizes(source, target, bits, rules)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.analysis.shared.layouts import Bases, Layout, span
@@ -247,6 +248,7 @@ class Reach(Enum):
     BLOCK = "block"
 
 
+@lru_cache(maxsize=512)
 def reach(source: Layout, target: Layout, *, is_handed_on: bool = True) -> Reach:
     """How far apart the threads are that a conversion moves data between.
 

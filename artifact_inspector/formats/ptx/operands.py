@@ -13,6 +13,7 @@ STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![
 NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*", re.ASCII)
 _MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
 _MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")
+_WITH_LABELS = frozenset(("bra", "brx", "call"))
 _NO_RESULT = ("bar.", "barrier.", "setmaxnreg", "nanosleep", "stackrestore", "tcgen05.dealloc", "pmevent")
 
 
@@ -25,19 +26,32 @@ def decode(text: str) -> Operands:
     guard, opcode = found[1], found[2]
     base = opcode.partition(".")[0]
     guards = [] if guard is None else NAME.findall(guard)
-    operands = split_list(text[found.end() :])
     first: list[str] = []
-    if base in ("bra", "brx"):
-        operands = operands[:1] if base == "brx" else []
-    elif base == "call":
-        first = _names(operands[0]) if operands and operands[0].startswith("(") else []
-        operands = [operand for operand in operands[1:] if operand.startswith("(")]
-    elif operands and operands[0][:1] != "[" and (".red." in opcode or not opcode.startswith(_NO_RESULT)):
-        first, operands = _names(operands[0]), operands[1:]
-    reads = guards + [name for operand in operands for name in _names(operand)]
+    if base in _WITH_LABELS:
+        operands = split_list(text[found.end() :])
+        if base == "call":
+            first = _names(operands[0]) if operands and operands[0].startswith("(") else []
+            operands = [operand for operand in operands[1:] if operand.startswith("(")]
+        else:
+            operands = operands[:1] if base == "brx" else []
+        reads = guards + [name for operand in operands for name in _names(operand)]
+    else:
+        at = found.end()
+        if not text.startswith("[", at) and (".red." in opcode or not opcode.startswith(_NO_RESULT)):
+            at = _first_ends(text, at)
+            first = _names(text[found.end() : at])
+        reads = guards + _names(text[at:])
     if opcode.startswith("wgmma.mma_async"):
         reads += first  # accumulates in place
     return Operands(tuple(first), tuple(reads))
+
+
+def _first_ends(text: str, at: int) -> int:
+    """Where the first operand of a statement ends: at a comma behind its brackets."""
+    if text.startswith("{", at):
+        at = max(at, text.find("}", at))
+    comma = text.find(",", at)
+    return comma if comma >= 0 else len(text)
 
 
 def _names(operand: str) -> list[str]:
