@@ -1,234 +1,227 @@
 """Are the tests of `analysis/` and `comparison/` any good: small faults put in, one at a time, and what notices.
 
-    python tests/mutation/mutate.py --count 200 --seed 1 --out mutants.jsonl
+    python tests/mutation/reach.py --out reach.json
+    python tests/mutation/mutate.py --reach reach.json --count 200 --seed 1 --out mutants.jsonl
 
-A mutant is one change of one expression: a comparison turned, a constant moved by one, a condition negated, an
-arithmetic or boolean operator exchanged, a `return` emptied, `continue` for `break`. Each runs in a child of a
-process that has pytest loaded, first against the unit tests that name its module, its own first; what survives
-them against an independent judge of its room, if there is one, then against digests of what rules make of grids of inputs, the
-facts of every saved kernel and what is said of several together, and what survives those too against the cases, and the tests of the corpus on two
-directories of fixtures and the golden reports. A
-run that is stopped goes on where it was: what `--out` lists is not run again. `--most 25` stops after so many.
+A process that has collected the tests goes in two for each mutant; the other half gives the functions that live in it
+their fault, and runs the tests that reach its line, by the record: those of its module first, then the cheapest.
+What runs at import has its fault in a process of its own. A run that is stopped goes on where it was: what `--out`
+lists is not run again. Each row says what noticed the fault, or `survived`, `slow` for a test that takes ten times as
+long as it did, or `same` where no code is another one.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import contextlib
-import copy
-import io
 import json
 import os
 import random
-import re
 import resource
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import CodeType
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[2]
-ROOMS = ("analysis", "comparison")
-JUDGES = {
-    "analysis/shared": ("tests/oracle/test_scratch_of_releases.py", "tests/oracle/test_shared_memory.py"),
-    "analysis/resources": ("tests/oracle/test_occupancy.py", "tests/oracle/test_resources.py"),
-}
-"""Room → the tests that hold its answers against somebody else's."""
-LATER = {
-    "values": ("tests/unit/test_frozen.py",),
-    "grids": ("tests/golden/test_grids.py",),
-    "facts": ("tests/golden/test_facts.py", "tests/golden/test_views.py"),
-    "cases": ("tests/cases",),
-    "corpus": ("tests/corpus", "tests/golden", "-k", "3.6.0/sm_80/ or 3.6.0/gfx942/ or golden"),
-}
-"""What is run of those that survive the unit tests."""
-SECONDS = 90
-"""Of processor time, for one run of tests: several times what the longest takes."""
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--assert=plain")
-COMPARE = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
-OPERATE = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
-    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
-}  # fmt: skip
+import pytest
+from faults import ROOT, Faulty, Functions, Mutant, code_of, functions, lines_of, mutants, put_in
+from reach import OPTIONS, Reach, caches, piece_of, read
+
+BYTES = 6 << 30
+"""Of memory, for one mutant."""
+DIGESTS = "tests/golden/test_facts.py"
+VALUES = "tests/unit/test_frozen.py"
+"""Looks at classes, and runs none of their lines."""
+WALL = 900
+"""Seconds for one mutant, for those that wait for something that never comes."""
 
 
-class Mutant(NamedTuple):
-    """One fault."""
+class Plan(NamedTuple):
+    """The tests that can notice a fault, in the order in which they run."""
 
-    file: str
-    line: int
-    what: str
-    place: int
-    """Of the expression among those of the file that can be changed."""
+    tests: list[str]
+    seconds: float
 
 
-def sites(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """The expressions of a module that can be changed, in a fixed order, with what becomes of each."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARE:
-            yield node, f"{type(node.ops[0]).__name__} → {COMPARE[type(node.ops[0])].__name__}"
-        elif isinstance(node, ast.BinOp) and type(node.op) in OPERATE and not is_text(node):
-            yield node, f"{type(node.op).__name__} → {OPERATE[type(node.op)].__name__}"
-        elif isinstance(node, ast.BoolOp):
-            yield node, "and ↔ or"
-        elif isinstance(node, ast.If | ast.IfExp | ast.While) and not is_type_checking(node.test):
-            yield node, "condition negated"
-        elif isinstance(node, ast.Constant) and type(node.value) is int:
-            yield node, f"{node.value} → {node.value + 1}"
-        elif isinstance(node, ast.Constant) and type(node.value) is bool:
-            yield node, f"{node.value} → {not node.value}"
-        elif isinstance(node, ast.Return) and node.value is not None and not is_nothing(node.value):
-            yield node, "return None"
-        elif isinstance(node, ast.Continue):
-            yield node, "continue → break"
+def plan(reach: Reach, mutant: Mutant, known: Iterable[str], *, whole_file: bool, most: float) -> Plan:
+    """Piece by piece: the module's own tests, then the cheapest, as far as `most` seconds go."""
+    tests = reach.tests(mutant.file, None if whole_file else lines_of(mutant))
+    tests += [test for test in known if whole_file and test.startswith(VALUES) and test in reach.seconds]
+    known = set(known)
+    pieces: dict[tuple[str, bool], list[str]] = {}
+    for test in dict.fromkeys(tests):
+        if test in known:  # a digest of all of a kernel's facts is its own piece: it tells most for its time
+            pieces.setdefault((piece_of(test), test.startswith(DIGESTS)), []).append(test)
+    stem, room = Path(mutant.file).stem, Path(mutant.file).parts[-2]
+    own = (mutant.file, f"tests/unit/test_{stem}.py", f"tests/unit/test_{room}_{stem}.py")
+
+    def cost(piece: tuple[str, bool]) -> float:
+        return sum(reach.seconds[test] for test in pieces[piece])
+
+    chosen: list[str] = []
+    took = 0.0
+    for piece in sorted(pieces, key=lambda piece: (piece[0] not in own, cost(piece))):
+        if took > most:
+            break
+        chosen += pieces[piece]
+        took += cost(piece)
+    return Plan(chosen, took)
 
 
-def is_text(node: ast.BinOp) -> bool:
-    """Unions of types, and texts put together."""
-    parts = (node.left, node.right)
-    return any(
-        isinstance(part, ast.JoinedStr)
-        or (isinstance(part, ast.Constant) and not isinstance(part.value, int))
-        for part in parts
-    )
+def run(items: Sequence[pytest.Item], reach: Reach, say: Any) -> None:
+    """Run tests until one fails; say which, and end this process."""
+    config = items[0].config
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    failed: list[str] = []
+
+    class Watch:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            if report.failed:
+                failed.append(report.nodeid)
+
+    config.pluginmanager.register(Watch())
+    for number, item in enumerate(items):
+        signal.setitimer(signal.ITIMER_VIRTUAL, 5 + 10 * reach.seconds.get(item.nodeid, 1))
+        following = items[number + 1] if number + 1 < len(items) else None
+        config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if failed:
+            break
+    say(failed[0] if failed else "survived")
 
 
-def is_nothing(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
+class Driver:
+    """A plugin of pytest that runs mutants instead of tests."""
 
+    def __init__(self, chosen: Sequence[Mutant], reach: Reach, asked: argparse.Namespace) -> None:
+        self.chosen, self.reach, self.asked = chosen, reach, asked
+        self.out: Path = asked.out.absolute()
+        self.told = os.fdopen(os.dup(1), "w")
 
-def is_type_checking(test: ast.expr) -> bool:
-    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        living, kept = functions(), caches()
+        rows = self.out.read_text(encoding="utf-8").splitlines() if self.out.exists() else []
+        known = {(row["file"], row["place"]): row["end"] for row in map(json.loads, rows)}
+        left = self.asked.most or len(self.chosen)
+        for number, mutant in enumerate(self.chosen, 1):
+            end = known.get((mutant.file, mutant.place))
+            if end is None and left <= 0:
+                break
+            if end is None:
+                left -= 1
+                end = self.end_of(mutant, items, living, kept)
+            print(
+                f"{number}/{len(self.chosen)} {end} {mutant.file}:{mutant.line} {mutant.what}", file=self.told
+            )
+            self.told.flush()
+        return True
 
+    def end_of(self, mutant: Mutant, items: dict[str, Any], living: Functions, kept: Sequence[Any]) -> str:
+        began = time.monotonic()
+        chosen = plan(self.reach, mutant, items, whole_file=False, most=self.asked.seconds)
+        end = self.forked(mutant, [items[test] for test in chosen.tests], living, kept)
+        if end == "import":
+            chosen = plan(self.reach, mutant, items, whole_file=True, most=self.asked.seconds)
+            end = self.apart(mutant, chosen)
+        took = {"tests": len(chosen.tests), "planned": round(chosen.seconds, 1)}
+        row = {**mutant._asdict(), "end": end, **took, "wall": round(time.monotonic() - began, 1)}
+        with self.out.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(row) + "\n")
+        return end
 
-def change(node: Any) -> None:
-    """Put the fault in."""
-    if isinstance(node, ast.Compare):
-        node.ops[0] = COMPARE[type(node.ops[0])]()
-    elif isinstance(node, ast.BinOp):
-        node.op = OPERATE[type(node.op)]()
-    elif isinstance(node, ast.BoolOp):
-        node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-    elif isinstance(node, ast.If | ast.IfExp | ast.While):
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-    elif isinstance(node, ast.Constant):
-        node.value = (not node.value) if isinstance(node.value, bool) else node.value + 1
-    elif isinstance(node, ast.Return):
-        node.value = ast.Constant(None)
+    def forked(
+        self, mutant: Mutant, items: Sequence[pytest.Item], living: Functions, kept: Sequence[Any]
+    ) -> str:
+        reader, writer = os.pipe()
+        place = tempfile.mkdtemp()
+        child = os.fork()
+        if child == 0:
 
+            def say(end: str) -> None:
+                os.write(writer, end.encode())
+                os._exit(0)
 
-class Break(ast.NodeTransformer):
-    """One `continue` as `break`."""
-
-    def __init__(self, wanted: ast.AST) -> None:
-        self.wanted = wanted
-
-    def visit_Continue(self, node: ast.Continue) -> ast.AST:
-        return ast.copy_location(ast.Break(), node) if node is self.wanted else node
-
-
-def parsed(path: Path) -> ast.Module:
-    """The module without annotations, which nothing runs."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-            for argument in (*node.args.args, *node.args.kwonlyargs):
-                argument.annotation = None
-    return tree
-
-
-def mutants() -> list[Mutant]:
-    """Every fault that can be put in."""
-    found = []
-    for room in ROOMS:
-        for path in sorted((ROOT / "artifact_inspector" / room).rglob("*.py")):
-            for place, (node, what) in enumerate(sites(parsed(path))):
-                found.append(Mutant(str(path.relative_to(ROOT)), getattr(node, "lineno", 0), what, place))
-    return found
-
-
-def code_of(mutant: Mutant) -> CodeType:
-    tree = parsed(ROOT / mutant.file)
-    node = next(node for place, (node, _) in enumerate(sites(tree)) if place == mutant.place)
-    if isinstance(node, ast.Continue):
-        tree = Break(node).visit(tree)
-    else:
-        change(node)
-    return compile(ast.fix_missing_locations(copy.deepcopy(tree)), str(ROOT / mutant.file), "exec")
-
-
-class Faulty(MetaPathFinder, Loader):
-    """Imports the one module with its fault, all others as they are."""
-
-    def __init__(self, name: str, code: CodeType) -> None:
-        self.name, self.code = name, code
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != self.name:
-            return None
-        found = PathFinder.find_spec(name, path)
-        assert found is not None
-        return ModuleSpec(name, self, origin=found.origin)
-
-    def exec_module(self, module: Any) -> None:
-        exec(self.code, vars(module))
-
-
-def tests_of(file: str) -> list[str]:
-    """The unit tests that import a module, most likely the ones that are its own first."""
-    name = file.removesuffix(".py").replace("/", ".")
-    room, stem = Path(file).parts[-2], Path(file).stem
-    own = (f"test_{stem}.py", f"test_{room}_{stem}.py")
-    naming = [
-        path
-        for path in (ROOT / "tests" / "unit").glob("test_*.py")
-        if path.name in own or re.search(rf"\b{re.escape(name)}\b", path.read_text(encoding="utf-8"))
-    ]
-    return [
-        str(path.relative_to(ROOT))
-        for path in sorted(naming, key=lambda path: (path.name not in own, path.name))
-    ]
-
-
-def run(mutant: Mutant, tests: Sequence[str]) -> str:
-    """`killed`, `survived` or `slow`, in a child that has the fault; a loop that never ends is `slow`."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             try:
-                import pytest
+                resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+                went = put_in(mutant, living)
+                if went is None:
+                    say("same")
+                if not went:
+                    say("import")
+                if not items:
+                    say("survived")
+                for one in kept:
+                    one.cache_clear()
+                items[0].config._tmp_path_factory._basetemp = Path(place)  # type: ignore[attr-defined]
+                run(items, self.reach, say)
+            except BaseException as escaped:  # noqa: BLE001 - whatever it is, the fault was noticed
+                say(f"escaped {type(escaped).__name__}")
+        os.close(writer)
+        end = ended(child, reader)
+        shutil.rmtree(place, ignore_errors=True)
+        return end
 
-                sys.meta_path.insert(
-                    0, Faulty(mutant.file.removesuffix(".py").replace("/", "."), code_of(mutant))
-                )
-                code = pytest.main([*OPTIONS, *tests])
-            except BaseException:  # noqa: BLE001 - whatever it is, the fault was noticed
-                code = 1
-        os._exit(0 if code == 0 else 1)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return "slow"
-    return "killed" if os.WEXITSTATUS(status) else "survived"
+    def apart(self, mutant: Mutant, chosen: Plan) -> str:
+        """The same in a process that imports the module with its fault."""
+        asked = json.dumps([list(mutant), chosen.tests, chosen.seconds])
+        limit = 60 + 10 * chosen.seconds
+        try:
+            told = subprocess.run(
+                [sys.executable, __file__, "--one"], input=asked, capture_output=True, text=True, timeout=limit,
+                cwd=ROOT,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "slow"
+        return told.stdout.strip().rpartition("\n")[2] or f"escaped {told.returncode}"
 
 
-def end_of(mutant: Mutant, until: str) -> str:
-    """Which tests notice a fault, `survived` or `slow`."""
-    judge = JUDGES.get("/".join(Path(mutant.file).parts[1:3]), ())
-    for name, tests in {"units": tests_of(mutant.file), "judge": judge, **LATER}.items():
-        end = run(mutant, tests) if tests else "survived"
-        if end != "survived" or name == until:
-            return name if end == "killed" else end
-    return "survived"
+def ended(child: int, reader: int) -> str:
+    """What a process says before it ends."""
+    stop = time.monotonic() + WALL
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > stop:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.02)
+    with os.fdopen(reader) as told:
+        return told.read() or "slow"
+
+
+class One:
+    """A plugin of pytest that runs the tests of one mutant, until one fails."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self.tests = tests
+        self.out = os.dup(1)
+
+    def say(self, end: str) -> None:
+        os.write(self.out, f"\n{end}\n".encode())
+        os._exit(0)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        missing = [test for test in self.tests if test not in items]
+        if missing:
+            self.say(f"{missing[0]} is gone")
+        run([items[test] for test in self.tests], Reach({}, {}), self.say)
+        return True
+
+
+def run_one(asked: str) -> None:
+    fields, tests, _ = json.loads(asked)
+    mutant = Mutant(*fields)
+    one = One(tests)
+    if not tests:
+        one.say("survived")
+    try:
+        sys.meta_path.insert(0, Faulty(mutant.file.removesuffix(".py").replace("/", "."), code_of(mutant)))
+        pytest.main([*OPTIONS, *sorted({test.partition("::")[0] for test in tests})], plugins=[one])
+    except BaseException as escaped:  # noqa: BLE001 - whatever it is, the fault was noticed
+        one.say(f"escaped {type(escaped).__name__}")
+    one.say("escaped at import")
 
 
 def main() -> None:
@@ -236,38 +229,20 @@ def main() -> None:
     options.add_argument("--count", type=int, default=200)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--out", type=Path, default=Path("mutants.jsonl"))
+    options.add_argument("--reach", type=Path, nargs="+", default=[Path("reach.json")])
     options.add_argument("--most", type=int, help="Stop after so many that were not run before.")
-    options.add_argument(
-        "--until", default="corpus", choices=("units", *LATER), help="The last tests that are run."
-    )
+    options.add_argument("--seconds", type=float, default=1e9, help="Of tests, for one mutant.")
+    options.add_argument("--only", help="A part of the name of the files whose mutants are drawn.")
+    options.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = options.parse_args()
+    if asked.one:
+        run_one(sys.stdin.read())
+    reach = read(*asked.reach)
+    every = [mutant for mutant in mutants() if asked.only is None or asked.only in mutant.file]
+    chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+    driver = Driver(chosen, reach, asked)
     os.chdir(ROOT)
-    import hypothesis  # noqa: F401 - loaded once for all children
-    import numpy as np  # noqa: F401
-    import pytest  # noqa: F401
-    import rich.console  # noqa: F401
-    import typer.testing  # noqa: F401
-
-    chosen = random.Random(asked.seed).sample(mutants(), asked.count)
-    known = {}
-    if asked.out.exists():
-        rows = [json.loads(line) for line in asked.out.read_text(encoding="utf-8").splitlines()]
-        known = {(row["file"], row["place"]): row["end"] for row in rows}
-    ends: dict[str, int] = {}
-    left = len(chosen) if asked.most is None else asked.most
-    with asked.out.open("a", encoding="utf-8") as log:
-        for number, mutant in enumerate(chosen, 1):
-            end = known.get((mutant.file, mutant.place))
-            if end is None and left <= 0:
-                break
-            if end is None:
-                left -= 1
-                end = end_of(mutant, asked.until)
-                log.write(json.dumps({**mutant._asdict(), "end": end}) + "\n")
-                log.flush()
-            ends[end] = ends.get(end, 0) + 1
-            print(f"{number}/{asked.count} {end:8} {mutant.file}:{mutant.line} {mutant.what}", flush=True)
-    print(ends)
+    pytest.main([*OPTIONS, *sorted({test.partition("::")[0] for test in reach.seconds})], plugins=[driver])
 
 
 if __name__ == "__main__":

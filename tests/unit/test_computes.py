@@ -143,3 +143,16 @@ def test_more_computes_were_known_than_stand_at_the_line() -> None:
     found = placed(code, TWO, Memory({}, {0: 2, 1: 1}, {}, 1))
     assert computes(found) == [[1, 2], [5]]
     assert found.notes == [Note("computes were contracted into their consumers", 1)]
+
+
+COMPARED = program("""
+    %a = tt.load %g : tensor<8x!tt.ptr<i32>> @3
+    %m = arith.cmpi eq, %a, %k : tensor<8xi32> @4
+    %w = arith.extui %m : tensor<8xi1> to tensor<8xi32> @5
+    tt.store %h, %w : tensor<8x!tt.ptr<i32>> @6
+""")
+
+
+def test_integer_operations_count_where_the_round_is_one_of_integers_alone() -> None:
+    assert computes(placed(made("L3 I4 I5 S6"), COMPARED)) == [[1]]
+    assert computes(placed(made("L3 I4 F5 S6 L7 F8 S9"), TWO)) == [[2], [5]]
