@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from artifact_inspector.analysis.flow.cfg import find_control_flow
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats.sass.reading import FORMAT, parse
 from artifact_inspector.model import (
@@ -221,6 +222,7 @@ def test_a_branch_to_an_address_makes_a_block_there() -> None:
         ("@!PT BRA `(.L_x_1)", (1,)),
         ("BRA.U !UP0, `(.L_x_1)", (2, 1)),
         ("BRA.DIV UR4, `(.L_x_1)", (2, 1)),
+        ("@!P3 CALL.REL.NOINC `(.L_x_1)", (2, 1)),  # how ptxas leaves a loop
         ("EXIT", ()),
         ("@P3 EXIT", (1,)),
         ("RET.REL.NODEC R2 `(k)", ()),
@@ -234,6 +236,15 @@ def test_a_jump_ends_a_block(jump: str, goes: tuple[int, ...]) -> None:
 def test_a_call_and_the_barriers_of_a_warp_end_no_block() -> None:
     text = ["BSSY B0, `(.L_x_1)", "CALL.REL.NOINC `($__internal_0_$trap)", "BSYNC B0", ".L_x_1:", "NOP"]
     assert edges(function(*text))[0] == (1,)
+
+
+def test_what_stands_behind_a_loop_that_a_call_leaves_runs_behind_it() -> None:
+    loop = (".L_x_1:", "NOP", "@!P3 CALL.REL.NOINC `(.L_x_2)", "BRA `(.L_x_1)")
+    found = function("@P0 BRA `(.L_x_3)", *loop, ".L_x_2:", "FADD R0, R1, R2", ".L_x_3:", "FMUL R0, R1, R2")
+    flow = find_control_flow(found)
+    places = [flow.position[i] for i, x in enumerate(found.instructions) if x.opcode in ("FADD", "FMUL")]
+    assert places == sorted(places)
+    assert [sorted(loop.blocks) for loop in flow.loops] == [[1, 2]]
 
 
 def test_a_jump_to_nowhere_is_a_problem() -> None:

@@ -223,7 +223,9 @@ class _Body:
         kind = EventKind.OTHER if guard in _NEVER else kind_of(opcode)
         if kind is None:
             kind = kind_by_operands(opcode, text)
-        elif kind is EventKind.BRANCH and opcode.partition(".")[0] in _JUMPS:
+        elif kind is EventKind.BRANCH and (
+            opcode.partition(".")[0] in _JUMPS or _leaves_by_call(opcode, text)
+        ):
             self.jumps.append(len(self.instructions))
         self.addresses.append(address)
         self.instructions.append(_new(Instruction, (line, opcode, kind, location, guard, text, decode)))
@@ -264,6 +266,11 @@ class _Body:
         )
 
 
+def _leaves_by_call(opcode: str, text: str) -> bool:
+    """True for `@!P3 CALL.REL.NOINC `(.L_x_1)`, by which ptxas leaves a loop: a function has a name."""
+    return opcode.startswith("CALL") and "`(.L_x_" in text
+
+
 def _jump(instruction: Instruction) -> Exit:
     """Where a jump goes, and whether it may fall through."""
     opcode, guard = instruction.opcode, instruction.guard
@@ -271,14 +278,14 @@ def _jump(instruction: Instruction) -> Exit:
     base = opcode.partition(".")[0]
     if base in _LEAVES:
         names: list[str] = []
-    elif base in ("BRA", "JMP"):
+    elif base in ("BRA", "JMP", "CALL"):
         names = [found[1] or found[2] for found in _TARGETS.finditer(operands)][-1:]
     else:
         table = _TABLE.search(operands)
         names = [] if table is None else table[1].split(",")
     # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition beside the guard.
     conditional = base in ("BRA", "JMP") and "," in operands
-    return Exit(tuple(names), conditional or guard not in (None, "PT", "UPT"))
+    return Exit(tuple(names), conditional or base == "CALL" or guard not in (None, "PT", "UPT"))
 
 
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
