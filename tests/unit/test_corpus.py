@@ -20,6 +20,7 @@ from artifact_inspector.comparison.corpus import (
     Change,
     Corpus,
     Degree,
+    compare_candidates,
     compare_corpora,
     parse_gates,
 )
@@ -83,6 +84,12 @@ def changed(tmp_path: Path, edit: Edit, kernel: str = "matmul_grouped", *, alway
     edit(tmp_path / "b")
     (change,) = compared(tmp_path / "a", tmp_path / "b", always=always).changes
     return change
+
+
+def test_a_pair_alike_in_all_that_counts_is_read_only_where_it_is_wanted_always() -> None:
+    one, other = (Candidate(open_cache(SOURCES / "matmul_grouped").entries[0]) for _ in range(2))
+    assert compare_candidates(one, other, inspect_artifact).pair is None
+    assert compare_candidates(one, other, inspect_artifact, always=True).pair is not None
 
 
 # -- degrees ---------------------------------------------------------------------------

@@ -42,6 +42,13 @@ def test_a_block_that_two_arms_meet_in_is_dominated_by_neither() -> None:
     assert not dominators.dominates(3, 1)
 
 
+def test_arms_of_unequal_length_that_meet_do_not_dominate_where_they_do() -> None:
+    dominators = Dominators([(1, 3), (2,), (), (4,), (2,)])
+    assert not dominators.dominates(1, 2)
+    assert not dominators.dominates(3, 2)
+    assert dominators.dominates(3, 4)
+
+
 def test_ways_that_leave_a_long_chain_for_one_end_are_followed_without_recursion() -> None:
     count = 20_000
     dominators = Dominators([*((i + 1, count) for i in range(count)), ()])

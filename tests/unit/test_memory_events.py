@@ -185,3 +185,8 @@ def test_machine_code_waits_for_the_scoreboards_that_count_its_loads_alone() -> 
     assert [(event.at, event.what) for event in found if isinstance(event.what, Clears)] == [
         (2, Clears(frozenset({0}))), (3, Clears(frozenset({3}))),
     ]  # fmt: skip
+
+
+def test_each_copy_is_a_statement_of_its_own() -> None:
+    copy = "cp.async.cg.shared.global [%r1], [%rd1], 16"
+    assert [what.joins for _, what in flat(copy, copy) if isinstance(what, Issue)] == [False, False]

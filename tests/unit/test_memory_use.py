@@ -150,3 +150,16 @@ def test_memory_of_a_partition_is_its_own() -> None:
     operation, number = memory.partition[block]
     assert (text_at(memory, operation).partition("(")[0], number) == ("ttg.warp_specialize", 2)
     assert memory.partition.get(0) is None
+
+
+def test_memory_that_a_loop_begins_with_is_needed_no_longer_than_its_use_there() -> None:
+    body = (
+        "%b = ttg.local_alloc : () -> " + TILE,
+        ALLOC,
+        f"%r = scf.for %i = %c to %c step %c iter_args(%m = %a) -> ({TILE})  : i32 {{",
+        load("m"),
+        other("n"),
+        f"scf.yield %b : {TILE}",
+        "}",
+    )
+    assert lived(*body) == (ALLOC, load("m"))

@@ -240,3 +240,13 @@ def test_a_compute_that_decides_what_is_reduced_is_one_of_the_round() -> None:
     {reduction("%s0", "%r")}
     """
     assert shape(body) == [(["%a"], ["%c"])]
+
+
+def test_data_that_only_chooses_what_is_computed_on_and_stored_is_of_a_round() -> None:
+    body = f"""
+    %a = tt.load %q : tensor<64x!tt.ptr<i1>>
+    %s = arith.select %a, %y, %z : {T}
+    %m = arith.mulf %s, %s : {T}
+    tt.store %p, %m : {P}
+    """
+    assert shape(body) == [(["%a"], ["%m"])]
