@@ -146,3 +146,16 @@ def test_a_copy_fills_its_buffer() -> None:
     graph, copy = DataGraph(code), only(code, "async_copy_global_to_local")
     assert len(graph.given[copy]) == 2  # its token and the buffer
     assert value(code, "local_load") in set().union(*(reached(graph, node) for node in graph.given[copy][1:]))
+
+
+def test_a_loop_may_be_the_first_operation() -> None:
+    code = tensor_code(f"""
+        %r = scf.for %i = %n to %n step %n iter_args(%x = %z) -> ({T})  : i32 {{
+          %a = tt.load %q : {P}
+          scf.yield %a : {T}
+        }}
+        %u = tt.reshape %r : {T} -> {T}
+    """, head=f"%q: {P}, %n: i32, %z: {T}")  # fmt: skip
+    graph = DataGraph(code)
+    targets = {handed.target for flows in code.values.flows for handed in flows}
+    assert {graph.home[target] for target in targets} == {0, None}

@@ -201,6 +201,14 @@ def test_what_a_loop_of_one_iteration_had_fetched_ahead_is_never_reached() -> No
     assert found["straight"].words == "of loop, which is no loop any more, only 1 iteration can be reached"
 
 
+def test_it_is_looked_for_behind_a_loop_that_is_still_one() -> None:
+    dots = {"straight": (dot(128, 32, 32, 2),), "kept": (dot(128, 32, 32),), "loop": (dot(128, 32, 32),)}
+    left = {"straight": (mma(16),), "kept": (mma(16),), "loop": (mma(16),)}
+    parents = {"straight": None, "kept": "straight", "loop": "straight"}
+    found = check_identity(dots, left, left_over={"loop"}, parents=parents)
+    assert found["straight"].words == "of loop, which is no loop any more, only 1 iteration can be reached"
+
+
 def test_a_peeled_iteration_belongs_to_a_loop_inside_the_region() -> None:
     dots = {"straight": (), "loop": (dot(128, 32, 32),)}
     works = {"straight": (mma(16),), "loop": (mma(16),)}

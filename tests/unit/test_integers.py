@@ -166,3 +166,13 @@ def test_what_a_float_of_an_inner_loop_takes_is_no_work_of_integers(operand: str
         tt.store %o, %r : {P}
     """)
     assert [only.anchor] == indices_of(code, anchor)
+
+
+def test_a_comparison_that_only_chooses_among_other_data_is_no_work_of_a_round() -> None:
+    _, found = rounds(f"""
+        %a = tt.load %q : {P}
+        %m = arith.cmpi eq, %a, %z : {T}
+        %w = arith.select %m, %z, %b : tensor<8xi1>, {T}
+        tt.store %o, %w : {P}
+    """)
+    assert found == ()

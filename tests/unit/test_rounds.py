@@ -240,6 +240,10 @@ def test_a_compute_that_decides_what_is_reduced_is_one_of_the_round() -> None:
     {reduction("%s0", "%r")}
     """
     assert shape(body) == [(["%a"], ["%c"])]
+    _, found = rounds(body)
+    (item,) = found.rounds
+    (compare,) = found.consumers(item.computes[0], item.anchor)
+    assert found.consumers(compare, item.anchor) == [item.anchor]
 
 
 def test_data_that_only_chooses_what_is_computed_on_and_stored_is_of_a_round() -> None:

@@ -145,3 +145,13 @@ def test_an_end_that_another_loop_sets_is_not_that_of_a_load() -> None:
     }}
     """
     assert unmasked(OFFSETS, address("%p"), loops) == ()
+
+
+def test_an_end_is_one_of_the_parts_of_the_mask_that_names_it() -> None:
+    parts = """
+    %t = arith.constant dense<7> : tensor<1024xi32>
+    %k = arith.cmpi ne, %i, %t : tensor<1024xi32>
+    %u = arith.andi %k, %m : tensor<1024xi1>
+    """
+    (found,) = unmasked(OFFSETS, address("%p"), load(), ENDS, parts, STORE.replace("%m", "%u"))
+    assert found.ends == ("odd",)
