@@ -18,7 +18,7 @@ from artifact_inspector.model.text import split_words
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[.+]?\w+)?")
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:[.+]\w+|[^\W\d]\w*)?")
 _NUMBERED = re.compile(r"(w|warps=|num_warps=|s|stages=|num_stages=)(\d{1,4})")
 _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _TILE = re.compile(r"\d+(?:[x×]\d+)+")

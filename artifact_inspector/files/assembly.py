@@ -18,7 +18,7 @@ from artifact_inspector.files.tools import find_in_package, private_copy, run_to
 
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
+_TARGET = re.compile(r"^[ \t]*\.target[ \t]+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
 _NEWEST = 100
 """Architectures from here on have a ptxas of their own in Triton's wheel."""
 

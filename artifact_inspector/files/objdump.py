@@ -22,7 +22,9 @@ _NEWEST, _OLDEST = 24, 13
 _REMEDY = f"Put an {_NAME} of ROCm, or of LLVM as new as the target, on PATH."
 _SYMBOL = re.compile(r"[0-9a-f]{16} <([^>]+)>:")
 _LINE = re.compile(r"; (\S.*):(\d+)(?: \(discriminator \d+\))?$")
-_CODE = re.compile(r"\s+([a-z]\S*.*?)\s*// ([0-9A-F]+): [0-9A-F ]+(?:<([^>+]+)(?:\+0x([0-9a-f]+))?>)?\s*$")
+_CODE = re.compile(
+    r"\s+([a-z](?:.*\S)?)\s*// ([0-9A-F]+): [0-9A-F ]*[0-9A-F](?:\s*<([^>+]+)(?:\+0x([0-9a-f]+))?>)?\s*$"
+)
 _PADDING = ("s_code_end", "s_nop")
 
 

@@ -47,7 +47,7 @@ class Dump(NamedTuple):
 
 _MLIR = re.compile(
     r"// -----// IR Dump (?P<when>Before|After) (?P<name>[^\s:(]+)"
-    r"(?:: (?P<new>[\w.-]+).*?| \((?P<old>[^()]*)\))?"
+    r"(?:: (?P<new>[\w.-]+)(?![\w.-]).*?| \((?P<old>[^()]*)\))?"
     r" \('(?P<op>[^']*)' operation(?:: @(?P<symbol>[^)]*))?\)"
 )
 _LLVM = re.compile(r"(?:; )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>\S.*?) on (?P<scope>.+?) \*\*\*")

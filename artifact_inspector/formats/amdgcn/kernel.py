@@ -59,7 +59,7 @@ _USER = (
     ("private_segment_size", 1),
 )
 """In the order in which they take registers, with how many."""
-_DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(\d{1,18})\b", re.M)
+_DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+(\d{1,18})\b", re.M)
 _FIELD = re.compile(r"\.(offset|size|value_kind):\s*(\S+)")
 _WAVE = re.compile(r"\.wavefront_size:\s*(32|64)\b")
 _THREADS = re.compile(r"\.max_flat_workgroup_size:\s*(\d{1,9})\b")

@@ -15,13 +15,13 @@ from artifact_inspector.formats.amdgcn.reading import OPCODES
 from artifact_inspector.model import EventKind
 
 _INSTRUCTION = re.compile(
-    r"^(?:\d+B)?[ \t]+(?:[^=;\"]+ = )?"
+    r"^(?:\d+B)?[ \t]+(?:[^\s=;\"][^=;\"\n]* = )?"
     r"(?:(?:nofpexcept|nnan|ninf|nsz|contract|nuw|nsw|reassoc|afn|arcp|frame-setup|exact)\s)*"
     r"(?P<opcode>[A-Z][A-Z0-9]*_\w+)\b(?P<rest>[^\n]*)",
     re.M,
 )
 _PLACE = re.compile(r"; (?P<file>[^\s:;]+):(?P<line>\d+):\d+")
-_ENCODING = re.compile(r"_(?:e32|e64|sdwa|dpp|gfx\d+|vi|soft|offen|offset|saddr|sgpr|imm)\w*$")
+_ENCODING = re.compile(r"_(?:e32|e64|sdwa|dpp|gfx\d+|vi|soft|offen|offset|saddr|sgpr|imm)\w*")
 _TOLD = {EventKind.GLOBAL_LOAD: "L", EventKind.ASYNC_COPY: "A", EventKind.MATRIX: "M", EventKind.FLOAT: "F"}
 
 

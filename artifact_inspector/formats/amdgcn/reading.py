@@ -36,7 +36,7 @@ from artifact_inspector.model.text import SourceText, integer
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
 
-_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?(gfx[0-9a-f]+(?:-[\w-]*generic)?)[^"\n]*"', re.M)
+_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?(gfx[0-9a-f]+(?:-[\w-]*generic)?)', re.M)
 # A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
 _NUMBERS = re.compile(
     r"\n[ \t]+(?:- )?\.(vgpr_count|agpr_count|sgpr_count|vgpr_spill_count|sgpr_spill_count|wavefront_size"

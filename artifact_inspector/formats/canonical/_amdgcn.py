@@ -9,11 +9,11 @@ from artifact_inspector.formats.canonical._names import Names
 
 _AMDGCN = re.compile(r"\b([vsa])(?:(\d{1,4})|\[(\d{1,4}):(\d{1,4})\])(?!\w)|(\.LBB\w+)")
 _LOCAL_LABEL = re.compile(r"\.LBB\w+")
-_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.M)
-_FILLED = re.compile(r"^\s*\.amdhsa_user_sgpr_count\s+(\d{1,9})\b", re.M)
+_KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.M)
+_FILLED = re.compile(r"^[ \t]*\.amdhsa_user_sgpr_count[ \t]+(\d{1,9})\b", re.M)
 _BY_NUMBER = re.compile(r"^[ \t]*(?:s_swappc|s_call|s_setpc|[vs]_movrel|s_set_gpr_idx)", re.M)
 """Calls, whose convention knows registers by number, and accesses that compute one."""
-_AMDGCN_DROPPED = re.compile(r"\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp|func_\w+?)\d+:$")
+_AMDGCN_DROPPED = re.compile(r"\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp\d+|func_\w+\d):$")
 _SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
 SYSTEM_REGISTERS = 8
 """Scalar registers behind a kernel's user registers that may be filled at its start: three indices of the

@@ -11,7 +11,9 @@ _NODE = re.compile(r"^(![0-9]+|attributes #[0-9]+) = (.*)$", re.M)
 _DEBUG = re.compile(r"(?:, | )!dbg !\d+")
 _TYPE = re.compile(r'^(%(?:"[^"]*"|[\w$.-]+)) = type ', re.M)
 _LABEL = re.compile(r'("[^"]*"|[\w$.-]+):')
-_LLVM = re.compile(r'(?:, | )!dbg !\d+|\s*; preds = .*|(%(?:"[^"]*"|[\w$.-]+))|"[^"]*"|(![0-9]+\b|#[0-9]+\b)')
+_LLVM = re.compile(
+    r'(?:, | )!dbg !\d+|(?<!\s)\s*; preds = .*|(%(?:"[^"]*"|[\w$.-]+))|"[^"]*"|(![0-9]+\b|#[0-9]+\b)'
+)
 _OF_DEBUGGING = ("!DI", "distinct !DI")
 _LLVM_DROPPED = (";", "source_filename", "attributes #", "#dbg_", "!llvm.dbg.")
 

@@ -15,7 +15,7 @@ _PLACE = re.compile(rf" loc\({_INSIDE}(?:\({_INSIDE}(?:\({_INSIDE}\){_INSIDE})*\
 _ALIAS_USE = re.compile(r"#\w+(?![\w.])")
 _RESULTS = re.compile(r"%[\w$.:-]+(?:, %[\w$.:-]+)+ = ")
 _MLIR = re.compile(
-    rf"({_QUOTED})"
+    rf"({_QUOTED}|\"(?:[^\"\\]|\\.)*$)"  # or a quote that is never closed
     rf"|{_PLACE.pattern}"
     # a name is defined as an argument (`%x: i32`), or by what is assigned to it
     r"|(%[\w$.-]+)(:\d+(?= = )|: ?(?=[!a-z])|(?= = (?!=)))?"

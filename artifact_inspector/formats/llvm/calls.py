@@ -38,9 +38,9 @@ _ASM_LOADS = {
 _ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, EventKind.INTEGER)
 """What a call with no event inside is, first come; MOVE only when every statement moves."""
 
-_ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ASM_PREFIX = re.compile(r"(?:[\s{}]|(?:[\w$%.]|\$\{:uid\})+:(?!:))*")
-_ASM_STATEMENT = re.compile(r"(?:@\s*(!?\s*[^\s!]+)\s+)?(\S+)(.*)", re.DOTALL)
+_ASM_STATEMENT = re.compile(r"(?:@\s*((?:!\s*)?[^\s!]+)\s+)?(\S+)(.*)", re.DOTALL)
 _ASM_AMD = re.compile(r"^[ \t]*(?:[vs]|ds|buffer|global|flat|scratch|tensor|cluster)_\w", re.MULTILINE)
 _ASM_FLOAT = re.compile(
     r"(?:add|sub|mul|fma|mac|mad|div|neg|abs|min|max|med3|copysign|setp?)\w{0,40}[._](?:.{0,80}[._])?b?f\d"

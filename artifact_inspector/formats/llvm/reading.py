@@ -60,7 +60,7 @@ _GROUP = re.compile(r"\nattributes #(\d+) = ")
 _HEADER_SUBPROGRAM = re.compile(r"!dbg !(\d+)")
 _CALLEE = re.compile(r'[^@"]*(?:@("[^"]*"|[-\w.$]+)\(|"([^"]*)", ")')
 _POINTER = re.compile(
-    r"[^,{<(]*(?:<\d+ x [^,>(]*>|addrspace\(\d+\))?[^,{<(]*, ptr(?: addrspace\((\d+)\))? [%@]"
+    r"[^,{<(]*(?:(?:<\d+ x [^,>(]*>|addrspace\(\d+\))[^,{<(]*)?, ptr(?: addrspace\((\d+)\))? [%@]"
 )
 _CONSTANT_EXPRESSION = re.compile(r"[%@]|\b[a-z]\w* (?:\w+ ){0,12}\(")
 _ADDRESS_SPACE = re.compile(r"addrspace\((\d+)\)")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-_HEADER = re.compile(r"^\s*tt\.func public @.*$", re.M)
+_HEADER = re.compile(r"^[ \t]*tt\.func public @.*$", re.M)
 _DIVISOR = re.compile(r"tt\.divisibility = \d+ : i32")
-_DOT = re.compile(r"^(\s*%\S+ = tt\.dot [^:\n]*?)(?:, inputPrecision = \w+)?( : tensor<\w+xf32)", re.M)
+_DOT = re.compile(r"^([ \t]*%\S+ = tt\.dot [^:\n]*?)(?:, inputPrecision = \w+)?( : tensor<\w+xf32)", re.M)
 
 
 def with_divisor(text: str, argument: str, divisor: int) -> str | None:

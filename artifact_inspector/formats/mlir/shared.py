@@ -39,7 +39,6 @@ _AXIS = re.compile(r"axis = (\d{1,2})\b")
 _SCALAR = re.compile(r"-> (?:b?f|i)(\d{1,3})\b|, (?:b?f|i)(\d{1,3})(?:, i1)?\)?$")
 _ALIGNMENT = re.compile(r"\balignment = (\d{1,9})\b")
 _CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
-_TYPES = re.compile(r" : \((.*)\) -> \(")
 _CAPTURED = re.compile(r"(?:b?f|i)(\d{1,4})$")
 _EXTENT = re.compile(r"(?<!\d)\d+x")
 _WARPS = re.compile(r"\bpartition\d+ num_warps\((\d{1,4})\)")
@@ -106,11 +105,12 @@ def _number(found: re.Match[str] | None) -> int | None:
 
 def _captured_bytes(text: str) -> int | None:
     """Bytes of the values that partitions are handed; None where their types are not in the text."""
-    found = _TYPES.search(text)
-    if found is None:
+    _, begins, behind = text.partition(" : (")
+    types, ends, _ = behind.rpartition(") -> (")
+    if not (begins and ends):
         return None
     size = 0
-    for kind in split_list(found[1]):
+    for kind in split_list(types):
         scalar = _CAPTURED.match(kind)
         if scalar is not None:
             size += -(-int(scalar[1]) // 8)

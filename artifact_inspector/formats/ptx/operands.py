@@ -9,7 +9,7 @@ from artifact_inspector.formats._scan import DECODED
 from artifact_inspector.model import Module, Operands
 from artifact_inspector.model.text import integer, split_list
 
-STATEMENT = re.compile(r"(?:@\s*(!?\s*[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*", re.ASCII)
+STATEMENT = re.compile(r"(?:@\s*((?:!\s*)?[%\w$.]+)\s+)?([a-z]\w*(?:\.[\w.:]*)?)(?![\w%$])\s*", re.ASCII)
 NAME = re.compile(r"(?<![\w.$%])[%A-Za-z_$][\w$.]*", re.ASCII)
 _MOVES = frozenset(("mov.b32", "mov.u32", "mov.s32"))
 _MOVED = re.compile(r"mov\.\w+ (%\w+), (\S+)$")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 _WORD_BYTES = 16
 _JOINED = re.compile(r"(?<![\w.])(U?(?:R(?:\d+|Z)|P[\dT])(?:\.\w+)*)(?=(?:g?desc)?\[)")
 """`R12[R0+0x10]`, `R8desc[UR8][R8.64]`, `P4[UR20]`: the comma in front of an address may be left out."""
-_OF_COPY = re.compile(r"(?:g?desc\[\w+\])?\[[^]]*\]|!?U?P[\dT]")
+_OF_COPY = re.compile(r"(?:g?desc\[\w+\])?\[[^][]*\]|!?U?P[\dT]")
 """An operand of LDGSTS, whose order is lost: `P5[R85][R8.64]`, `desc[UR8][R2.64],!P1[R38+0x800]`."""
 
 

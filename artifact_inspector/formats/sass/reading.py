@@ -47,16 +47,16 @@ _TARGET = re.compile(r"^\t\.target\t(sm_\w+)|\bEF_CUDA_(SM\d+)\b|^\tcode for (sm
 _SNIFFED = re.compile(
     r'^\t\.headerflags\t@"|^\tcode for sm_\w+$|^[ \t]*/\*0000\*/[ \t]+@?!?[A-Z]|^Function:\S+$', re.M
 )
-_STATEMENT = r"((?:@(!?U?P\w+)\s+)?([A-Z][\w.:]*)[^;]*);"
+_STATEMENT = r"((?:@(!?U?P\w+)\s+)?([A-Z][\w.:]*)(?![\w.:])[^;]*);"
 _INSTRUCTION = re.compile(rf"/\*([0-9a-f]{{4,}})\*/\s+{_STATEMENT}")
 _SECOND_WORD = re.compile(r"/\* 0x([0-9a-f]{16}) \*/")
 _DUMPED = re.compile(rf"(\d\d|--):([-\d]):([-\d]):([-Y]):([0-9a-f])\t{_STATEMENT}")
 _LABEL = re.compile(r"([.$\w][\w.$@]*):\s*$")
 _SYMBOL = re.compile(r"\s*\.type\s+(\S+),@function")
-_SIZE = re.compile(r"\s*\.size\s+(\S+),\((\S+) - \S+\)")
+_SIZE = re.compile(r"\s*\.size\s+([^\s,]+),\((\S+) - \S+\)")
 _HEADING = re.compile(r"\s*Function ?: ?(\S+)\s*$")
 _MARK = re.compile(r'\s*//## File "(.*?)", line (\d{1,9})(?: inlined at "(.*?)", line (\d{1,9}))?')
-_TARGETS = re.compile(r"`\(([^)]*)\)|(?<![\w.$])(0x[0-9a-f]+|LBB\d+)(?![\w.])")
+_TARGETS = re.compile(r"`\(([^)`]*)\)|(?<![\w.$])(0x[0-9a-f]+|LBB\d+)(?![\w.])")
 _TABLE = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
 
 _WORD_BYTES = 16

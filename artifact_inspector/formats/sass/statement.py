@@ -90,18 +90,18 @@ class Statement(NamedTuple):
 
 
 _STATEMENT = re.compile(r"(?:@(!?)(U?P\w+)\s+)?([A-Z][\w.:]*)\s*(.*)", re.S)
-_REGISTER = re.compile(r"(-?)(~?)(-?)(\|?)(U?R(?:\d{1,3}|Z)|B\d{1,2}|SB\d)((?:\.\w+)*)(\|?)((?:\.\w+)*)$")
+_REGISTER = re.compile(r"(-?)(~?)(-?)(\|?)(U?R(?:\d{1,3}|Z)|B\d{1,2}|SB\d)((?:\.\w+)*)(?:\|((?:\.\w+)*))?$")
 _PREDICATE = re.compile(r"([!~]?)(U?P(?:\d|T))((?:\.\w+)*)$")
 _INTEGER = re.compile(r"(-?)(0x[0-9a-f]+|\d+)$")
 _FLOAT = re.compile(
-    r"([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN))(?:\.[a-z]\w*)?$", re.I | re.A
+    r"([+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN))(?:\.[a-z]\w*)?$", re.I | re.A
 )
 _CONSTANT = re.compile(r"([-~!]?)(-?)(\|?)(cx?)\[([^\]]*)\]\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"(?:(\w+))?(?:\[([^\]]*)\])?\[([^\]]*)\]((?:\.\w+)*)$")
 _PART = re.compile(r"([+-]?)\s{0,8}(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
 _BESIDE = re.compile(r"(?<=\w)\s+(?=`\(|-?0x)")
 """Between a register and the place that it is counted from: `R18 `(kernel)`, `R4 -0x30`."""
-_TARGET = re.compile(r"`\(([^)]*)\)$")
+_TARGET = re.compile(r"`\(([^)`]*)\)$")
 
 
 @lru_cache(maxsize=DECODED)
@@ -137,7 +137,7 @@ def _operand(text: str) -> Operand:
             minus=bool(found[1] or found[3]),
             invert=bool(found[2]),
             absolute=bool(found[4]),
-            suffix=_suffixes(found[6], found[8]),
+            suffix=_suffixes(found[6], found[7] or ""),
         )
     found = _PREDICATE.match(text)
     if found is not None:

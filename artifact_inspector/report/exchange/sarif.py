@@ -6,9 +6,9 @@ to be shown beside a line, GitHub's "SARIF support for code scanning".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +17,6 @@ from artifact_inspector.report.remarks import Kind, Remark
 from artifact_inspector.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LINK = re.compile(r"(\[)(?=[^\]]*\]\()")
 ROOT = "%SRCROOT%"
 """The name by which readers know the root of the working tree."""
 
@@ -80,4 +79,6 @@ def _result(remark: Remark, rule: int) -> dict[str, Any]:
 
 def _without_links(text: str) -> str:
     """Text in which no bracket begins a link: SARIF 2.1.0, 3.11.6."""
-    return _LINK.sub(r"\\\1", text)
+    pieces = text.split("]")
+    kept = [a.replace("[", r"\[") if b.startswith("(") else a for a, b in pairwise(pieces)]
+    return "]".join([*kept, pieces[-1]])
