@@ -114,3 +114,8 @@ def turns(*offsets: int) -> list[str]:
 def test_an_address_that_a_loop_exchanges_is_that_of_the_array_that_holds_both() -> None:
     assert arrays(*turns(72, 64)) == [BarrierArray(64, 2)]
     assert arrays(*turns(64, 64, 72)) == [BarrierArray(64, 1)]
+
+
+def test_an_address_that_a_loop_replaces_by_something_unknown_is_told_of_no_array() -> None:
+    known = ("mov.b32 %r1, global_smem", "add.s32 %r2, %r1, 64")
+    assert arrays(*known, "$L__BB0_1:", wait("%r2"), "add.s32 %r2, %r7, %r8", "@%p2 bra $L__BB0_1") == [None]

@@ -271,3 +271,11 @@ def test_the_widths_of_a_load_stand_widest_first() -> None:
     ]
     (found,) = explain_widths(first, ptx(".loc 1 5 1", *loads), None, DIVISIBILITY)
     assert list(found.widths.items()) == [(16, 1), (4, 1), (2, 2)]
+
+
+def test_what_a_descriptor_names_has_no_address_to_be_narrow_by() -> None:
+    tile = "tensor<16x8xf16>"  # two bytes for each of 128 threads
+    load = f'%x = tt.descriptor_load %p[%n, %odd] : !tt.tensordesc<{tile}> -> {tile} loc("k.py":5:1)'
+    layouts = tensors(Stage.TTGIR, load, WARPS)
+    (found,) = explain_widths(tensors(Stage.TTIR, load), ptx_load("ld.global.b16"), layouts, DIVISIBILITY)
+    assert (found.width, found.causes) == (2, ())

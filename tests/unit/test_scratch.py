@@ -107,6 +107,14 @@ def test_a_reduction_of_triton_2_1_has_a_place_for_each_thread(
     assert _bill(_of_2(reduction(shape, layout, result, axis)), None, None).peak == expected
 
 
+def test_what_a_slice_of_several_axes_takes_in_triton_2_1_is_not_known() -> None:
+    cube = "#triton_gpu.blocked<{sizePerThread = [1, 1, 8], threadsPerWarp = [2, 4, 4], warpsPerCTA = [4, 1, 1], order = [2, 1, 0]}>"
+    layout = f"#triton_gpu.slice<{{dim = 2, parent = {cube}}}>"
+    result = f"tensor<64xf32, #triton_gpu.slice<{{dim = 0, parent = {layout}}}>>"
+    (entry,) = _bill(_of_2(reduction("64x64", layout, result)), None, None).entries
+    assert entry.bytes is None
+
+
 def test_a_reduction_of_triton_2_2_keeps_one_value_for_each_warp() -> None:
     # What tells 2.2 and 2.3 from 2.1 is the number of CTAs in a cluster.
     text = _of_2(reduction("1024", "#row", "f32"), ', "triton_gpu.num-ctas" = 1 : i32')
