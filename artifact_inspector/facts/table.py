@@ -261,6 +261,9 @@ class Table:
         return None if found is None or found.order <= Stage.TTGIR.order else found
 
     def _here(self, name: str, stage: Stage | None, told: list[Problem]) -> Any:
+        found = self._found.get((name, stage), _FAILED)
+        if found is not _FAILED:
+            return found
         if name == "problems":
             return told
         if name == "stage":

@@ -72,7 +72,8 @@ class Code:
         """Results and reads of an instruction, decoded once."""
         known = self._operands.get(index)
         if known is None:
-            known = self._operands[index] = self.function.instructions[index].operands
+            instruction = self.function.instructions[index]
+            known = self._operands[index] = instruction.decode(instruction.text)
         return known
 
     def mentions(self, index: int) -> list[str]:

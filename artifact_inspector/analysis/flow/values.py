@@ -59,6 +59,9 @@ class Values:
         return found
 
 
+_NONE: dict[str, int | None] = {}
+
+
 def number_values(function: Function, traits: Callable[[str], Trait]) -> Values:
     """Numbers for the values of an SSA function, read in text order (definitions come first)."""
     return _Numbering(function, traits).run()
@@ -91,16 +94,16 @@ class _Numbering:
         for index, instruction in enumerate(self._function.instructions):
             if index in entries:  # the region in front may have used the names of its arguments again
                 self._bind(entries[index])
-            operands = instruction.operands
-            names = operands.reads
+            made, names = instruction.decode(instruction.text)
             if instruction.kind is EventKind.BRANCH:
                 names = self._read_by_branch(index, instruction, names)
             reads.append({name: current[name] for name in names if name in current})
             first = self._count
-            self._count += len(operands.results)
-            results.append(tuple(range(first, self._count)))
-            current.update(zip(operands.results, results[-1], strict=True))
-            handed, arguments = self._hand_over(index) if index in self._at else ([], {})
+            self._count += len(made)
+            results.append(tuple(range(first, self._count)) if len(made) > 1 else (first,) * len(made))
+            for value, name in enumerate(made, first):
+                current[name] = value
+            handed, arguments = self._hand_over(index) if index in self._at else ([], _NONE)
             flows.append(handed)
             if index in entered:
                 entries.update(dict.fromkeys(entered[index], arguments))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.model import TensorType
@@ -61,16 +62,20 @@ class Layout:
 
 def read_layout(tensor: TensorType, threads_per_warp: int) -> Layout | None:
     """The layout of a tensor in registers; None for one that is not modelled."""
-    encoding = tensor.encoding
-    if encoding is None or any(extent & (extent - 1) or extent == 0 for extent in tensor.shape):
+    return None if tensor.encoding is None else _laid_out(tensor.encoding, tensor.shape, threads_per_warp)
+
+
+@lru_cache(maxsize=1024)
+def _laid_out(encoding: Encoding, shape: tuple[int, ...], threads_per_warp: int) -> Layout | None:
+    if any(extent & (extent - 1) or extent == 0 for extent in shape):
         return None
     try:
-        pattern = _pattern(encoding, tensor.shape, threads_per_warp)
+        pattern = _pattern(encoding, shape, threads_per_warp)
     except LookupError:  # a damaged text: a list is missing, or shorter than the others
         return None
-    if pattern is None or len(pattern.tile) != len(tensor.shape) or len(pattern.order) != len(tensor.shape):
+    if pattern is None or len(pattern.tile) != len(shape) or len(pattern.order) != len(shape):
         return None
-    return _fit(pattern, tensor.shape, tuple(made.kind for made in encoding.chain))
+    return _fit(pattern, shape, tuple(made.kind for made in encoding.chain))
 
 
 def span(bases: Iterable[int]) -> list[int]:
