@@ -50,7 +50,9 @@ _MLIR = re.compile(
     r"(?:: (?P<new>[\w.-]+)(?![\w.-]).*?| \((?P<old>[^()]*)\))?"
     r" \('(?P<op>[^']*)' operation(?:: @(?P<symbol>[^)]*))?\)"
 )
-_LLVM = re.compile(r"(?:; )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>\S.*?) on (?P<scope>.+?) \*\*\*")
+_LLVM = re.compile(
+    r"(?:; )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>\S(?:(?! on ).)*) on (?P<scope>.+?) \*\*\*"
+)
 _CODE = re.compile(
     r"(?P<machine># )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>.+?) \((?P<argument>[\w.-]+)\) \*\*\*"
 )

@@ -46,7 +46,9 @@ _CACHE = re.compile(r"(?:(?<= )|(?<=!))(volatile|nontemporal)\b")
 _MANGLED = re.compile(r"\.(?:v(\d+))?(?:i|bf|f)(\d+)(?=\.|$|v\d|p\d)")
 _BITS = re.compile(r"\.b(\d+)(?=\.|$)")
 _COPIED = re.compile(r"\.c[ag]\.shared\.global\.(\d+)")
-_VALUE = re.compile(r'[%@](?:"[^"]*"|[-\w.$]+)$|\b(?:getelementptr|inttoptr|addrspacecast|bitcast)\b.*$|\S+$')
+_VALUE = re.compile(
+    r'[%@](?:"[^"]*"|[-\w.$]+)$|\b(?:getelementptr|inttoptr|addrspacecast|bitcast)\b.*$|(?<!\S)\S+$'
+)
 _HINTS = ("", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
 _SCOPES = ("CU", "SE", "DEV", "SYS")
 _SIZED_BY_OPERAND = re.compile(r"load(?:\.async)?(?:\.to)?\.lds(?:\.p\d+)?$")
