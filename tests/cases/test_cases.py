@@ -158,6 +158,8 @@ def test_a_distance_is_the_iterations_in_flight_and_one_where_the_first_product_
 def test_integers_that_a_loop_counts_are_work(cases: Cases) -> None:
     for kernel in cases.kernels("integer_accumulation").values():
         assert set(phrases(kernel, "loop@126")) == {"serial"}
+    # ptxas makes one of the compare and the addition, at the line of the addition
+    assert Stage.SASS in cases.kernels("integer_accumulation")["JZAOM"].stages
 
 
 def test_a_drain_is_told_by_the_finding_and_by_the_pipeline(cases: Cases) -> None:

@@ -19,6 +19,7 @@ from artifact_inspector.analysis.order.rounds import bits_of
 from artifact_inspector.model import EventKind
 
 _ATOMICS = frozenset({EventKind.ATOMIC})
+_INTEGERS = frozenset({EventKind.INTEGER})
 LOST = -1
 """Level of a round none of whose computes, or of their consumers, stands at its place."""
 
@@ -191,12 +192,21 @@ class ComputeLocator:
                     self._taking[number].append(index)
         return self._taking
 
+    def _find_counting(self, number: int, item: LocatedRound) -> list[int]:
+        """Of a round that only counts, the integer operations that take its data.
+
+        A back end makes one of several, at the line of any.
+        """
+        if not all(compute.is_integer for compute in self._reference.rounds[number].computes):
+            return []
+        return list(find_computes_taking(self._code, self._region, [item.loads], _INTEGERS))
+
     def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
         """Add computes that were contracted into a consumer, or that bear another operation's line."""
         if not item.has_loads:
             return
         if level == LOST:
-            item.computes = self._find_taking(located)[number]
+            item.computes = self._find_taking(located)[number] or self._find_counting(number, item)
             if item.computes:
                 self.notes.append(Note("computes found by dataflow, none stands at its line", number + 1))
             return

@@ -80,11 +80,17 @@ def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) 
     return Placement(rounds, sources_of(reference.other), Basis.DATAFLOW)
 
 
-def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[int]]) -> dict[int, int]:
+def find_computes_taking(
+    code: Code,
+    region: Region,
+    rounds: Sequence[Sequence[int]],
+    also: frozenset[EventKind] = frozenset(),
+) -> dict[int, int]:
     """The computes of a region that take the loads of its rounds first, each with the rounds as a bit set.
 
     Args:
         rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
+        also: kinds that count beside the computes.
     """
     owners: dict[int, int] = {}
     """Load → its rounds as a bit set: a wide one may be of several."""
@@ -94,7 +100,8 @@ def find_computes_taking(code: Code, region: Region, rounds: Sequence[Sequence[i
     sets = list(dict.fromkeys(owners.values()))
     numbers = {owned: number for number, owned in enumerate(sets)}
     groups = {load: numbers[owned] for load, owned in owners.items()}
-    taking = find_first_computes(code, code.indices(region.whole), groups, 1 if region.loop is None else 2)
+    trips = 1 if region.loop is None else 2
+    taking = find_first_computes(code, code.indices(region.whole), groups, trips, also)
     return {index: reduce(or_, map(sets.__getitem__, bits_of(bits)), 0) for index, bits in taking.items()}
 
 
