@@ -72,8 +72,7 @@ class Code:
         """Results and reads of an instruction, decoded once."""
         known = self._operands.get(index)
         if known is None:
-            instruction = self.function.instructions[index]
-            known = self._operands[index] = instruction.decode(instruction.text)
+            known = self._operands[index] = self.function.instructions[index].operands
         return known
 
     def mentions(self, index: int) -> list[str]:

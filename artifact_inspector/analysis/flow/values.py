@@ -94,7 +94,7 @@ class _Numbering:
         for index, instruction in enumerate(self._function.instructions):
             if index in entries:  # the region in front may have used the names of its arguments again
                 self._bind(entries[index])
-            made, names = instruction.decode(instruction.text)
+            made, names = instruction.operands
             if instruction.kind is EventKind.BRANCH:
                 names = self._read_by_branch(index, instruction, names)
             reads.append({name: current[name] for name in names if name in current})
