@@ -166,6 +166,22 @@ def test_what_the_default_region_reads_lives_until_all_partitions_end() -> None:
     assert (states.bytes, states.buffers, states.role) == (4, 1, "states of the partitions' warps")
 
 
+def test_what_is_handed_to_partitions_lies_at_a_multiple_of_eight() -> None:
+    body = [
+        alloc("a", "128x32"),
+        "    ttg.warp_specialize(%p)",
+        "    default {",
+        "      %x = ttg.local_load %a : !ttg.memdesc<128x32xf16, #shared, #smem, mutable> -> tensor<128x32xf16, #blocked>",
+        "      ttg.warp_yield",
+        "    }",
+        "    partition0(%q: !tt.ptr<i32>) num_warps(4) {",
+        "      ttg.warp_return",
+        "    } : (!tt.ptr<i32>) -> ()",
+    ]
+    found = bill("\n".join(body))
+    assert {entry.bytes: entry.offset for entry in found.entries} == {8192: 0, 8: 8192, 4: 8200}
+
+
 @pytest.mark.parametrize(("warps", "taken"), [((1,), 4), ((4,), 4), ((5,), 8), ((2, 4), 8), ((8, 4), 12)])
 def test_the_states_of_partitions_are_those_of_whole_groups_of_four_warps(
     warps: tuple[int, ...], taken: int
