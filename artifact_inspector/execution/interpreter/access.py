@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.asked import Lanes, are_alike, lanes_of, without_repeats
+from artifact_inspector.execution.interpreter.asked import (
+    Lanes,
+    are_alike,
+    first_alike,
+    lanes_of,
+    without_repeats,
+)
 from artifact_inspector.execution.interpreter.banks import count_access
 from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.interpreter.footprints import Access
@@ -76,7 +82,7 @@ def access_global(
         _count_sectors(machine, without_repeats(counted, piece), size, served or machine.program.warp)
     if memory.footprints is not None:
         memory.footprints.add(
-            Access(index, machine.ctas, lanes.addresses, lanes.mask, reads, starts=lanes.starts)
+            Access(index, lanes.of(machine.ctas), lanes.addresses, lanes.mask, reads, starts=lanes.starts)
         )
     if lanes.starts is None:
         misses = memory.touch(lanes.active, size, reads=reads, writes=writes, updates=updates)
@@ -103,19 +109,17 @@ def _count_sectors(machine: Machine, counted: Lanes, size: int, row: int) -> Non
 
 
 def _note_outside(machine: Machine, lanes: Lanes, misses: NDArray[Any], kind: str) -> None:
-    shape = lanes.addresses.shape
-    places = np.arange(lanes.addresses.size) if lanes.mask is None else np.flatnonzero(lanes.mask)
-    at = places[misses]
-    rows, threads = np.divmod(at, shape[1])
-    ctas = machine.ctas[rows]
     counts = machine.counts
     seen = sum(1 for found in counts.outside if found.index == machine.step.index)
-    if seen < 3:
-        kept = np.arange(len(at))[: 3 - seen]
+    told = misses[: max(3 - seen, 0)]
+    if told.size:
+        at = told if lanes.mask is None else np.flatnonzero(lanes.mask)[told]
+        rows, threads = np.divmod(at, lanes.addresses.shape[1])
+        ctas, places = machine.ctas[rows], np.arange(len(at))
         counts.outside += outside(
-            machine.memory, machine.step.index, kind, kept, ctas, threads, lanes.addresses.ravel()[at]
+            machine.memory, machine.step.index, kind, places, ctas, threads, lanes.addresses.ravel()[at]
         )
-    counts.more_outside += len(at) * lanes.repeat
+    counts.more_outside += len(misses) * lanes.repeat
 
 
 def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
@@ -176,7 +180,7 @@ def access_shared(
         served: lanes that are served together, where the opcode fixes it.
         loads: it is a load, whose lanes may share what they read.
     """
-    whole = lanes_of(machine, address, mask)
+    whole = lanes_of(machine, address, mask, together=True)
     if whole is None:
         return None
     row = served or machine.program.warp
@@ -215,6 +219,8 @@ def access_atomic(machine: Machine, address: Value, size: int, operands: int) ->
 
 def _requests(machine: Machine, whole: Lanes) -> list[Lanes]:
     """An access as it would be made one trip of a loop after the other, all at once where they are alike."""
+    if whole.starts is not None:
+        return whole.alike(_LINE)
     lanes, trips = without_repeats(whole, _LINE), machine.trips
     if trips == 1 or len(lanes.addresses) == 1:
         return [lanes]
@@ -235,18 +241,29 @@ def access_copied(
         origin: where lanes read global memory; the others write zeros.
         past_l1: it does not go through the first-level cache.
     """
-    whole = lanes_of(machine, address)
+    whole = lanes_of(machine, address, together=True)
     if whole is None:
         return None
-    if origin is not None and origin.starts is not None:
-        if len(whole.addresses) > 1:
-            origin = origin.each
-        for part in origin.alike(_LINE):
-            _count_copied(machine, whole, size, part, past_l1, part.repeat)
+    if origin is not None and origin.starts is not None and _is_one_row(whole):
+        place = np.zeros(machine.rows, np.int64) if whole.starts is None else whole.starts
+        starts = np.stack([origin.starts, origin.of(place)])
+        for at, times in first_alike(starts, _LINE):
+            own = Lanes(whole.addresses + starts[1, at], whole.mask, times)
+            part = Lanes(origin.addresses + starts[0, at], origin.mask, times)
+            _count_copied(machine, own, size, part, past_l1, times)
+        if origin.among is not None:  # the others write zeros
+            for own in Lanes(whole.addresses, whole.mask, 1, place[~origin.among]).alike(_LINE):
+                _count_copied(machine, own, size, None, past_l1, own.repeat)
         return whole
+    whole, origin = whole.each, None if origin is None else origin.each
     rows = max(len(whole.addresses), 1 if origin is None else len(origin.addresses))
     _count_copied(machine, whole, size, origin, past_l1, machine.rows // rows)
     return whole
+
+
+def _is_one_row(lanes: Lanes) -> bool:
+    """Whether all CTAs access one row of addresses, each maybe farther on."""
+    return lanes.among is None and len(lanes.addresses) == 1
 
 
 def _count_copied(

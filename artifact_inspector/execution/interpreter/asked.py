@@ -25,23 +25,33 @@ class Lanes(NamedTuple):
     """CTAs that a row stands for."""
     starts: NDArray[np.int64] | None = None
     """Of CTAs that all access the one row of addresses, each farther on by so many bytes."""
+    among: NDArray[np.bool_] | None = None
+    """Of all CTAs those that `starts` are of, where others access nothing."""
 
     @property
     def each(self) -> Lanes:
         """The same with a row for each CTA."""
         if self.starts is None:
             return self
-        rows = self.starts[:, None] + self.addresses
-        return Lanes(rows, None if self.mask is None else np.broadcast_to(self.mask, rows.shape), 1)
+        if self.among is None:
+            rows = self.starts[:, None] + self.addresses
+            return Lanes(rows, None if self.mask is None else np.broadcast_to(self.mask, rows.shape), 1)
+        rows = np.broadcast_to(self.addresses, (len(self.among), self.addresses.shape[1])).copy()
+        rows[self.among] += self.starts[:, None]
+        on = self.among[:, None] if self.mask is None else self.among[:, None] & self.mask
+        return Lanes(rows, np.broadcast_to(on, rows.shape), 1)
+
+    def of(self, ctas: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some CTAs that take part."""
+        return ctas if self.among is None else ctas[self.among]
 
     def alike(self, piece: int) -> list[Lanes]:
         """One CTA for all whose addresses lie alike in pieces of some bytes, for which they cost the same."""
         if self.starts is None:
             return [self]
-        _, first, count = np.unique(self.starts & (piece - 1), return_index=True, return_counts=True)
         return [
             Lanes(self.addresses + self.starts[at], self.mask, times)
-            for at, times in zip(first.tolist(), count.tolist(), strict=True)
+            for at, times in first_alike(self.starts[None], piece)
         ]
 
     @property
@@ -72,15 +82,44 @@ def lanes_of(
             machine.counts.mark(machine.step.index, address.why)
             return None
     data = data_of(address)
-    if together and data.__class__ is Shifted and (mask is True or len(mask) == 1):
-        on = None if mask is True else np.broadcast_to(mask, data.lanes.shape)
-        return Lanes(data.lanes, on, 1, data.rows[:, 0])
+    if together and data.__class__ is Shifted and (cut := _cut(mask)) is not None:
+        on, among = cut
+        held = None if on is None else np.broadcast_to(on, data.lanes.shape)
+        return Lanes(data.lanes, held, 1, data.rows[:, 0] if among is None else data.rows[among, 0], among)
     data = np.asarray(data, np.int64)
     data = data if data.ndim == 2 else data.reshape(1, 1)
     rows = max(data.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
     shape = (rows, machine.threads)
     lanes = None if mask is True else np.broadcast_to(mask, shape)
     return Lanes(np.broadcast_to(data, shape), lanes, machine.rows // rows)
+
+
+def _cut(mask: Mask) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None] | None:
+    """The lanes of a mask, alike in all CTAs that take part, and these; None where they are not alike."""
+    if mask is True:
+        return None, None
+    if len(mask) == 1:
+        return mask, None
+    among = mask.any(axis=1)
+    lanes = mask[among.argmax()][None]
+    if mask.shape[1] > 1 and not (mask == (among[:, None] & lanes)).all():
+        return None
+    return None if lanes.all() else lanes, None if among.all() else among
+
+
+def first_alike(starts: NDArray[np.int64], piece: int) -> list[tuple[int, int]]:
+    """The first of CTAs whose starts lie alike in pieces of some bytes, and how many these are.
+
+    Args:
+        starts: shape (accesses that go together, CTAs).
+        piece: bytes, a power of two.
+    """
+    within = starts & (piece - 1)
+    if (within == within[:, :1]).all():
+        return [(0, within.shape[1])]
+    key = (within * piece ** np.arange(len(within))[:, None]).sum(axis=0)
+    _, first, count = np.unique(key, return_index=True, return_counts=True)
+    return list(zip(first.tolist(), count.tolist(), strict=True))
 
 
 def without_repeats(lanes: Lanes, piece: int) -> Lanes:

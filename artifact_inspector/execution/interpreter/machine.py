@@ -30,7 +30,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     widen,
 )
 from artifact_inspector.execution.interpreter.memory import Memory
-from artifact_inspector.execution.interpreter.pieces import Pieces, whole_of, written
+from artifact_inspector.execution.interpreter.pieces import Pieces, together, whole_of, written
 from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
 from artifact_inspector.execution.interpreter.scratch import Scratch
 from artifact_inspector.execution.interpreter.shifted import Shifted, is_worth_it
@@ -180,7 +180,7 @@ class Machine:
             found = written(self.on, value, old)
             if found is not None:
                 return found
-        return choose(self.on, value, old.together() if old.__class__ is Pieces else old)
+        return choose(self.on, value, together(old))
 
     def unknown(self, name: str) -> Unknown:
         """A register of which nothing is known, and why."""

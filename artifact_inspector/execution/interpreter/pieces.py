@@ -51,15 +51,32 @@ class Pieces:
             found = choose(part.mask, whole_of(part.value), found)
         return found
 
+    def is_cut_as(self, other: Pieces) -> bool:
+        """Whether another register has pieces of the same lanes in the same order."""
+        return len(self.parts) == len(other.parts) and all(
+            np.array_equal(mine.mask, its.mask) for mine, its in zip(self.parts, other.parts, strict=True)
+        )
+
     def keep(self, rows: NDArray[Any]) -> Pieces:
         """The same of some of the CTAs."""
         return Pieces(tuple(Piece(part.mask, rows_of(part.value, rows)) for part in self.parts))
 
 
+def together(value: Value) -> Value:
+    """A register that is not in pieces."""
+    return value.together() if value.__class__ is Pieces else value
+
+
+def lacks(value: Value) -> bool:
+    """Whether something of a register is not known."""
+    if value.__class__ is Pieces:
+        return any(lacks(part.value) for part in value.parts)
+    return value.__class__ is Unknown
+
+
 def whole_of(value: Value) -> Value:
     """A register that is neither in pieces nor a sum."""
-    if value.__class__ is Pieces:
-        return value.together()
+    value = together(value)
     if value.__class__ is Unknown:
         return Unknown(whole(value.data), value.bad, value.why)
     return whole(value)

@@ -13,7 +13,7 @@ less side by side than one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.counters import Spent
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, is_spoiled, rows_of
 from artifact_inspector.execution.interpreter.machine import Group, Machine
+from artifact_inspector.execution.interpreter.pieces import Pieces, lacks, together
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Undecided
 from artifact_inspector.execution.interpreter.rehearsal import Refused, Rehearsal
-from artifact_inspector.execution.interpreter.scratch import Scratch
+from artifact_inspector.execution.interpreter.scratch import Full, Scratch
+from artifact_inspector.execution.interpreter.shifted import Shifted
 
 MOST_SHARED = 1 << 25
 """Bytes of shared memory that are copied for all trips."""
@@ -93,11 +95,13 @@ def find_change(
             if _is_same_unknown(old, new):
                 continue
             return None
-        if _is_bool(old) is not _is_bool(new):
+        if isinstance(old, Pieces) or isinstance(new, Pieces) or _is_bool(old) is not _is_bool(new):
             return None
         added = np.not_equal(old, new) if _is_bool(old) else np.subtract(new, old) & FULL
+        if added.__class__ is Shifted:
+            return None
         if np.any(added):
-            found[name] = added if isinstance(added, np.ndarray) else added.item()
+            found[name] = added.item() if isinstance(added, np.generic) else added
     return Change(found)
 
 
@@ -115,18 +119,26 @@ def _is_bool(value: Value) -> bool:
     return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
 
 
-def _foresee(value: Value, changes: list[Any], count: int) -> Any:
+class _Foreseen(NamedTuple):
+    """A register in the next trips."""
+
+    all: Value
+    """At the beginning of each trip and behind the last: the CTAs of one stand behind those of the other."""
+    last: Value
+    """Behind the last."""
+
+
+def _foresee(value: Value, changes: list[Any], count: int, ctas: int) -> _Foreseen:
     """A register at the beginning of each of the next trips, and behind the last.
 
     Args:
         value: at the beginning of the first.
         changes: what the trips add to it in turn.
         count: trips.
-
-    Returns:
-        Shape (trips + 1, CTAs or 1, threads or 1).
+        ctas: that the register is of.
     """
-    start = np.asarray(value).reshape((1, 1, 1) if np.ndim(value) == 0 else (1, *value.shape))
+    of = value.rows if value.__class__ is Shifted else value
+    start = np.asarray(of).reshape((1, 1, 1) if np.ndim(of) == 0 else (1, *of.shape))
     trips = np.arange(count + 1).reshape(-1, 1, 1)
     rounds, place = np.divmod(trips, len(changes))
     held = [
@@ -142,7 +154,13 @@ def _foresee(value: Value, changes: list[Any], count: int) -> Any:
         sums = np.cumsum(steps, axis=0, dtype=np.int64)
         before = np.concatenate([np.zeros((1, *shape), np.int64), sums])
         found = (start + before[place.ravel()] + rounds * (sums[-1] & FULL)) & FULL
-    return found
+    last = found[-1].item() if found[-1].size == 1 else found[-1]
+    whole = np.broadcast_to(found, (count + 1, ctas, found.shape[2])).reshape(-1, found.shape[2])
+    if value.__class__ is not Shifted:
+        return _Foreseen(whole, last)
+    if found.shape[2] > 1:
+        return _Foreseen((whole + value.lanes) & FULL, (last + value.lanes) & FULL)
+    return _Foreseen(Shifted(whole, value.lanes) & FULL, Shifted(last, value.lanes) & FULL)
 
 
 # ── Guessing and proving ─────────────────────────────────────────────────────────────────────────
@@ -187,12 +205,11 @@ class Guess:
     def __init__(self, machine: Machine, changes: Sequence[Change], count: int, steps: int) -> None:
         self.machine, self.count, self.steps = machine, count, steps
         state = state_of(machine)
-        self.guessed: dict[Name, NDArray[Any]] = {}
+        self.guessed: dict[Name, _Foreseen] = {}
         for name in dict.fromkeys(name for change in changes for name in change.added):
             zero = False if _is_bool(state[name]) else 0
-            self.guessed[name] = _foresee(
-                state[name], [change.added.get(name, zero) for change in changes], count
-            )
+            added = [change.added.get(name, zero) for change in changes]
+            self.guessed[name] = _foresee(state[name], added, count, machine.rows)
 
     def run(self) -> int:
         """Run the trips; where all of them are proven, the machine stands behind them.
@@ -201,7 +218,8 @@ class Guess:
             Trips that are proven: those that it would be worth it to try where they are not all.
         """
         machine = self.machine
-        if machine.shared.data is not None and self.count * machine.shared.data.size > MOST_SHARED:
+        held = machine.shared.data
+        if held is not None and self.count * machine.rows * held.shape[1] > MOST_SHARED:
             return 0
         rehearsal = Rehearsal(machine.memory, machine.rows)
         trial = self._trial(rehearsal)
@@ -227,7 +245,7 @@ class Guess:
                 return 0
         except _Parted as parted:
             return min(parted.row // machine.rows, self.count - 1)
-        except (Undecided, Spent, Refused, *ODD_OPERANDS):
+        except (Undecided, Spent, Refused, Full, *ODD_OPERANDS):
             return 0
         if trial.counts.outside or any(why & ~counts.why.get(at, 0) for at, why in trial.counts.why.items()):
             return 0
@@ -249,6 +267,7 @@ class Guess:
         )
         trial.local, trial.shared = Scratch(), machine.shared.copy()
         trial.local.words = {at: self._begin(at, held) for at, held in machine.local.words.items()}
+        trial.shared.most = MOST_SHARED
         trial.shared.repeat(count)
         trial.way = None if machine.way is None else []
         trial.loops = None
@@ -268,16 +287,12 @@ class Guess:
     def _begin(self, name: Name, held: Value) -> Value:
         """A register at the beginning of all trips, trip by trip."""
         if name in self.guessed:
-            return self._lay(self.guessed[name][:-1])
+            return rows_of(self.guessed[name].all, np.arange(self.count * self.machine.rows))
         if isinstance(held, Unknown):
             return Unknown(self._tile(held.data), self._tile(held.bad), held.why)
+        if isinstance(held, (Shifted, Pieces)):
+            return held.keep(np.tile(np.arange(self.machine.rows), self.count))
         return self._tile(held)
-
-    def _lay(self, trips: NDArray[Any]) -> NDArray[Any]:
-        count, rows, threads = trips.shape
-        if rows != self.machine.rows:
-            trips = np.broadcast_to(trips, (count, self.machine.rows, threads))
-        return np.ascontiguousarray(trips.reshape(-1, threads))
 
     def _is_as_before(self, trial: _Trial) -> bool:
         """Whether all but registers is what it was: masks of lanes, barriers, shared memory."""
@@ -304,40 +319,43 @@ class Guess:
         ended: dict[Name, Value] = {**dict(registers), **trial.local.words}
         self.carried: set[Name] = {*registers.read, *trial.local.words}
         proven = self.count
+        after = np.arange(self.machine.rows, (self.count + 1) * self.machine.rows)
         for name in self.carried:
             got = ended.get(name)
             if name in self.guessed:
-                want: Value = self._lay(self.guessed[name][1:])
+                want: Value = rows_of(self.guessed[name].all, after)
             else:
                 want = given.get(name)
             proven = min(proven, self._agreed(got, want))
             if not proven:
                 return 0
         before = state_of(self.machine)
-        for name, got in ended.items():  # side by side no less must be known than one by one
-            if isinstance(got, Unknown) and got is not given.get(name):
-                was = before.get(name)
-                if (
-                    not isinstance(was, Unknown)
-                    or got.why & ~was.why
-                    or np.any(got.bad != self._tile(was.bad))
-                ):
-                    return 0
+        for name, held in ended.items():  # side by side no less must be known than one by one
+            if held is given.get(name) or not lacks(held):
+                continue
+            got, was = together(held), together(before.get(name))
+            if not isinstance(was, Unknown) or got.why & ~was.why or np.any(got.bad != self._tile(was.bad)):
+                return 0
         return proven
 
     def _agreed(self, got: Value, want: Value) -> int:
         """Trips behind which a register is as it was guessed, up to the first behind which it is not."""
-        if got is want or _is_same_unknown(got, want):
+        if got is want:
+            return self.count
+        if isinstance(got, Pieces) and isinstance(want, Pieces) and got.is_cut_as(want):
+            return min(self._agreed(a.value, b.value) for a, b in zip(got.parts, want.parts, strict=True))
+        got, want = together(got), together(want)
+        if _is_same_unknown(got, want):
             return self.count
         if got is None or want is None or isinstance(got, Unknown) or isinstance(want, Unknown):
             return 0
         if _is_bool(got) is not _is_bool(want):
             return 0
-        wrong = np.broadcast_to(
-            np.asarray(got != want), (self.count * self.machine.rows, self.machine.threads)
-        )
-        rows = wrong.any(axis=1)
-        return self.count if not rows.any() else int(rows.argmax()) // self.machine.rows
+        wrong = np.asarray(got != want)
+        if not wrong.any():
+            return self.count
+        rows = wrong.any(axis=1) if wrong.ndim == 2 and len(wrong) > 1 else np.ones(1, bool)
+        return int(rows.argmax()) // self.machine.rows
 
     def _commit(self, trial: _Trial, rehearsal: Rehearsal, given: Mapping[Name, Value]) -> None:
         """Count what was counted, touch what was touched, and go on behind the last trip."""
@@ -350,8 +368,7 @@ class Guess:
 
         def behind(name: Name, got: Value, old: Value) -> Value:
             if name in self.guessed and name in self.carried:
-                end = self.guessed[name][-1]
-                return end.item() if end.size == 1 else end
+                return self.guessed[name].last
             if got is given.get(name):
                 return old
             return rows_of(got, last)

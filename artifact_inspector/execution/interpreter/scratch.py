@@ -15,6 +15,10 @@ _KNOWN = 0x01010101
 """A word whose bytes are known."""
 
 
+class Full(Exception):  # noqa: N818 - no error: what is tried would keep too much
+    """More would have to be kept than is allowed."""
+
+
 class Scratch:
     """Shared or local memory of some CTAs: what is known of it.
 
@@ -28,6 +32,8 @@ class Scratch:
         self.data: NDArray[np.uint8] | None = None
         self.known: NDArray[np.uint8] | None = None
         """1 for every byte that is known."""
+        self.most = 1 << 62
+        """Bytes of all CTAs together that are kept."""
 
     def copy(self) -> Scratch:
         """Another with the same content."""
@@ -99,6 +105,8 @@ class Scratch:
                 data[place] = taken if whole else (taken >> (8 * byte)) & 0xFF
 
     def _grow(self, rows: int, size: int) -> None:
+        if rows * size > self.most:
+            raise Full
         if self.data is None or self.known is None:
             size = -(-size // 4) * 4
             self.data, self.known = np.zeros((rows, size), np.uint8), np.zeros((rows, size), np.uint8)

@@ -206,13 +206,15 @@ class Shifted:
     def _cut(self) -> Any:
         """The lowest 32 bits."""
         rows, lanes = self.rows & FULL, self.lanes & FULL
+        least, most = lanes.min(), lanes.max()
+        if ((rows + least) >> 32 == (rows + most) >> 32).all():  # all lanes of a CTA lose the same
+            return _made(rows - ((rows + least) & ~FULL), lanes)
+        apart = (lanes - lanes[0, 0] ^ _TOP) & FULL
+        apart = apart - _TOP  # the differences to the first lane, with their signs
+        rows = (rows + lanes[0, 0] + apart.min()) & FULL
+        lanes = apart - apart.min()
         if int(rows.max()) + int(lanes.max()) > FULL:
-            apart = (lanes - lanes[0, 0] ^ _TOP) & FULL
-            apart = apart - _TOP  # the differences to the first lane, with their signs
-            rows = (rows + lanes[0, 0] + apart.min()) & FULL
-            lanes = apart - apart.min()
-            if int(rows.max()) + int(lanes.max()) > FULL:
-                return self.array() & FULL
+            return self.array() & FULL
         return _made(rows, lanes)
 
     def _bits(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
@@ -373,9 +375,9 @@ def join(mask: NDArray[np.bool_], yes: Any, no: Any) -> Any | None:
     if None in parts:
         return None
     (rows, lanes), (other_rows, other_lanes) = parts  # type: ignore[misc]
-    if mask.shape[0] == 1 and np.array_equal(rows - rows[0, 0], other_rows - other_rows[0, 0]):
+    if mask.shape[0] == 1 and ((rows - rows[0, 0]) == (other_rows - other_rows[0, 0])).all():
         return _made(rows, np.where(mask, lanes, other_lanes + (other_rows[0, 0] - rows[0, 0])))
-    if mask.shape[1] == 1 and np.array_equal(lanes - lanes[0, 0], other_lanes - other_lanes[0, 0]):
+    if mask.shape[1] == 1 and ((lanes - lanes[0, 0]) == (other_lanes - other_lanes[0, 0])).all():
         return _made(np.where(mask, rows, other_rows + (other_lanes[0, 0] - lanes[0, 0])), lanes)
     return None
 
@@ -383,6 +385,8 @@ def join(mask: NDArray[np.bool_], yes: Any, no: Any) -> Any | None:
 def _parts(value: Any) -> tuple[Any, Any] | None:
     if value.__class__ is np.ndarray and value.dtype == np.int64 and value.shape[1] == 1:
         return value, _NO_LANES
+    if value.__class__ is int and -_SAFE < value < _SAFE:
+        return np.array([[value]], np.int64), _NO_LANES
     return (value.rows, value.lanes) if value.__class__ is Shifted else None
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_LANES = 1 << 14
 """Lanes of all trips that run side by side: so many cost about as much as the calls of numpy for one warp."""
+MOST_OF_SUMS = 1 << 21
+"""The same where registers are sums of what CTAs and lanes have, which costs as much for more of them."""
 FEWEST = 6
 """Trips for which it is worth it."""
 MOST_PERIOD = 8
@@ -111,7 +113,7 @@ class Loops:
 
     def arrive(self, machine: Machine) -> None:
         """A machine whose lanes all stand at the beginning of a loop that they have gone through."""
-        room = MOST_LANES // (machine.rows * machine.threads)
+        room = (MOST_OF_SUMS if machine.sums else MOST_LANES) // (machine.rows * machine.threads)
         if room < FEWEST:
             return
         header = machine.groups[0].pc

@@ -268,11 +268,15 @@ def _matrix_lanes(machine: Machine, rows: Lanes | None, number: int, *, turned: 
     """Where each lane's part of a matrix is: a word, or transposed two halves of one, in two rows."""
     if rows is None:
         return []
+    if rows.starts is not None and machine.on is not True and len(machine.on) > 1:
+        rows = rows.each
     lane = np.arange(machine.threads)
     first, row, pair = lane // 32 * 32 + 8 * number, lane % 32 // 4, lane % 4
     whose = [(2 * pair + half, 2 * row) for half in (0, 1)] if turned else [(row, 4 * pair)]
     on = None if machine.on is True else np.broadcast_to(machine.on, rows.addresses.shape)
-    return [Lanes(rows.addresses[:, first + of] + beside, on, rows.repeat) for of, beside in whose]
+    return [
+        Lanes(rows.addresses[:, first + of] + beside, on, rows.repeat, rows.starts) for of, beside in whose
+    ]
 
 
 def _load_pair(machine: Machine, parts: list[Lanes]) -> Value:

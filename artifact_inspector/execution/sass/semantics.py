@@ -169,7 +169,7 @@ def _step(at: int, instruction: Instruction, module: Module, target: int | None)
         is_uniform=_is_uniform(statement),
         always=base in _ALWAYS and not (base == "EXIT" and guard is not None),
         work=_work(statement, matrix),
-        sums=base in _SUMS,
+        sums=base.removeprefix("U") in _SUMS,
         by_lane=base != "SHFL",
         kind=_kind(statement, instruction),
         is_understood=understood,
