@@ -7,47 +7,13 @@ number is its `ttg.shared`, `allocation.offset` or `allocation.size`.
 from __future__ import annotations
 
 import pytest
+from bills import LAYOUTS, bill, bill_of
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.bill import Bill, _alignment, _allocated, find_bill
+from artifact_inspector.analysis.shared.bill import _alignment, _allocated
 from artifact_inspector.analysis.shared.scratch import Rules
-from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.formats.mlir.types import parse_types
-from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
-from artifact_inspector.model.text import SourceText
-
-LAYOUTS = """
-#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
-#wide = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
-#row = #ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
-#one = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
-#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
-#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 2, maxPhase = 4, order = [1, 0]}>
-#padded = #ttg.padded_shared<[512:+8] {order = [1, 0], shape = [128, 32]}>
-#nvmma = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
-#fp4 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 8, fp4Padded = true}>
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-#smem = #ttg.shared_memory
-"""
-
-
-def bill(
-    body: str, *, target: str = "cuda:80", triton: str | None = "3.6.0", declared: int | None = None
-) -> Bill:
-    warp = 64 if target.startswith("hip:gfx9") else 32
-    header = f'"ttg.num-warps" = 4 : i32, ttg.target = "{target}", "ttg.threads-per-warp" = {warp} : i32'
-    text = f"{LAYOUTS}module attributes {{{header}}} {{\n  tt.func public @k(%p: !tt.ptr<i32>) {{\n{body}\n    tt.return\n  }}\n}}\n"
-    return _bill(text, triton, declared)
-
-
-def _bill(text: str, triton: str | None, declared: int | None) -> Bill:
-    module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    codes = [Code(f, FORMAT, is_whole=True) for f in module.functions]
-    found = find_bill(codes, module, FORMAT, declared, triton and TritonVersion(triton))
-    assert found is not None
-    return found
 
 
 def alloc(name: str, shape: str, layout: str = "#shared", element: str = "f16") -> str:
@@ -281,7 +247,7 @@ def test_a_called_function_costs_its_caller_what_it_needs() -> None:
   }}
 }}
 """
-    found = _bill(text, "3.6.0", 16)
+    found = bill_of(text, "3.6.0", 16)
     assert found.accounted
     assert [entry.purpose for entry in found.entries] == ["frame of helper", "reduction across warps"]
 
@@ -300,7 +266,7 @@ module attributes {"triton_gpu.num-warps" = 4 : i32, "triton_gpu.threads-per-war
   }
 }
 """
-    found = _bill(text, None, None)
+    found = bill_of(text, None, None)
     assert [(entry.bytes, entry.buffers) for entry in found.entries] == [(16384, 2), (8192, 1)]
 
 
@@ -319,7 +285,7 @@ def test_the_share_of_a_cta_in_a_cluster_is_not_known() -> None:
   }}
 }}
 """
-    found = _bill(text, "3.6.0", 4096)
+    found = bill_of(text, "3.6.0", 4096)
     assert (found.entries[0].bytes, found.peak, found.accounted) == (None, None, False)
 
 

@@ -7,9 +7,8 @@ number is its `ttg.shared`, `allocation.offset` or `allocation.size`.
 from __future__ import annotations
 
 import pytest
+from bills import LAYOUTS, bill, bill_of
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.bill import Bill, find_bill
 from artifact_inspector.analysis.shared.scratch import (
     Rules,
     element_bits,
@@ -20,37 +19,6 @@ from artifact_inspector.analysis.shared.scratch import (
 from artifact_inspector.formats.mlir.reading import FORMAT
 from artifact_inspector.model import Stage, TensorType, TritonVersion
 from artifact_inspector.model.text import SourceText
-
-LAYOUTS = """
-#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
-#wide = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
-#row = #ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
-#one = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
-#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
-#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 2, maxPhase = 4, order = [1, 0]}>
-#padded = #ttg.padded_shared<[512:+8] {order = [1, 0], shape = [128, 32]}>
-#nvmma = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
-#fp4 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 8, fp4Padded = true}>
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-#smem = #ttg.shared_memory
-"""
-
-
-def bill(
-    body: str, *, target: str = "cuda:80", triton: str | None = "3.6.0", declared: int | None = None
-) -> Bill:
-    warp = 64 if target.startswith("hip:gfx9") else 32
-    header = f'"ttg.num-warps" = 4 : i32, ttg.target = "{target}", "ttg.threads-per-warp" = {warp} : i32'
-    text = f"{LAYOUTS}module attributes {{{header}}} {{\n  tt.func public @k(%p: !tt.ptr<i32>) {{\n{body}\n    tt.return\n  }}\n}}\n"
-    return _bill(text, triton, declared)
-
-
-def _bill(text: str, triton: str | None, declared: int | None) -> Bill:
-    module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    codes = [Code(f, FORMAT, is_whole=True) for f in module.functions]
-    found = find_bill(codes, module, FORMAT, declared, triton and TritonVersion(triton))
-    assert found is not None
-    return found
 
 
 def reduction(shape: str, layout: str, result: str, axis: int = 0, element: str = "f32") -> str:
@@ -104,7 +72,7 @@ def test_a_reduction_of_triton_2_1_has_a_place_for_each_thread(
     result = (
         f"tensor<{kept[0]}xf32, #triton_gpu.slice<{{dim = {axis}, parent = {layout}}}>>" if kept else "f32"
     )
-    assert _bill(_of_2(reduction(shape, layout, result, axis)), None, None).peak == expected
+    assert bill_of(_of_2(reduction(shape, layout, result, axis)), None, None).peak == expected
 
 
 def test_what_a_slice_of_several_axes_takes_in_triton_2_1_is_not_known() -> None:
@@ -118,7 +86,7 @@ def test_what_a_slice_of_several_axes_takes_in_triton_2_1_is_not_known() -> None
 def test_a_reduction_of_triton_2_2_keeps_one_value_for_each_warp() -> None:
     # What tells 2.2 and 2.3 from 2.1 is the number of CTAs in a cluster.
     text = _of_2(reduction("1024", "#row", "f32"), ', "triton_gpu.num-ctas" = 1 : i32')
-    assert _bill(text, None, None).peak == 4 * 4
+    assert bill_of(text, None, None).peak == 4 * 4
 
 
 def _of_2(body: str, more: str = "") -> str:
