@@ -100,7 +100,7 @@ def _answer(label: str, before: Artifact, after: Artifact, row: CompileResult) -
     config = "" if row.config is None else f" {row.config}"
     name = f"{after.display_name} for {row.target}{config}"
     entries = tuple(_directory(one) for one in (before, after))
-    return Answer(label, name, find_reach(before, after, inspect_artifact), (entries[0], entries[1]))
+    return Answer(label, name, find_reach(before, after, inspect_artifact), entries[0], entries[1])
 
 
 def _refuse(row: CompileResult, whose: str = "") -> None:

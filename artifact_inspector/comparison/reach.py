@@ -9,6 +9,7 @@ from typing import NamedTuple
 from artifact_inspector.comparison.corpus import Change, compare_candidates
 from artifact_inspector.comparison.likeness import BINARY, Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
 
@@ -57,6 +58,16 @@ class Reach:
         if not self.files or self.files[-1].likeness is Likeness.UNREADABLE:
             return None
         return self.files[-1].likeness is Likeness.DIFFERENT
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """What the differing facts are about, most telling first."""
+        return () if self.change is None else self.change.categories
+
+    @property
+    def facts(self) -> tuple[FactPair, ...]:
+        """Those that differ, most telling first."""
+        return () if self.change is None else self.change.facts
 
     @property
     def parts_at(self) -> Compared | None:

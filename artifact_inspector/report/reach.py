@@ -33,17 +33,33 @@ class Answer:
     label: str
     """Kernel, target and configuration."""
     reach: Reach
-    entries: tuple[str, str]
-    """The directories of the old and of the new entry."""
+    left: str
+    """The directory of the old entry."""
+    right: str
+
+    @property
+    def sentence(self) -> str:
+        """The same as one sentence, with what changed."""
+        return describe_reach(self.reach)
+
+    @property
+    def at(self) -> str | None:
+        """The first stage that differs."""
+        return None if self.reach.parts_at is None else self.reach.parts_at.suffix
+
+    @property
+    def same_from(self) -> str | None:
+        """The first stage from which on all are identical."""
+        return None if self.reach.same_from is None else self.reach.same_from.suffix
 
     def brief(self) -> RenderableType:
         """The answer alone."""
-        return Text(f"{self.label}: {describe_reach(self.reach)}", overflow="fold")
+        return Text(f"{self.label}: {self.sentence}", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
         yield Text(f"{self.label}, against {self.before}", "dim", overflow="fold")
-        yield Text(describe_reach(self.reach), style, overflow="fold")
+        yield Text(self.sentence, style, overflow="fold")
         if self.reach.reached is not False:
             yield Padding(Text(_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
         told = [*self.reach.notes, *_where_to_look(self)]
@@ -97,7 +113,7 @@ def told_changes(reach: Reach) -> list[str]:
 
 def _where_to_look(answer: Answer) -> Iterator[str]:
     if answer.reach.change is not None:
-        yield f"all that differs: inspect-kernel diff {shlex.join(answer.entries)}"
+        yield f"all that differs: inspect-kernel diff {shlex.join((answer.left, answer.right))}"
 
 
 def _told(fact: FactPair, name: str, principal: str) -> str:

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
+from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.comparison.reach import Reach
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch
@@ -29,6 +30,27 @@ class Tried:
     message: str | None
     """Why the kernel was not compiled."""
 
+    @property
+    def answer(self) -> str:
+        """What it changed, in one or two sentences."""
+        if self.reach is None:
+            first = (self.message or "").strip().splitlines()
+            return f"not compiled: {first[0] if first else 'no reason was given'}"
+        said = describe_reach(self.reach)
+        if not self.reach.reached:
+            return said
+        return f"{said} The finding is {'gone' if self.is_gone else 'still made'}."
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """What the differing facts are about, most telling first."""
+        return () if self.reach is None else self.reach.categories
+
+    @property
+    def facts(self) -> tuple[FactPair, ...]:
+        """Those that differ."""
+        return () if self.reach is None else self.reach.facts
+
 
 @dataclass(frozen=True, slots=True)
 class RemediesReport:
@@ -42,7 +64,7 @@ class RemediesReport:
     def brief(self) -> RenderableType:
         """One line for each switch."""
         lines = [
-            f"{kernel.artifact.display_name} {one.finding.code} {one.switch.words}: {describe_tried(one)}"
+            f"{kernel.artifact.display_name} {one.finding.code} {one.switch.words}: {one.answer}"
             for kernel, tried, _ in self.kernels
             for one in tried
         ]
@@ -59,7 +81,7 @@ class RemediesReport:
                 yield Padding(Text(said, overflow="fold"), (0, 0, 0, 2))
                 for one in own:
                     text = Text(f"{one.switch.words}: ", "bold", overflow="fold")
-                    text.append(describe_tried(one), "")
+                    text.append(one.answer, "")
                     yield Padding(text, (0, 0, 0, 9))
             yield from (Padding(Text(note, "dim", overflow="fold"), (0, 0, 0, 2)) for note in notes)
             yield ""
@@ -67,14 +89,3 @@ class RemediesReport:
 
     def _rest(self) -> str:
         return f"{self.silent} {plural('finding', self.silent)} with no switch that could be tried"
-
-
-def describe_tried(tried: Tried) -> str:
-    """What one switch did, as one or two sentences."""
-    if tried.reach is None:
-        first = (tried.message or "").strip().splitlines()
-        return f"not compiled: {first[0] if first else 'no reason was given'}"
-    said = describe_reach(tried.reach)
-    if not tried.reach.reached:
-        return said
-    return f"{said} The finding is {'gone' if tried.is_gone else 'still made'}."

@@ -11,7 +11,10 @@ from artifact_inspector.facts.modules import read_source
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.findings import Finding, find_findings
 from artifact_inspector.report.corpus import describe_changes_of
-from artifact_inspector.report.json import encode
+from artifact_inspector.report.json import (
+    comparison,  # noqa: F401 - it says how the facts of a pair are written
+    encode,
+)
 from artifact_inspector.report.json.cache import kernel_document
 from artifact_inspector.report.words import describe_changes, describe_verdict
 from artifact_inspector.vocabulary.fact import Absent

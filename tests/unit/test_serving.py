@@ -332,3 +332,17 @@ def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, 
         both = answer(tool, {**asked, "tokens": 20000}, tmp_path)["items"]
         assert [one["grid"] for one in both if one["part"] == "launch"] == [[8, 1, 1], [4, 1, 1]]
         assert answer(tool, {**asked, "tokens": 100}, tmp_path)["left_out"].endswith(" items, and 1 launches")
+
+
+def test_a_fact_that_differs_is_written_as_in_the_document_whatever_was_asked_before() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "from artifact_inspector.serving.items import change_items\n"
+        "from artifact_inspector.comparison.pair import FactPair\n"
+        "from artifact_inspector.report.json._encoding import keys_of\n"
+        "print(*(key.name for key in keys_of(FactPair)))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["key", "category", "label", "unit", "region", "left", "right", "state", "why"]

@@ -6,35 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.findings import Switch
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
-from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.comparison import CategoryName
-from artifact_inspector.report.remedies import Tried, describe_tried
+from artifact_inspector.report.remedies import Tried
 
-
-@dataclass(frozen=True, slots=True)
-class TriedDocument:
-    """One switch, and what became of the kernel with it."""
-
-    finding: Finding
-    switch: Switch
-    answer: str
-    """What it changed, as a sentence."""
-    reached: bool | None
-    """Whether it reached the code; null where the kernel was not compiled with it."""
-    is_gone: bool | None
-    """Whether no finding of that code is made any more."""
-    categories: tuple[CategoryName, ...]
-    """What the differing facts are about, most telling first."""
-    facts: tuple[FactPair, ...]
-    """Those that differ."""
-    message: str | None
-    """Why the kernel was not compiled."""
+shape(
+    Tried,
+    "finding switch answer reached=reach.reached is_gone categories facts message",
+    without="reach",
+    types={"categories": tuple[CategoryName, ...]},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +26,7 @@ class KernelRemedies:
     """One kernel with what was tried of it."""
 
     artifact: Artifact
-    tried: tuple[TriedDocument, ...]
+    tried: tuple[Tried, ...]
     notes: tuple[str, ...]
     """On how it was compiled."""
 
@@ -70,22 +54,7 @@ def remedies_document(
     """What was tried, as JSON."""
     return RemediesDocument(
         kernels=tuple(
-            KernelRemedies(kernel.artifact, tuple(map(_tried, tried)), tuple(notes))
-            for kernel, tried, notes in kernels
+            KernelRemedies(kernel.artifact, tuple(tried), tuple(notes)) for kernel, tried, notes in kernels
         ),
         untried=untried,
-    )
-
-
-def _tried(one: Tried) -> TriedDocument:
-    change = None if one.reach is None else one.reach.change
-    return TriedDocument(
-        finding=one.finding,
-        switch=one.switch,
-        answer=describe_tried(one),
-        reached=None if one.reach is None else one.reach.reached,
-        is_gone=one.is_gone,
-        categories=() if change is None else change.categories,
-        facts=() if change is None else change.facts,
-        message=one.message,
     )
