@@ -79,7 +79,7 @@ def test_what_a_slice_of_several_axes_takes_in_triton_2_1_is_not_known() -> None
     cube = "#triton_gpu.blocked<{sizePerThread = [1, 1, 8], threadsPerWarp = [2, 4, 4], warpsPerCTA = [4, 1, 1], order = [2, 1, 0]}>"
     layout = f"#triton_gpu.slice<{{dim = 2, parent = {cube}}}>"
     result = f"tensor<64xf32, #triton_gpu.slice<{{dim = 0, parent = {layout}}}>>"
-    (entry,) = _bill(_of_2(reduction("64x64", layout, result)), None, None).entries
+    (entry,) = bill_of(_of_2(reduction("64x64", layout, result)), None, None).entries
     assert entry.bytes is None
 
 
