@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from artifact_inspector.execution.interpreter.wavefronts import (
+    LINE,
     count_atomics,
     count_copied,
     count_copied_past,
@@ -25,6 +26,7 @@ from artifact_inspector.execution.interpreter.wavefronts import (
 
 MORE = Path(__file__).parent / "measured" / "patterns.json.xz"
 ARCHIVE = Path(__file__).parent / "measured" / "counters.tar.xz"
+SECTORS = Path(__file__).parent / "measured" / "sectors.json.xz"
 BESIDE = 4
 """Sectors that each launch reads beside the pattern: the addresses themselves, 32 numbers of 4 bytes."""
 
@@ -119,3 +121,17 @@ def test_wavefronts_under_predicates_of_copies_matrices_and_atomics_are_those_co
     ]
     assert Counter(row[:2] for row in wrong) == NOT_KNOWN
     assert not [name for *_, name in wrong if name.endswith("/all")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "piece"), [("load", 32, 32), ("copy", 32, 32), ("copy past", 2, LINE)]
+)
+def test_sectors_of_16_bytes_a_lane_are_counted_as_measured(kind: str, row: int, piece: int) -> None:
+    """Copies past the L1 ask for one sector for each line of two neighbouring lanes, even across its sectors."""
+    wrong = []
+    for which, name, far, on, sectors in json.loads(lzma.decompress(SECTORS.read_bytes())):
+        if which == kind:
+            lanes = np.array(far, np.int64).reshape(-1, row), np.array(on).reshape(-1, row) & 1 > 0
+            if count_sectors(*lanes, piece) != sectors:
+                wrong.append(name)
+    assert not wrong

@@ -29,6 +29,7 @@ from artifact_inspector.execution.interpreter.lanes import (
 from artifact_inspector.execution.interpreter.memory import outside
 from artifact_inspector.execution.interpreter.patterns import recall
 from artifact_inspector.execution.interpreter.wavefronts import (
+    LINE,
     count_atomics,
     count_copied,
     count_copied_past,
@@ -55,7 +56,7 @@ def access_global(
     writes: bool,
     updates: bool = False,
     mask: Mask | None = None,
-    served: int | None = None,
+    past_l1: bool = False,
 ) -> Lanes | None:
     """Count an access to global memory and note what it touches.
 
@@ -67,7 +68,7 @@ def access_global(
         writes: it writes.
         updates: it is an atomic.
         mask: the lanes that take part, those that are on where None.
-        served: lanes whose request is one, a warp's where None.
+        past_l1: it is a copy that leaves the first-level cache out.
     """
     lanes = lanes_of(machine, address, mask, together=True)
     if lanes is None:
@@ -77,9 +78,9 @@ def access_global(
         lanes.active, lanes.starts, size, reads=reads, writes=writes, updates=updates
     ):
         lanes = lanes.each
-    piece = machine.program.line
+    piece, row = (LINE, 2) if past_l1 else (machine.program.line, machine.program.warp)
     for counted in lanes.alike(piece):
-        _count_sectors(machine, without_repeats(counted, piece), size, served or machine.program.warp)
+        _count_sectors(machine, without_repeats(counted, piece), size, piece, row)
     if memory.footprints is not None:
         memory.footprints.add(
             Access(index, lanes.of(machine.ctas), lanes.addresses, lanes.mask, reads, starts=lanes.starts)
@@ -91,17 +92,22 @@ def access_global(
     return lanes
 
 
-def _count_sectors(machine: Machine, counted: Lanes, size: int, row: int) -> None:
-    counts, index, piece = machine.counts, machine.step.index, machine.program.line
+def _count_sectors(machine: Machine, counted: Lanes, size: int, piece: int, row: int) -> None:
+    """Sectors, or lines of AMD's, that lanes ask for.
+
+    A copy past the first-level cache asks for one sector for each line of 128 bytes that two neighbouring
+    lanes read of, wherever they begin in it: so in 256 patterns of addresses on an H200.
+    """
+    counts, index, sector = machine.counts, machine.step.index, machine.program.line
     addresses, on = _by_warp(machine, counted)
     requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
     found = count_sectors(requests, asked, piece) * max(size // piece, 1)
     if on is None:
-        full = -(-machine.program.warp * size // piece) * len(addresses)
+        full = -(-machine.program.warp * size // sector) * len(addresses)
         active = counted.addresses.size
     else:
         each = on.sum(axis=1)
-        full, active = int((-(-each * size // piece)).sum()), int(each.sum())
+        full, active = int((-(-each * size // sector)).sum()), int(each.sum())
     counts.sectors[index] += found * counted.repeat
     counts.sectors_ideal[index] += min(full, found) * counted.repeat
     counts.bytes[index] += active * size * counted.repeat

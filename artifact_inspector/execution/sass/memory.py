@@ -21,7 +21,6 @@ from artifact_inspector.execution.interpreter.access import (
 from artifact_inspector.execution.interpreter.asked import Lanes, lanes_of
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, apply, data_of, is_true
 from artifact_inspector.execution.interpreter.numbers import cut
-from artifact_inspector.execution.interpreter.wavefronts import served_together
 from artifact_inspector.execution.sass.operands import (
     Build,
     Reader,
@@ -162,7 +161,6 @@ def _copy_to_shared(statement: Statement) -> Run:
     chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
     given = [predicate(o) for o in chosen]
     past_l1 = statement.has("BYPASS")
-    served = served_together(size) if past_l1 else None
     # Nsight Compute counts wavefronts of a copy past the L1 as if P0 did not hold.
     as_zeros, as_read = (
         past_l1 and any(o.name == "P0" and o.invert is inverted for o in chosen) for inverted in (False, True)
@@ -177,7 +175,7 @@ def _copy_to_shared(statement: Statement) -> Run:
             data = data_of(holds)
             mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
         address = origin(machine)
-        lanes = access_global(machine, address, size, reads=True, writes=False, mask=mask, served=served)
+        lanes = access_global(machine, address, size, reads=True, writes=False, mask=mask, past_l1=past_l1)
         if as_zeros:
             into = access_shared(machine, target(machine), size)
         else:
