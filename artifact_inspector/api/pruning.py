@@ -107,7 +107,7 @@ class Pruner:
                 self.failed[at] = f"{type(error).__name__}: {error}"
                 continue
             args = describe_arguments(
-                function, list(named_args.values()), options, values=True, addresses=True
+                function, list(named_args.values()), options, values=lambda _: True, addresses=True
             )
             (request,) = parse_document_of({"grid": [*map(int, extents)], "args": args}, "the call")
             found[at] = Contestant(cache.entries[0], request, {**config.kwargs}, label=str(config))

@@ -10,10 +10,10 @@ with `block_shape`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-MOST_VALUES = 4096
+MOST_VALUES = 65536
 """Elements of a tensor whose values are kept."""
 _ALIGNMENT = 512
 _SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -21,7 +21,12 @@ _UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def describe_arguments(
-    function: Any, args: Sequence[Any], options: Mapping[str, Any], *, values: bool, addresses: bool
+    function: Any,
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    *,
+    values: Callable[[Any], bool],
+    addresses: bool,
 ) -> dict[str, Any]:
     """Argument → what it is, by the names of a Triton function, its constants among them.
 
@@ -29,7 +34,7 @@ def describe_arguments(
         function: Triton's `JITFunction`.
         args: of the launch, by position.
         options: of the launch, by name; what is no argument of the function is left out.
-        values: whether tensors hold what they would on a GPU.
+        values: whether a tensor holds what it would on a GPU.
         addresses: whether they lie where a GPU has them.
     """
     names = list(function.arg_names)
@@ -43,7 +48,7 @@ def describe_arguments(
     return {name: _described(value, values, addresses) for name, value in given.items()}
 
 
-def _described(value: Any, values: bool, addresses: bool) -> Any:
+def _described(value: Any, values: Callable[[Any], bool], addresses: bool) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if hasattr(value, "base") and hasattr(value, "block_shape"):  # triton.tools.tensor_descriptor
@@ -60,7 +65,7 @@ def _described(value: Any, values: bool, addresses: bool) -> Any:
     return str(getattr(value, "__name__", None) or value)[:200]
 
 
-def _tensor(value: Any, values: bool, addresses: bool) -> dict[str, Any]:
+def _tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
     # Inductor and user code wrap tensors to give them another type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
     bits = _item_bytes(value) or 1
@@ -73,7 +78,7 @@ def _tensor(value: Any, values: bool, addresses: bool) -> dict[str, Any]:
     }
     if addresses:
         found["ptr"] = int(offset)
-    if values and (held := _held(tensor)) is not None:
+    if (held := _held(tensor, values)) is not None:
         found["values"] = held
     return found
 
@@ -87,7 +92,7 @@ def _numbers(extents: Any) -> list[int]:
     return [int(extent) for extent in extents]
 
 
-def _held(tensor: Any) -> list[int] | None:
+def _held(tensor: Any, holds: Callable[[Any], bool]) -> list[int] | None:
     """The elements of a small tensor of integers in the order of memory, None for any other.
 
     Read from its storage, not by `tolist`, which a captured program's torch has its own answer to.
@@ -97,7 +102,7 @@ def _held(tensor: Any) -> list[int] | None:
         return None
     if not hasattr(tensor, "untyped_storage") or not 0 < int(tensor.numel()) <= MOST_VALUES:
         return None
-    if not tensor.is_contiguous():
+    if not tensor.is_contiguous() or not holds(tensor):
         return None
     size = int(tensor.element_size())
     start = int(tensor.storage_offset()) * size

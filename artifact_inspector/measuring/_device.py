@@ -142,7 +142,7 @@ def _listen(launch: Callable[[], object]) -> list[dict[str, Any]]:
 
     def tell(function: Any, *args: Any, **options: Any) -> Any:
         # before the launch: it may write what it is given
-        record = describe_arguments(function, args, options, values=True, addresses=True)
+        record = describe_arguments(function, args, options, values=lambda _: True, addresses=True)
         kernel = run(function, *args, **options)
         grid = options.get("grid")
         if kernel is not None and grid is not None and not options.get("warmup"):

@@ -28,6 +28,7 @@ from artifact_inspector.compiling.capture.driver import (
     driver_class,
     registers,
 )
+from artifact_inspector.compiling.capture.held import Held
 from artifact_inspector.compiling.capture.patches import Patches
 from artifact_inspector.compiling.capture.places import find_place
 from artifact_inspector.compiling.capture.recorder import Recorder
@@ -74,7 +75,7 @@ class TritonStandIn:
         self._refused = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
         self._index = 0
-        self._called = False
+        self._held = Held()
 
     def install(self) -> None:
         """Put the stand-in in the driver's place.
@@ -141,9 +142,10 @@ class TritonStandIn:
         self.recorder.launched(kernel, target, grid, benchmark=self._benchmarking)
         given = getattr(self._thread, "arguments", None)
         if given is not None and not self._benchmarking:
-            # nothing was written by a launch, so that later tensors hold what they would not
-            record = describe_arguments(*given, values=not self._called, addresses=False)
+            record = describe_arguments(*given, values=self._held.knows, addresses=False)
             self.recorder.given(kernel, target, grid, record)
+        if given is not None:
+            self._held.launched((*given[1], *given[2].values()), lambda: _text(kernel))
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """An autotuner's measurement: the kernel is compiled, and takes as long as every other."""
@@ -219,7 +221,8 @@ class TritonStandIn:
             yield
         finally:
             self._thread.calls = False
-            self._called = self.recorder.has_launched
+            if self.recorder.has_launched:
+                self._held.call_ended()
 
     @contextmanager
     def _launching(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
@@ -385,6 +388,12 @@ def _entry(kernel: str) -> Path:
     from triton.runtime.cache import get_cache_manager
 
     return Path(get_cache_manager(kernel).cache_dir)
+
+
+def _text(kernel: str) -> str | None:
+    """The first stage of a kernel that was compiled."""
+    found = next(iter(_entry(kernel).glob("*.ttir")), None)
+    return None if found is None else found.read_text(errors="replace")
 
 
 def _shortage(error: Any) -> str:

@@ -17,7 +17,7 @@ from artifact_inspector.execution.interpreter.asked import (
 )
 from artifact_inspector.execution.interpreter.banks import count_access
 from artifact_inspector.execution.interpreter.counters import WarpAccess
-from artifact_inspector.execution.interpreter.footprints import Access
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
 from artifact_inspector.execution.interpreter.lanes import (
     FULL,
     Mask,
@@ -56,7 +56,7 @@ def access_global(
     writes: bool,
     updates: bool = False,
     mask: Mask | None = None,
-    past_l1: bool = False,
+    served: tuple[int, int] | None = None,
 ) -> Lanes | None:
     """Count an access to global memory and note what it touches.
 
@@ -68,7 +68,7 @@ def access_global(
         writes: it writes.
         updates: it is an atomic.
         mask: the lanes that take part, those that are on where None.
-        past_l1: it is a copy that leaves the first-level cache out.
+        served: lanes whose request is one, and the bytes that it asks for at once; None: a warp's, sectors.
     """
     lanes = lanes_of(machine, address, mask, together=True)
     if lanes is None:
@@ -78,7 +78,7 @@ def access_global(
         lanes.active, lanes.starts, size, reads=reads, writes=writes, updates=updates
     ):
         lanes = lanes.each
-    piece, row = (LINE, 2) if past_l1 else (machine.program.line, machine.program.warp)
+    row, piece = served or (machine.program.warp, machine.program.line)
     for counted in lanes.alike(piece):
         _count_sectors(machine, without_repeats(counted, piece), size, piece, row)
     if memory.footprints is not None:
@@ -92,12 +92,25 @@ def access_global(
     return lanes
 
 
-def _count_sectors(machine: Machine, counted: Lanes, size: int, piece: int, row: int) -> None:
-    """Sectors, or lines of AMD's, that lanes ask for.
+def past_l1_served(machine: Machine, into: Value) -> tuple[int, int]:
+    """Lanes and bytes by which sectors of a copy past the first-level cache are counted, by where it writes.
 
-    A copy past the first-level cache asks for one sector for each line of 128 bytes that two neighbouring
-    lanes read of, wherever they begin in it: so in 256 patterns of addresses on an H200.
+    Two neighbouring lanes that fill a sector of shared memory ask for one sector for each line of 128 bytes
+    that they read of, wherever they begin in it: so in 256 patterns of addresses on an H200. Others ask as
+    the eight of a request do.
     """
+    near = lanes_of(machine, into)
+    if near is None:
+        return 8, SECTOR
+    pairs = near.addresses.reshape(-1, 2) // SECTOR
+    apart = pairs[:, 0] != pairs[:, 1]
+    if near.mask is not None:
+        apart &= near.mask.reshape(-1, 2).all(axis=1)
+    return (8, SECTOR) if apart.any() else (2, LINE)
+
+
+def _count_sectors(machine: Machine, counted: Lanes, size: int, piece: int, row: int) -> None:
+    """Sectors, or lines of AMD's, that lanes ask for."""
     counts, index, sector = machine.counts, machine.step.index, machine.program.line
     addresses, on = _by_warp(machine, counted)
     requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)

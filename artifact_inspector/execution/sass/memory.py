@@ -16,6 +16,7 @@ from artifact_inspector.execution.interpreter.access import (
     keep_global,
     load_global,
     load_shared,
+    past_l1_served,
     store_shared,
 )
 from artifact_inspector.execution.interpreter.asked import Lanes, lanes_of
@@ -175,12 +176,14 @@ def _copy_to_shared(statement: Statement) -> Run:
             data = data_of(holds)
             mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
         address = origin(machine)
-        lanes = access_global(machine, address, size, reads=True, writes=False, mask=mask, past_l1=past_l1)
+        near = target(machine)
+        served = past_l1_served(machine, near) if past_l1 else None
+        lanes = access_global(machine, address, size, reads=True, writes=False, mask=mask, served=served)
         if as_zeros:
-            into = access_shared(machine, target(machine), size)
+            into = access_shared(machine, near, size)
         else:
             taken = lanes_of(machine, address) if as_read else lanes
-            into = access_copied(machine, target(machine), size, taken, past_l1=past_l1)
+            into = access_copied(machine, near, size, taken, past_l1=past_l1)
         words = max(size // 4, 1)
         values = [machine.unknown("what shared memory holds")] * words
         if lanes is not None and lanes.mask is None:
