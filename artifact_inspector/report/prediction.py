@@ -50,6 +50,8 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
     yield Text.assemble((found.kernel, "bold"), f"  {found.target}  grid {grid}, {found.threads} threads")
     if not found.held_against_hardware:
         yield Text("  not held against hardware: nothing here was measured on a GPU of this vendor")
+    if found.outside:  # a bug: first of all, and told in full below
+        yield Text(f"  {next(describe_limits(found))}", style="bold")
     if found.sampled:
         yield Text("  some of the CTAs were run, each for those like it")
     grown = Table.grid(padding=(0, 2, 0, 0))

@@ -603,6 +603,8 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
         out = torch.empty(200, device="cuda", dtype=torch.float16)[4:]
         for _ in range(2):
             pick[(3,)](x.t(), rows, out, 100, 0.5, BLOCK=128)
+        later = torch.tensor([3, 1, -2], device="cuda", dtype=torch.int32)
+        pick[(3,)](x.t(), later, out, 100, 0.5, BLOCK=128)
         """
     )
     capture_program(command, ["sm_90"], tmp_path / "out")
@@ -618,7 +620,8 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
         "scale": 0.5,
         "BLOCK": 128,
     }
-    # what the first launch would have written is not there, so what a tensor holds now is not known
+    # the second is as the first: no kernel may have written `rows`. A tensor made behind a launch may be made of
+    # what it would have written, which is not there, so that what it holds is not known
     assert "values" not in second["args"]["rows"]
     # such a launch can be run on paper
     document = (tmp_path / "out" / "inspect-kernel.json").read_text()
