@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +20,7 @@ from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import Which, choose
-from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.hardware.targets import Target, parse_target
 
 
@@ -89,7 +90,7 @@ def recorded_launches(
     if rows:
         rows = _rows_of(rows, {entry.hash for entry in choose(cache, name, targets)}, grid=grid, every=every)
     else:
-        rows = _workload(cache, name)
+        rows = _workload(cache, name, targets)
     return parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
 
 
@@ -118,22 +119,74 @@ def _extents(grid: object) -> str:
     return ",".join(map(str, grid)) if isinstance(grid, list) else "unknown"
 
 
-def _workload(cache: Cache, name: str | None) -> list[dict[str, Any]]:
+def _workload(cache: Cache, name: str | None, targets: Sequence[Which | Target] = ()) -> list[dict[str, Any]]:
     """The launch of a reference kernel's own workload, where the name is of one that was compiled there."""
-    own = {str(row.get("place")): str(row.get("target")) for row in read_manifest(cache.root)}
+    rows = list(read_manifest(cache.root))
+    if targets:
+        wanted = {entry.directory for entry in choose(cache, None, targets)}
+        rows = [row for row in rows if row.get("directory") in wanted]
+    own = {str(row.get("place")): str(row.get("target")) for row in rows}
     places = [place for place in own if place in REFERENCE_KERNELS and (name is None or name in place)]
     if name in places:  # it begins the name of another, too
         places = [name]
     if len(places) != 1:
         return []
     (place,) = places
-    # what a release of Triton warns of is nothing that the reader of a prediction asked for
-    quiet = "import warnings; warnings.simplefilter('ignore')"
-    program = f"{quiet}; from {REFERENCE_KERNELS[place]} import workload; workload().launch()"
     with TemporaryDirectory(prefix="inspect-kernel-") as made:
-        capture_program(["python", "-c", program], [own[place]], made)
         # the entry in the cache is the one that is meant, whatever this one's hash
-        return [{**row, "hash": None} for row in read_launches(Path(made))[:1]]
+        return [{**row, "hash": None} for row in _run_workload(place, own[place], ({},), Path(made))[:1]]
+
+
+def _run_workload(
+    place: str, target: str, configs: Sequence[Mapping[str, Any]], made: Path
+) -> list[dict[str, Any]]:
+    """The launches of a reference kernel's workload in some configurations, compiled into a directory."""
+    # what a release of Triton warns of is nothing that the reader of a prediction asked for
+    program = f"""
+import warnings; warnings.simplefilter("ignore")
+from {REFERENCE_KERNELS[place]} import workload
+own = workload()
+for config in {[dict(config) for config in configs]!r}:
+    try:
+        own.launch(**config)
+    except Exception as error:
+        print(config, error)
+"""
+    capture_program(["python", "-c", program], [target], made)
+    return list(read_launches(made))
+
+
+def try_workload(
+    entry: Artifact, tries: Mapping[str, Sequence[str]], out: Path
+) -> list[tuple[Artifact, Request]]:
+    """A reference kernel compiled in other configurations, each with the launch of its workload.
+
+    The grid of each is what the workload launches. What does not compile, or cannot be launched, is left out.
+
+    Args:
+        entry: in a directory that `compile` filled.
+        tries: constant or option → values.
+        out: the cache directory to compile into.
+
+    Raises:
+        UsageError: none is left.
+    """
+    place = workload_of(entry)
+    assert place is not None
+    assert entry.target is not None
+    read = {name: [int(text) if text.isdigit() else text for text in texts] for name, texts in tries.items()}
+    configs = [dict(zip(read, values, strict=True)) for values in product(*read.values())]
+    rows = _run_workload(place, str(entry.target), configs, out)
+    if not rows:
+        raise UsageError(f"None of them compiles as the workload of {place} launches it.")
+    requests = parse_document(json.dumps({"launches": rows}), "the record")
+    return pair_launches(open_cache(out), None, (), requests)
+
+
+def workload_of(entry: Artifact) -> str | None:
+    """The name of the reference kernel that an entry was compiled of; None where it is of another."""
+    place = _record_of(entry).get("place")
+    return place if place in REFERENCE_KERNELS else None
 
 
 def pair_launches(
@@ -216,12 +269,17 @@ def predict_launches(
 
 def constants_of(entry: Artifact) -> dict[str, Any]:
     """What the kernel was compiled with, where the directory that it lies in has a record of it."""
+    constants = _record_of(entry).get("constants")
+    return dict(constants) if isinstance(constants, dict) else {}
+
+
+def _record_of(entry: Artifact) -> Mapping[str, Any]:
+    """The row of the record beside an entry, where there is one."""
     path = next(iter(entry.files.values()))
-    if not isinstance(path, Path):
-        return {}
-    for row in read_manifest(path.parent.parent):
-        if row.get("directory") == path.parent.name and isinstance(row.get("constants"), dict):
-            return dict(row["constants"])
+    if isinstance(path, Path):
+        for row in read_manifest(path.parent.parent):
+            if row.get("directory") == path.parent.name:
+                return row
     return {}
 
 

@@ -74,7 +74,8 @@ def rank(
         wanted, every = parse_which(target or []), not words and configs is None
         requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
         pairs = pair_launches(opened, name, wanted, requests, every=every)
-        with _compiled(pairs, words, configs, out) as tried:
+        own = grid is None and launch is None and not arg
+        with _compiled(pairs, words, configs, out, own=own) as tried:
             contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in tried]
             found = _rank(contestants, gpu, steps, nvdisasm)
         if json:
@@ -100,12 +101,26 @@ def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str |
 
 @contextmanager
 def _compiled(
-    pairs: list[tuple[Artifact, Request]], words: list[str], configs: str | None, out: Path | None
+    pairs: list[tuple[Artifact, Request]],
+    words: list[str],
+    configs: str | None,
+    out: Path | None,
+    *,
+    own: bool,
 ) -> Iterator[list[tuple[Artifact, Request]]]:
-    """The launches with the kernels that they are of, and those that are compiled to be tried."""
+    """The launches with the kernels that they are of, and those that are compiled to be tried.
+
+    Args:
+        pairs: kernels and launches.
+        words: what is to be tried.
+        configs: of the kernel's own.
+        out: where compiled kernels are kept.
+        own: no launch was given, so that a reference kernel's workload says what each launch is.
+    """
     if not words and configs is None:
         yield pairs
         return
+    from artifact_inspector.api.predicting import try_workload, workload_of
     from artifact_inspector.errors import UsageError
     from artifact_inspector.execution.timing.trying import compile_tries, parse_tries, request_for_tries
     from artifact_inspector.files.cache import open_cache
@@ -117,6 +132,10 @@ def _compiled(
     if len({entry.hash for entry, _ in pairs}) != 1:
         raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
     base, request = pairs[0]
+    if own and configs is None and workload_of(base) is not None:
+        with TemporaryDirectory(prefix="inspect-kernel-") as made:
+            yield try_workload(base, tries, out or Path(made))
+        return
     request = request_for_tries(request, tries, configs)
     with TemporaryDirectory(prefix="inspect-kernel-") as made:
         directory = out or Path(made)

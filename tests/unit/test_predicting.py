@@ -10,7 +10,7 @@ import pytest
 
 from artifact_inspector.api import predicting
 from artifact_inspector.cli._reading import open_or_advise
-from artifact_inspector.errors import CacheError
+from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.order import CtaOrder, Wave
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.prediction import describe_order
@@ -32,6 +32,27 @@ def test_a_whole_name_means_that_kernel_though_another_begins_with_it(
         predicting.recorded_launches(open_cache(tmp_path), name)
     assert [any(f".{place} import" in program for program in ran) for place in places] == [True, True]
     assert len(ran) == 2
+
+
+def test_a_workload_is_launched_in_every_configuration_that_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "entry"
+    directory.mkdir()
+    (directory / "k.ptx").write_text(".version 8.0\n.target sm_90a\n.visible .entry k()\n{\n ret;\n}\n")
+    row = {"place": "softmax", "target": "sm_80", "directory": "entry"}
+    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
+    (entry,) = open_cache(tmp_path).entries
+    assert predicting.workload_of(entry) == "softmax"
+    ran: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        predicting, "capture_program", lambda command, targets, _: ran.append((command[-1], *targets))
+    )
+    with pytest.raises(UsageError):
+        predicting.try_workload(entry, {"num_warps": ("4", "8"), "MODE": ("fast",)}, tmp_path)
+    ((program, target),) = ran
+    assert target == str(entry.target)
+    assert "[{'num_warps': 4, 'MODE': 'fast'}, {'num_warps': 8, 'MODE': 'fast'}]" in program
 
 
 def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:
