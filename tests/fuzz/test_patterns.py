@@ -14,6 +14,5 @@ def test_no_pattern_is_slow_on_what_it_matches_in_part() -> None:
 
 
 def test_a_slow_pattern_is_noticed() -> None:
-    assert find_slow(re.compile(r"@\s*(!?\s*\w+)"), frozenset({"match"}), 60) is not None
     assert find_slow(re.compile(r"^\s*\.x (\d+)", re.M), frozenset({"search"}), 60) is not None
-    assert find_slow(re.compile(r"@\s*((?:!\s*)?\w+)"), frozenset({"match"}), 60) is None
+    assert find_slow(re.compile(r"^[ \t]*\.x (\d+)", re.M), frozenset({"search"}), 20) is None
