@@ -1,8 +1,9 @@
 """A second reading of a verdict: from the line and the figures that the report shows, by docs/verdicts.md alone.
 
-    python tests/corpus/second_reading.py CACHE…
+    python tests/corpus/second_reading.py [--sass] CACHE…
 
-holds every region of every kernel in some caches against it, and prints what departs.
+holds every region of every kernel in some caches against it, cubins disassembled with `--sass`, and prints what
+departs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from artifact_inspector.analysis.order.facts import RegionFacts, RoundFacts
+from artifact_inspector.cli._reading import disassembler
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache
@@ -148,8 +150,11 @@ def main(caches: list[str]) -> int:
     """Prints what departs in some caches, and how much was held against the second reading."""
     tally: Counter[str] = Counter()
     shares: Counter[Verdict] = Counter()
-    for cache in caches:
-        for kernel in inspect_cache(open_cache(Path(cache))):
+    sass = "--sass" in caches
+    for cache in [name for name in caches if name != "--sass"]:
+        opened = open_cache(Path(cache))
+        disassemble = disassembler(list(opened.entries), None, sass=sass)
+        for kernel in inspect_cache(opened, disassemble=disassemble):
             tally["kernels"] += 1
             for facts in kernel.stages.values():
                 shares.update(region.verdict for region in facts.regions)
