@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from artifact_inspector.comparison.pair import Pair
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.requests import Request
+    from artifact_inspector.execution.timing.residency import Residency
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact
@@ -78,16 +79,24 @@ def draw_residency(
     pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> str:
     """The resident warps of one launch, as they are modelled."""
+    from artifact_inspector.pictures.residency import residency
+
+    return residency(model_residency(pairs, disassemble, gpu, steps))
+
+
+def model_residency(
+    pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
+) -> Residency:
+    """The model of one launch's resident warps."""
     from artifact_inspector.api.predicting import constants_of
     from artifact_inspector.execution.timing.ranking import Contestant
     from artifact_inspector.execution.timing.residency import find_residency
-    from artifact_inspector.pictures.residency import residency
 
     if len(pairs) != 1:
         raise UsageError(f"Resident warps are of one launch, {len(pairs)} are given.", "Name one.")
     entry, request = pairs[0]
     contestant = Contestant(entry, request, constants_of(entry))
-    return residency(find_residency(contestant, disassemble, gpu=gpu, limit=steps))
+    return find_residency(contestant, disassemble, gpu=gpu, limit=steps)
 
 
 def draw_pair(pair: Pair | None, what: str, made_by: str = "") -> str:

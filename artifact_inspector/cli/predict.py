@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,7 @@ from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
+    from artifact_inspector.execution.requests import Request
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact
 
@@ -91,7 +93,7 @@ def predict(
                 progress=lambda entry: advance(entry.display_name),
             )
         if html is not None:
-            _write_page(html, [entry for entry, _ in pairs], found, disassemble, gpu)
+            _write_page(html, pairs, found, disassemble, gpu, steps)
         if svg is None:
             _show(found, gpu, json=json)
         else:
@@ -102,12 +104,14 @@ def predict(
 
 def _write_page(
     html: Path,
-    entries: Sequence[Artifact],
+    pairs: Sequence[tuple[Artifact, Request]],
     found: Sequence[Prediction],
     disassemble: Disassemble | None,
     gpu: str | None,
+    steps: int,
 ) -> None:
     from artifact_inspector.cli._pages import read_here, write_page
+    from artifact_inspector.cli._pictures import model_residency
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.hardware.peaks import find_peaks
     from artifact_inspector.report.html import (
@@ -123,10 +127,13 @@ def _write_page(
         raise UsageError(f"A page shows {MOST_LEAVES} launches at most.", "Choose fewer of them.")
     leaves = {}
     peaks = None if gpu is None else find_peaks(gpu)
-    names = name_leaves([entry.hash for entry in entries])
-    for name, entry, launch in zip(names, entries, found, strict=True):
-        kernel = inspect_artifact(entry, disassemble)
-        view = view_kernel(kernel, Sources(read_here), disassemble, launch, peaks)
+    names = name_leaves([entry.hash for entry, _ in pairs])
+    for name, pair, launch in zip(names, pairs, found, strict=True):
+        kernel = inspect_artifact(pair[0], disassemble)
+        resident = None
+        with suppress(UsageError):  # of AMD, say: the page does without
+            resident = model_residency([pair], disassemble, gpu, steps)
+        view = view_kernel(kernel, Sources(read_here), disassemble, launch, peaks, resident)
         leaves[name] = (leaf_of(view, name, ""), launch)
     write_page(html, launch_page(leaves))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from artifact_inspector.execution.timing.residency import (
 )
 from artifact_inspector.execution.timing.walking import Cost, Does, walk
 from artifact_inspector.pictures.residency import residency
+from artifact_inspector.report.html.drawings import draw_launch
 
 PLAIN = Control(1, None, None, ())
 LOAD = (Control(2, 0, None, ()), Cost("lsu", 2, 40, 4.0, 8.0))
@@ -125,6 +127,16 @@ def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> Non
         assert activity.value in svg
     assert len(re.findall(r"<title>CTA \d, warp \d, of", svg)) == 4
     assert "drawn:" not in svg
+
+
+def test_a_launch_s_page_shows_it() -> None:
+    launch: Any = SimpleNamespace(
+        cta_order=None, shared_accesses=(), counters=SimpleNamespace(intensity=None), kernel="kernel"
+    )
+    assert not list(draw_launch(launch, None))
+    (drawing,) = draw_launch(launch, None, made())
+    assert (drawing.title, drawing.missing) == ("Resident warps", "")
+    assert "model: nothing was measured" in str(drawing.views)
 
 
 def test_what_is_not_drawn_is_said() -> None:

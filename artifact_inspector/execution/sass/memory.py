@@ -229,6 +229,8 @@ def _store_shared(statement: Statement) -> Run:
     return run
 
 
+_OWN = 0x400
+"""Where a CTA's own shared memory begins on GPUs that have such copies: 1 KiB in front is the system's."""
 _MATRICES = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
 
 
@@ -382,7 +384,7 @@ def _tensor_copy(statement: Statement) -> Run:
 
     def run(machine: Machine) -> None:
         machine.environment.copy_tensor(machine, statement)
-        machine.shared.forget()
+        machine.shared.forget(_OWN)
 
     return run
 

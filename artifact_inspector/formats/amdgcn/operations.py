@@ -254,7 +254,7 @@ _NOTHING = re.compile(
     r"|buffer_(?:gl[01]_inv|wbl2|wbinvl1\w*|inv\w*)$|global_(?:inv|wb|wbinv|prefetch_b8)$|v_nop$|ds_nop$"
 )
 _DATA = re.compile(
-    r"v_(?:mov_b16|s_(?:exp|log|rcp|rsq|sqrt)_f|mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
+    r"v_(?:mov_b16|cndmask_b16|s_(?:exp|log|rcp|rsq|sqrt)_f|mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
     r"|min(?:3|imum\w*|max)?_|max(?:3|imum\w*|min)?_|med3_|fma|mac_|mad_|add_f|add_bf|sub_f|subrev_f|mul_f|mul_legacy"
     r"|mul_dx9|permlane|swap|pack|cmp_class|sat_pk|lshlrev_b16|add_f16|interp|ashr_pk|prng|bitop3_b16|cube|sad|msad)"
     r"|ds_(?:swizzle|permute|read_\w*tr_|load_tr)|s_(?:exp|log|rcp|rsq|sqrt|cvt|fma|min_f|max_f|floor|ceil|rndne|min_num|max_num)"

@@ -12,6 +12,7 @@ from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.prediction import Prediction, SharedAccess
 from artifact_inspector.execution.roofline import find_roofline
+from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.model import RegionKind, Stage
@@ -19,6 +20,7 @@ from artifact_inspector.pictures.bank_conflicts import bank_conflicts
 from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.occupancy import occupancy_bars
 from artifact_inspector.pictures.pair import pair_timelines
+from artifact_inspector.pictures.residency import residency
 from artifact_inspector.pictures.roofline import roofline
 from artifact_inspector.pictures.shared_map import shared_map
 from artifact_inspector.pictures.timeline import timeline
@@ -95,7 +97,9 @@ def draw_resources(kernel: KernelFacts) -> Drawing:
     )
 
 
-def draw_launch(found: Prediction, peaks: Peaks | None) -> Iterator[Drawing]:
+def draw_launch(
+    found: Prediction, peaks: Peaks | None, resident: Residency | None = None
+) -> Iterator[Drawing]:
     """The pictures of a launch."""
     if found.cta_order is not None and found.cta_order.tiles:
         yield _drawing(
@@ -118,6 +122,13 @@ def draw_launch(found: Prediction, peaks: Peaks | None) -> Iterator[Drawing]:
                 for name, one in list(worst.items())[:MOST_ACCESSES]
             },
             is_wide=False,
+        )
+    if resident is not None:
+        yield _drawing(
+            "residency",
+            "Resident warps",
+            "What warps of a multiprocessor compute and wait for, as the model has it; nothing was measured.",
+            {"all": lambda: residency(resident, width=WIDTH, style=False)},
         )
     place = find_roofline(found.counters, peaks)
     if place is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from artifact_inspector.execution.prediction import Prediction
+from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings, find_launch_findings
@@ -77,12 +78,14 @@ def view_kernel(
     disassemble: Disassemble | None = None,
     launch: Prediction | None = None,
     peaks: Peaks | None = None,
+    resident: Residency | None = None,
 ) -> KernelView:
     """A kernel as the page shows it, of files that are at hand: what pictures need is asked of them again.
 
     Args:
         launch: what one of its launches will do.
         peaks: of the GPU that it is for.
+        resident: its first warps on a multiprocessor, modelled.
     """
     heat = {} if launch is None else heat_of(launch)
     code = linked_code({"": kernel}, sources, disassemble, heat)
@@ -108,7 +111,7 @@ def view_kernel(
         problems=tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
         occupancy=draw_resources(kernel),
         drawings=tuple(draw_kernel(kernel)),
-        launch=None if launch is None else view_launch(launch, sources, peaks),
+        launch=None if launch is None else view_launch(launch, sources, peaks, resident),
         code=code,
     )
 

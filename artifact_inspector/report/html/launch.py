@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from artifact_inspector.execution.prediction import Line, Prediction
+from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.html.book import Book, Leaf, bind
@@ -33,7 +34,9 @@ class LaunchView:
     drawings: tuple[Drawing, ...]
 
 
-def view_launch(found: Prediction, sources: Sources, peaks: Peaks | None) -> LaunchView:
+def view_launch(
+    found: Prediction, sources: Sources, peaks: Peaks | None, resident: Residency | None = None
+) -> LaunchView:
     """A launch as the page shows it."""
     return LaunchView(
         f"grid {_grid(found)}, {found.threads} threads",
@@ -42,7 +45,7 @@ def view_launch(found: Prediction, sources: Sources, peaks: Peaks | None) -> Lau
         () if found.cta_order is None else tuple(describe_order(found.cta_order)),
         tuple(describe_limits(found)),
         found.sampled,
-        tuple(draw_launch(found, peaks)),
+        tuple(draw_launch(found, peaks, resident)),
     )
 
 
