@@ -131,7 +131,10 @@ def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> Non
 
 def test_a_launch_s_page_shows_it() -> None:
     launch: Any = SimpleNamespace(
-        cta_order=None, shared_accesses=(), counters=SimpleNamespace(intensity=None), kernel="kernel"
+        cta_order=None,
+        shared_accesses=(),
+        counters=SimpleNamespace(intensity=None, flop=None),
+        kernel="kernel",
     )
     assert not list(draw_launch(launch, None))
     (drawing,) = draw_launch(launch, None, made())
