@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +70,20 @@ def read_requests(
         raise UsageError(
             "A launch needs a grid.",
             "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE; a cache that "
-            "`inspect-kernel capture` or `bench` filled has its launches on record.",
+            "`inspect-kernel capture` or `bench` filled has its launches on record."
+            f"{_example(cache, name, targets)}",
         )
     return found
+
+
+def _example(cache: Cache, name: str | None, targets: Sequence[Which]) -> str:
+    """A command that works as it stands, for the first kernel that is asked for and is that plain."""
+    from artifact_inspector.execution.loading import example_arguments
+    from artifact_inspector.facts.selection import choose
+
+    for entry in choose(cache, name, targets)[:1]:
+        given = example_arguments(entry)
+        if given:
+            words = ["inspect-kernel", "predict", str(cache.root), entry.hash[:12], "--grid", "1"]
+            return f" For example: {shlex.join([*words, *(f'--arg={one}' for one in given)])}"
+    return ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.program import Program
-from artifact_inspector.execution.launch import SCRATCH
+from artifact_inspector.execution.launch import BITS, SCRATCH
 from artifact_inspector.execution.sass.semantics import arch_of, default_parameters, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.assembly import with_cubin
@@ -193,6 +193,21 @@ def _written(artifact: Artifact, problems: list[Problem]) -> tuple[Module | None
             named = [function for function in module.functions if function.name == artifact.name]
             return module, named[0] if named else module.functions[0]
     return None, None
+
+
+def example_arguments(artifact: Artifact) -> tuple[str, ...]:
+    """`NAME=VALUE` for each argument of a kernel, to begin with; none where its types are not plain."""
+    _, written = _written(artifact, [])
+    found = []
+    for parameter in _parameters(written):
+        kind = parameter.type
+        if kind.startswith("*") and kind[1:] in BITS:
+            found.append(f"{parameter.name}={kind[1:]}[1048576]")
+        elif kind.startswith(("i", "u", "fp", "bf")) and "<" not in kind:
+            found.append(f"{parameter.name}=64")
+        else:
+            return ()
+    return tuple(found)
 
 
 def _tile_bytes(module: Module, function: Function) -> dict[str, int]:

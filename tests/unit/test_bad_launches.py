@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,11 @@ def test_a_kernel_of_amd_is_not_ranked_and_is_told_so() -> None:
     given = [f"--arg={name}={value}" for name, value in GIVEN.items()]
     result = CliRunner().invoke(cli.app, ["rank", amd, "softmax", "--grid", "8", *given])
     assert "no kernel of AMD's is ranked" in said(result)
+
+
+def test_without_arguments_it_tells_a_command_that_works() -> None:
+    result = CliRunner().invoke(cli.app, ["predict", str(FIXTURES / "3.6.0" / "sm_90" / "softmax")])
+    assert result.exit_code == 2
+    command = shlex.split(said(result).rpartition("For example: ")[2])
+    assert command[:2] == ["inspect-kernel", "predict"]
+    assert CliRunner().invoke(cli.app, command[1:]).exit_code in (0, 1)
