@@ -19,7 +19,14 @@ from artifact_inspector.model.text import SourceText
 HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
 
 
-def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] | None = None, **given: int):
+def run(
+    code: str,
+    threads: int = 32,
+    ctas: int = 1,
+    tensors: dict[str, Tensor] | None = None,
+    constants: dict[int, bytes] | None = None,
+    **given: int,
+):
     """The machine after some statements, one on each line, labels ending in a colon."""
     lines, at = [HEAD], 0
     for line in code.strip().splitlines():
@@ -33,7 +40,7 @@ def run(code: str, threads: int = 32, ctas: int = 1, tensors: dict[str, Tensor] 
     module = format_of(Stage.SASS).parse(SourceText("k.sass", "".join(lines)), Stage.SASS)
     arguments = {**(tensors or {}), **given}
     parameters = [(0x210 + 8 * n, 8) for n in range(len(arguments))]
-    program = read_program(module, "k", parameters=parameters)
+    program = read_program(module, "k", parameters=parameters, constants=constants)
     launch = place(Launch((ctas, 1, 1), arguments))
     names, counts = Names(), Counts(len(program.steps), 10_000)
     values = [(name, launch.arguments[name]) for name in arguments]
@@ -509,3 +516,13 @@ def test_a_guard_that_is_unknown_in_lanes_that_are_off_costs_nothing() -> None:
     assert not counts.why
     _, counts, _ = run(code.replace("@!P1 LDGSTS", "LDGSTS"), tensors={"x": Tensor((32,), "i32")})
     assert counts.why
+
+
+def test_lanes_read_a_table_of_constants_each_at_its_own_place() -> None:
+    """As warps that do different work find where to branch, on sm_100."""
+    code = "S2R R0, SR_TID.X\nSHF.R.U32.HI R0, RZ, 0x3, R0\nSHF.L.U32 R0, R0, 0x2, RZ\nMOV R1, c[0x2][R0]"
+    machine, _, _ = run(code, constants={2: bytes(range(16))})
+    words = [0x03020100, 0x07060504, 0x0B0A0908, 0x0F0E0D0C]
+    assert value(machine, "R1") == [[word for word in words for _ in range(8)]]
+    machine, _, _ = run(code, constants={2: bytes(range(8))})
+    assert isinstance(machine.read("R1"), Unknown)

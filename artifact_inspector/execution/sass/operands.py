@@ -138,6 +138,10 @@ def _plain(operand: Operand, step: int) -> Reader:
     return lambda machine: machine.unknown(f"operand {text}")
 
 
+_MOST_PLACES = 64
+"""Addresses in a constant bank that lanes read side by side: tables of branches have a few."""
+
+
 def _constant(operand: Operand, step: int) -> Reader:
     offset, bank = operand.value + 4 * step, operand.bank
     if operand.prefix == "cx" or operand.descriptor:
@@ -151,6 +155,11 @@ def _constant(operand: Operand, step: int) -> Reader:
             at = apply(lambda a, b: a + b, at, 0 if name in _NOTHING else machine.read(name))
         if isinstance(at, (int, np.integer)):
             return machine.environment.constant(bank, int(at) & FULL, 4)
+        if isinstance(at, np.ndarray):
+            distinct, places = np.unique(at, return_inverse=True)
+            held = [machine.environment.constant(bank, int(one) & FULL, 4) for one in distinct[:_MOST_PLACES]]
+            if len(held) == len(distinct) and not any(isinstance(one, Unknown) for one in held):
+                return np.array(held, np.int64)[places].reshape(at.shape)
         return machine.unknown(f"c[{bank:#x}] at an address that differs between lanes")
 
     return read
