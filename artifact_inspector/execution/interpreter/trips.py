@@ -29,6 +29,8 @@ MOST_LANES = 1 << 14
 """Lanes of all trips that run side by side: so many cost about as much as the calls of numpy for one warp."""
 MOST_OF_SUMS = 1 << 21
 """The same where registers are sums of what CTAs and lanes have, which costs as much for more of them."""
+_FEW_ARRAYS = 64
+"""Steps for each register that is no such sum, at least: those are computed lane by lane for all trips."""
 FEWEST = 6
 """Trips for which it is worth it."""
 MOST_PERIOD = 8
@@ -113,7 +115,8 @@ class Loops:
 
     def arrive(self, machine: Machine) -> None:
         """A machine whose lanes all stand at the beginning of a loop that they have gone through."""
-        room = (MOST_OF_SUMS if machine.sums else MOST_LANES) // (machine.rows * machine.threads)
+        few = machine.sums and machine.counts.arrays * _FEW_ARRAYS <= machine.counts.spent
+        room = (MOST_OF_SUMS if few else MOST_LANES) // (machine.rows * machine.threads)
         if room < FEWEST:
             return
         header = machine.groups[0].pc
