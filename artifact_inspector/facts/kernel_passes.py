@@ -204,7 +204,7 @@ def _binary(artifact: Artifact, problems: list[Problem]) -> Binary | None:
         read = read_binary(artifact)
         if read is None:
             return None
-        from artifact_inspector.files.binaries import read_cubin, read_hsaco  # which load a reader of ELF
+        from artifact_inspector.files.binaries import read_cubin, read_hsaco
 
         suffix, content = read
         return (read_cubin if suffix == "cubin" else read_hsaco)(content, artifact.name)

@@ -6,41 +6,38 @@ memory is not looked at.
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-from elftools.common.exceptions import ELFError
-from elftools.construct.core import ConstructError
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection, Section, SymbolTableSection
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.binary import Cubin, Hsaco, Interface, StackAccess
+from artifact_inspector.files.elf import (
+    ALLOCATED,
+    NOBITS,
+    NOTES,
+    REMEDY,
+    Section,
+    content_of,
+    name_of_symbol,
+    notes_of,
+    read_sections,
+)
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-# What pyelftools lets through on damaged files, beside its own errors.
+# What damaged files end in.
 _FAULTS = (
-    ELFError,
     ArithmeticError,
     AssertionError,
     AttributeError,
-    ConstructError,
     LookupError,
     struct.error,
     TypeError,
     ValueError,
 )
-_REMEDY = "Compile the kernel again: the file is cut off, damaged, or something else."
-_SECTION_HEADER = 64
-_NOBITS = 8
-_MOST_NAME = 4096
-"""Characters of a section's name."""
 _MOST_SAID = 1 << 20
 """Bytes of an `.nv.info` section or of notes; those of the largest kernels known here have some thousand."""
 _MOST_PLACES = 1 << 16
@@ -59,16 +56,15 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
         CacheError: the content is no cubin, is damaged, or the kernel is not in it.
     """
     try:
-        return _cubin(_open(data, "cubin", EM_CUDA), data, kernel)
+        return _cubin(read_sections(data, "cubin", EM_CUDA), data, kernel)
     except _FAULTS as fault:
-        raise CacheError("The cubin is damaged.", _REMEDY) from fault
+        raise CacheError("The cubin is damaged.", REMEDY) from fault
 
 
 def read_interface(data: bytes, kernel: str | None = None) -> Interface:
     """The parameters of a kernel in a cubin and its constants; arguments and errors as for `read_cubin`."""
     try:
-        elf = _open(data, "cubin", EM_CUDA)
-        sections = {section.name: section for section in elf.iter_sections()}
+        sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
         own = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
         said = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in own}
         kernels = [name for name, found in said.items() if _PARAM_CBANK in dict(found)]
@@ -82,33 +78,33 @@ def read_interface(data: bytes, kernel: str | None = None) -> Interface:
                 _, ordinal, offset, flags = struct.unpack("<IHHI", value)
                 places.append((ordinal, (base + offset, flags >> 18)))
         banks = {
-            int(found[1]): _content(section, data)
+            int(found[1]): content_of(section, data)
             for title, section in sections.items()
             if (found := _BANK.match(title)) is not None and found[2] in (None, f".{name}")
         }
     except _FAULTS as fault:
-        raise CacheError("The cubin is damaged.", _REMEDY) from fault
+        raise CacheError("The cubin is damaged.", REMEDY) from fault
     return Interface(tuple(place for _, place in sorted(places)), banks)
 
 
 def read_code(data: bytes, kernel: str) -> bytes:
     """The instructions of a function of a cubin as the GPU is given them; errors as for `read_cubin`."""
     try:
-        elf = _open(data, "cubin", EM_CUDA)
-        section = elf.get_section_by_name(f".text.{kernel}")
+        sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
+        section = sections.get(f".text.{kernel}")
         if section is None:
-            raise CacheError(f"The cubin holds no code of {kernel}.", _REMEDY)
-        return _content(section, data)
+            raise CacheError(f"The cubin holds no code of {kernel}.", REMEDY)
+        return content_of(section, data)
     except _FAULTS as fault:
-        raise CacheError("The cubin is damaged.", _REMEDY) from fault
+        raise CacheError("The cubin is damaged.", REMEDY) from fault
 
 
 def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
     """The facts of a kernel in an hsaco; arguments and errors as for `read_cubin`."""
     try:
-        return _hsaco(_open(data, "hsaco", EM_AMDGPU), data, kernel)
+        return _hsaco(read_sections(data, "hsaco", EM_AMDGPU), data, kernel)
     except _FAULTS as fault:
-        raise CacheError("The hsaco is damaged.", _REMEDY) from fault
+        raise CacheError("The hsaco is damaged.", REMEDY) from fault
 
 
 def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
@@ -121,43 +117,14 @@ def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
         CacheError: the content is no such file, or damaged.
     """
     try:
-        elf = _open(data, suffix, EM_CUDA if suffix == "cubin" else EM_AMDGPU)
         return {
-            section.name: section["sh_size"].to_bytes(8, "little")
-            + (b"" if section["sh_type"] == "SHT_NOBITS" else _content(section, data))
-            for section in elf.iter_sections()
-            if section["sh_flags"] & SH_FLAGS.SHF_ALLOC or section.name.startswith(".nv.info")
+            section.name: section.size.to_bytes(8, "little")
+            + (b"" if section.kind == NOBITS else content_of(section, data))
+            for section in read_sections(data, suffix, EM_CUDA if suffix == "cubin" else EM_AMDGPU)
+            if section.flags & ALLOCATED or section.name.startswith(".nv.info")
         }
     except _FAULTS as fault:
-        raise CacheError(f"The {suffix} is damaged.", _REMEDY) from fault
-
-
-def _open(data: bytes, kind: str, machine: int) -> ELFFile:
-    """The ELF file, whose table of sections is known to lie inside it."""
-    if data[:5] != b"\x7fELF\x02" or data[5:6] != b"\x01" or len(data) < 64:
-        raise CacheError(f"The {kind} is not a 64-bit little-endian ELF file.", _REMEDY)
-    if int.from_bytes(data[18:20], "little") != machine:
-        raise CacheError(f"The {kind} holds code for another machine.", _REMEDY)
-    start, size, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
-    if size != _SECTION_HEADER or not count or start + size * count > len(data):
-        raise CacheError(f"The {kind} ends inside its table of sections.", _REMEDY)
-    if not _is_told_once(data, start, count, names):
-        raise CacheError(f"The {kind} has sections that lie upon each other.", _REMEDY)
-    return ELFFile(io.BytesIO(data))
-
-
-def _is_told_once(data: bytes, start: int, count: int, names: int) -> bool:
-    """Whether the sections take no more than the file has, and their names are names.
-
-    Otherwise a file of a few MiB could have one passage read for each of 65,535 sections.
-    """
-    rows = [struct.unpack_from("<II16xQQ", data, start + _SECTION_HEADER * at) for at in range(count)]
-    if sum(size for _, kind, _, size in rows if kind != _NOBITS) > 2 * len(data):
-        return False
-    table = rows[names][2] if names < count else 0
-    starts = [table + name for name, *_ in rows]
-    ends = [data.find(b"\0", at, at + _MOST_NAME) for at in starts]
-    return min(ends) >= 0 and sum(ends) - sum(starts) <= len(data)
+        raise CacheError(f"The {suffix} is damaged.", REMEDY) from fault
 
 
 def _target(suffix: str, data: bytes) -> Target | None:
@@ -173,7 +140,7 @@ def _chosen(kernels: list[str], wanted: str | None, kind: str) -> str:
     if len(kernels) == 1:
         return kernels[0]
     if not kernels:
-        raise CacheError(f"The {kind} holds no kernel.", _REMEDY)
+        raise CacheError(f"The {kind} holds no kernel.", REMEDY)
     named = "no kernel was named" if wanted is None else f"none is {wanted}"
     raise CacheError(
         f"The {kind} holds {len(kernels)} kernels, and {named}.", f"They are {', '.join(kernels)}."
@@ -190,8 +157,8 @@ _SYSTEM_SHARED = 1024
 """Bytes of the system at the start of `.nv.shared` of kernels for sm_90 and later; cuobjdump counts them."""
 
 
-def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
-    sections = {section.name: section for section in elf.iter_sections()}
+def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
+    sections = {section.name: section for section in listed}
     own = {
         name.removeprefix(".nv.info."): dict(_attributes(section, data))
         for name, section in sections.items()
@@ -202,9 +169,9 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
     table = sections.get(".symtab")
 
     def symbol(at: int) -> str:
-        if not isinstance(table, SymbolTableSection) or at >= table.num_symbols():
-            raise ValueError("there is no such symbol")
-        return str(table.get_symbol(at).name)
+        if table is None:
+            raise ValueError("there are no symbols")
+        return name_of_symbol(at, table, listed, data)
 
     shared: dict[int, int] = {}
     for attribute, value in _attributes(sections.get(".nv.info"), data):
@@ -226,29 +193,20 @@ def _cubin(elf: ELFFile, data: bytes, wanted: str | None) -> Cubin:
         target=target,
         registers=shared.get(_REGCOUNT),
         frame_bytes=shared.get(_FRAME_SIZE),
-        static_shared=0 if static is None else max(0, static["sh_size"] - system),
+        static_shared=0 if static is None else max(0, static.size - system),
         threads=math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
         # The attribute came with the ELF ABI 8; before, the section's flags hold the number.
-        barriers=barriers & 0xFF if isinstance(barriers, int) else text["sh_flags"] >> 20 & 0x7F,
+        barriers=barriers & 0xFF if isinstance(barriers, int) else text.flags >> 20 & 0x7F,
         calls=tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
         if isinstance(externs, bytes)
         else (),
-        stack=_stack(_content(text, data)) if capability >= 70 else None,
+        stack=_stack(content_of(text, data)) if capability >= 70 else None,
     )
-
-
-def _content(section: Section, data: bytes) -> bytes:
-    """The bytes as they stand: a damaged flag must not have them taken for compressed ones."""
-    start = section["sh_offset"]
-    content = data[start : start + section["sh_size"]]
-    if len(content) < section["sh_size"]:
-        raise ValueError("a section ends beyond the file")
-    return content
 
 
 def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes where it has more."""
-    data = b"" if section is None else _content(section, file)
+    data = b"" if section is None else content_of(section, file)
     if len(data) > _MOST_SAID:
         raise ValueError("too much is said of a kernel")
     at = 0
@@ -286,18 +244,18 @@ def _stack(code: bytes) -> tuple[StackAccess, ...]:
 
 # ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
 
-_NT_AMDGPU_METADATA = (32, "NT_AMDGPU_METADATA")  # newer versions of pyelftools know its name
+_NT_AMDGPU_METADATA = 32
 _DEEPEST = 16
 
 
-def _hsaco(elf: ELFFile, data: bytes, wanted: str | None) -> Hsaco:
-    for section in elf.iter_sections():
-        if not isinstance(section, NoteSection) or section["sh_size"] > _MOST_SAID:
+def _hsaco(sections: Sequence[Section], data: bytes, wanted: str | None) -> Hsaco:
+    for section in sections:
+        if section.kind != NOTES or section.size > _MOST_SAID:
             continue
-        for note in section.iter_notes():
-            if note["n_name"] == "AMDGPU" and note["n_type"] in _NT_AMDGPU_METADATA:
-                return _noted(_Message(note["n_descdata"]).value(), data, wanted)
-    raise CacheError("The hsaco holds no metadata note.", _REMEDY)
+        for owner, kind, said in notes_of(section, data):
+            if owner == "AMDGPU" and kind == _NT_AMDGPU_METADATA:
+                return _noted(_Message(said).value(), data, wanted)
+    raise CacheError("The hsaco holds no metadata note.", REMEDY)
 
 
 def _noted(metadata: Any, data: bytes, wanted: str | None) -> Hsaco:

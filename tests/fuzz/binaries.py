@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.binaries`: damaged cubins and hsacos through pyelftools, nvdisasm and llvm-objdump."""
+"""`python -m tests.fuzz.binaries`: damaged cubins and hsacos through our reader, nvdisasm and llvm-objdump."""
 
 from __future__ import annotations
 

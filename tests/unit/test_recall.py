@@ -298,7 +298,7 @@ def imported(cache: Path, home: Path, switch: str = "", *options: str) -> str:
     code = (
         "import sys\nfrom artifact_inspector.cli import app\n"
         "try:\n    app(sys.argv[1:], prog_name='inspect-kernel')\nexcept SystemExit:\n    pass\n"
-        "names = [n for n in sys.modules if n.startswith(('artifact_inspector.formats', 'elftools', 'networkx'))]\n"
+        "names = [n for n in sys.modules if n.startswith(('artifact_inspector.formats', 'artifact_inspector.files.elf', 'networkx'))]\n"
         "print(names, file=sys.stderr)"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: switch}
@@ -321,10 +321,10 @@ def test_a_picture_of_facts_that_are_known_imports_no_parser(tmp_path: Path) -> 
 
 
 def test_a_cache_without_binaries_loads_nothing_that_reads_them(tmp_path: Path) -> None:
-    assert "elftools" in imported(FIXTURES / "2.1.0" / "sm_80", tmp_path, "off")
+    assert "files.elf" in imported(FIXTURES / "2.1.0" / "sm_80", tmp_path, "off")
     texts = imported(FIXTURES / "3.2.0" / "sm_80", tmp_path, "off")
     assert "artifact_inspector.formats.ptx" in texts
-    assert "elftools" not in texts
+    assert "files.elf" not in texts
 
 
 def test_what_is_not_read_is_not_read_for_the_index_either(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,6 @@ class _Running:
             **settings,
             "events": str(self._events),
             "own": {"artifact_inspector": str(Path(__file__).parents[3])},
-            "others": _needed_packages(),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._begun = 0.0
@@ -285,12 +283,6 @@ def _lent(interpreter: Interpreter | None) -> list[str]:
     if interpreter is None or str(interpreter.command[0]) == sys.executable:
         return []
     return list(interpreter.lends)
-
-
-def _needed_packages() -> dict[str, str]:
-    """Where the packages lie that the stand-ins need beside ours: name → the directory that holds it."""
-    spec = find_spec("elftools")
-    return {} if spec is None or spec.origin is None else {"elftools": str(Path(spec.origin).parents[1])}
 
 
 def _problem(

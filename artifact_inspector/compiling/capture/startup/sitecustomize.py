@@ -39,9 +39,8 @@ if os.environ.get(SETTING):
     settings = json.loads(os.environ[SETTING])
     if sys.version_info < (3, 10):  # noqa: UP036 - the program's own interpreter
         sys.exit("inspect-kernel capture needs Python 3.10 or newer, and this is " + sys.version.split()[0])
-    # the interpreter may have another version of this package; of others, its own is as good
+    # the interpreter may have another version of this package
     sys.meta_path.insert(0, _Ours(settings["own"]))
-    sys.meta_path.append(_Ours(settings["others"]))
     sys.path.extend(settings.get("lent", ()))
     from artifact_inspector.compiling.capture.program import stand_in_when_imported
 
