@@ -1,7 +1,7 @@
 """Are the tests of `analysis/` and `comparison/` any good: small faults put in, one at a time, and what notices.
 
-    python tests/mutation/reach.py --out reach.json
-    python tests/mutation/mutate.py --reach reach.json --count 200 --seed 1 --out mutants.jsonl
+    python -m tests.mutation.reach --out reach.json
+    python -m tests.mutation.mutate --reach reach.json --count 200 --seed 1 --out mutants.jsonl
 
 A process that has collected the tests goes in two for each mutant; the other half gives the functions that live in it
 their fault, and runs the tests that reach its line, by the record: those of its module first, then the cheapest.
@@ -28,8 +28,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from faults import ROOT, Faulty, Functions, Mutant, code_of, functions, lines_of, mutants, put_in
-from reach import OPTIONS, Reach, caches, piece_of, read
+
+from tests.mutation.faults import (
+    ROOT,
+    Faulty,
+    Functions,
+    Mutant,
+    code_of,
+    functions,
+    lines_of,
+    mutants,
+    put_in,
+)
+from tests.mutation.reach import OPTIONS, Reach, caches, piece_of, read
 
 BYTES = 6 << 30
 """Of memory, for one mutant."""
@@ -171,7 +182,7 @@ class Driver:
         limit = 60 + 10 * chosen.seconds
         try:
             told = subprocess.run(
-                [sys.executable, __file__, "--one"], input=asked, capture_output=True, text=True, timeout=limit,
+                [sys.executable, "-m", "tests.mutation.mutate", "--one"], input=asked, capture_output=True, text=True, timeout=limit,
                 cwd=ROOT,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

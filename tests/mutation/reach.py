@@ -1,6 +1,6 @@
 """Which tests run which lines of `analysis/` and `comparison/`, and how long each takes.
 
-    python tests/mutation/reach.py --out reach.json [tests …]      (needs coverage)
+    python -m tests.mutation.reach --out reach.json [tests …]      (needs coverage)
 
 Tests of one saved kernel share what was found of it, so that each of them has the lines of all. What is kept between
 other tests is let go after each of them; what a fixture runs, all tests of its file may lean on.
@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from faults import FILES, ROOT
+
+from tests.mutation.faults import FILES, ROOT
 
 TESTS = (
     *("artifact_inspector", "tests/unit", "tests/property", "tests/golden", "tests/oracle", "tests/cases"),

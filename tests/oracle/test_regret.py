@@ -72,7 +72,8 @@ def test_every_term_is_told_and_none_is_larger_than_the_score(rows: list[dict[st
 
 
 def test_without_a_disassembler_it_says_what_it_takes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("artifact_inspector.files.disassembly.find_disassembler", lambda _: None)
+    for asking in ("disassembly", "objdump"):
+        monkeypatch.setattr(f"artifact_inspector.files.{asking}.find_disassembler", lambda *_: None)
     result = CliRunner().invoke(cli.app, words(folder))
     assert result.exit_code == 3
     assert "nvdisasm" in result.output + (result.stderr or "")

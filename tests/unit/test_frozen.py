@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 import artifact_inspector.analysis
 import artifact_inspector.comparison
 
-MADE_STEP_BY_STEP = {"Ahead", "LocatedRound", "LocatedStatement", "Measure", "Placement", "_Events"}
+MADE_STEP_BY_STEP = {"Ahead", "LocatedRound", "LocatedStatement", "Measure"}
 WITH_A_CACHE = {"Candidate", "Recorded", "Values"}
 
 
