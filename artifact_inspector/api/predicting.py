@@ -14,8 +14,9 @@ from artifact_inspector.compiling.ask.running import capture_program
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.execution.naming import fit_launch
 from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import Request, parse_document, parse_grid, resolve
+from artifact_inspector.execution.requests import Request, parse_document, parse_grid
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
@@ -259,8 +260,7 @@ def predict_launches(
     for entry, request in pairs:
         progress(entry)
         loaded = load_kernel(entry, disassemble)
-        names = [parameter.argument for parameter in loaded.parameters]
-        launch = resolve(request, names, constants_of(entry))
+        loaded, launch = fit_launch(loaded, request, constants_of(entry))
         wave = _wave(entry, disassemble, gpu, ctas_per_wave)
         run = run_launch(loaded, launch, limit=steps, footprints=wave is not None)
         found.append(predict(run, _cache_bytes(entry, gpu), wave))

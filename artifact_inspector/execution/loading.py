@@ -45,6 +45,8 @@ class Parameter:
     """The argument of the launch that it is, or is a part of."""
     part: int | None = None
     """Place among the extents and then the strides of a descriptor that it is one of."""
+    divisor: int = 1
+    """What Triton knows to divide it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +257,13 @@ def _parameters(function: Function | None) -> tuple[Parameter, ...]:
         return ()
     types: Sequence[str] = function.signature or ("",) * len(function.arguments)
     kinds = [kind if kind.startswith("!") else kind.partition(":")[0] for kind in types]
+    divisors = [1 if kind.startswith("!") else integer(kind.partition(":")[2]) or 1 for kind in types]
     names = [name.lstrip("%") for name in function.arguments]
     found: list[Parameter] = []
     while len(found) < len(names):
         at = len(found)
         owner = names[at]
-        found.append(Parameter(owner, kinds[at], owner))
+        found.append(Parameter(owner, kinds[at], owner, divisor=divisors[at]))
         parts = _parts(names[at:], kinds[at:])
         rest = zip(names[at + 1 :], kinds[at + 1 :], parts, strict=False)
         found += [Parameter(name, kind, owner, part) for name, kind, part in rest]

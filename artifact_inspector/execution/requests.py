@@ -230,7 +230,7 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
     spare = [
         name
         for name in request.arguments
-        if name not in taken and name not in constants and name not in _OPTIONS
+        if name not in taken and name not in constants and name not in OPTIONS
     ]
     notes = request.notes
     if spare:
@@ -242,6 +242,6 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
     return Launch((extents[0], extents[1], extents[2]), request.arguments, request.hash, notes)
 
 
-_OPTIONS: Mapping[str, None] = dict.fromkeys(
+OPTIONS: Mapping[str, None] = dict.fromkeys(
     ("num_warps", "num_stages", "num_ctas", "maxnreg", "warp_size", "grid", "warmup")
 )

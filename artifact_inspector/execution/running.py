@@ -75,7 +75,12 @@ def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
         known = ", ".join(launch.arguments) or "none"
         raise UsageError(
             f"{loaded.artifact.display_name} needs {', '.join(dict.fromkeys(missing))}.",
-            f"Give them with --arg NAME=VALUE or in --launch; given are {known}.",
+            f"Give them with --arg NAME=VALUE or in --launch; given are {known}."
+            + (
+                " Its texts name none: leave constants out, in the kernel's order."
+                if "arg0" in missing
+                else ""
+            ),
         )
     return tuple(found)
 

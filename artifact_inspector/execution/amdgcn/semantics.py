@@ -119,9 +119,23 @@ def _targets(function: Function) -> dict[int, int]:
 
 
 def _first(function: Function) -> int:
-    """What runs first where arguments are preloaded: behind the branch that ends the part that loads them."""
+    """What runs first where arguments are preloaded: behind the part for hardware that cannot, if any.
+
+    That part loads them and branches to the code, or traps (Triton 3.2); newer GPUs have none.
+
+    Source:
+        LLVM, "User Guide for AMDGPU Backend": "Preloaded Kernel Arguments".
+    """
     targets = _targets(function)
-    return targets[min(targets)] if targets else 0
+    for at, instruction in enumerate(function.instructions):
+        base = parse_statement(instruction.text).base
+        if base == "s_trap":
+            return at + 1
+        if base == "s_branch" and at in targets:
+            return targets[at]
+        if not base.startswith(("s_load_", "s_waitcnt", "s_wait_", "s_nop")):
+            return 0
+    return 0
 
 
 def _step(at: int, instruction: Instruction, module: Module, wave: int, target: int | None) -> Step:

@@ -21,7 +21,8 @@ from artifact_inspector.analysis.resources.taken import Resources, find_resource
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded, load_kernel
-from artifact_inspector.execution.requests import Request, resolve
+from artifact_inspector.execution.naming import fit_launch
+from artifact_inspector.execution.requests import Request
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.costs import Chip, Costs, find_costs
 from artifact_inspector.execution.timing.forking import map_forked
@@ -317,7 +318,7 @@ def rank_launches(
         one = contestants[at]
         loaded = load_kernel(one.artifact, disassemble)
         target = one.artifact.target or parse_target(f"sm_{loaded.program.arch}")
-        launch = resolve(one.request, [part.argument for part in loaded.parameters], one.constants)
+        loaded, launch = fit_launch(loaded, one.request, one.constants)
         limits = target if gpu is None else parse_target(gpu)
         return judge_launch(
             loaded, launch, chip_of(target, gpu), limits, index=at, label=labels[at], limit=limit

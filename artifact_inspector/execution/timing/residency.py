@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.requests import resolve
+from artifact_inspector.execution.naming import fit_launch
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.costs import find_costs
 from artifact_inspector.execution.timing.ranking import Contestant, blocks_of, chip_of
@@ -327,8 +327,7 @@ def find_residency(
     blocks = blocks_of(target, taken)
     if not blocks:
         raise UsageError(f"How many CTAs of {name} a multiprocessor holds is not known, or it is none.")
-    names = [part.argument for part in loaded.parameters]
-    sample = sample_launch(loaded, resolve(contestant.request, names, contestant.constants), limit=limit)
+    sample = sample_launch(*fit_launch(loaded, contestant.request, contestant.constants), limit=limit)
     if sample.ended:
         raise UsageError(
             f"The way of {name} depends on what was not given: {', '.join(sample.ended[0].reasons[:3])}."

@@ -46,7 +46,7 @@ class Beginning:
     threads: int = 0
     """Of a workgroup, at most."""
     starts_behind: bool = False
-    """A part in front of the first branch only loads what hardware has preloaded, and is not run."""
+    """Hardware has preloaded arguments: a part in front that is for hardware which cannot is not run."""
 
 
 _USER = (

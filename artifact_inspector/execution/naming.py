@@ -1,0 +1,98 @@
+"""Which argument of a launch each parameter is, where the texts of an old Triton keep no names.
+
+Until 3.5 TTIR calls them `%arg0`, `%arg1` …, so that a launch, which has names, fits by the order of its
+arguments alone: constants and what was specialised away are left out; types and divisors say what cannot be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import NoneType
+from typing import Any
+
+from artifact_inspector.execution.launch import BITS, Launch, Tensor
+from artifact_inspector.execution.loading import Loaded, Parameter
+from artifact_inspector.execution.requests import OPTIONS, Request, resolve
+
+_PLACEHOLDER = re.compile(r"arg\d{1,4}")
+
+
+def fit_launch(loaded: Loaded, request: Request, constants: Mapping[str, Any] = {}) -> tuple[Loaded, Launch]:
+    """A kernel and a launch of it, whose arguments have one name in both.
+
+    Args:
+        loaded: the kernel; its parameters take the launch's names where they have none of their own.
+        request: the launch as it was written.
+        constants: what the kernel was compiled with, where that is known.
+
+    Raises:
+        UsageError: the grid cannot be computed.
+    """
+    taken = list(dict.fromkeys(part.argument for part in loaded.parameters if part.type))
+    if taken and all(map(_PLACEHOLDER.fullmatch, taken)) and not set(taken) & set(request.arguments):
+        given = [name for name in request.arguments if name not in constants and name not in OPTIONS]
+        found = _fit([_first(loaded, name) for name in taken], given, request.arguments)
+        if found is not None:
+            names = dict(zip(taken, found, strict=False))
+            loaded = _renamed(loaded, names)
+            request = replace(request, notes=(*request.notes, _note(names, several=len(found) > len(taken))))
+    return loaded, resolve(request, [part.argument for part in loaded.parameters], constants)
+
+
+def _fit(
+    parameters: Sequence[Parameter], given: Sequence[str], values: Mapping[str, Any]
+) -> list[str] | None:
+    """The arguments in their order, first those that the parameters are; None where they do not fit.
+
+    Constants that were given, too, stand behind the others. Where a number would then stand for one whose
+    divisor Triton was told otherwise, nothing fits.
+    """
+    count = len(parameters)
+    numbers = [name for name in given if not isinstance(values[name], (bool, str, NoneType))]
+    ordered = [name for name in numbers if values[name] != 1]  # Triton makes constants of ones, if it may
+    if len(ordered) < count:
+        ordered = numbers
+    pairs = list(zip(parameters, (values[name] for name in ordered), strict=False))
+    fits = len(pairs) == count and all(_may_be(*pair) for pair in pairs)
+    spare = [values[name] for name in ordered[count:]]
+    if not fits or any(isinstance(value, Tensor) for value in spare):
+        return None
+    return ordered if not spare or all(_is_as_told(*pair) for pair in pairs) else None
+
+
+def _may_be(parameter: Parameter, value: Any) -> bool:
+    kind = parameter.type
+    if not kind.startswith(("*", "!")):
+        return isinstance(value, int) or (isinstance(value, float) and kind.startswith(("f", "bf")))
+    return isinstance(value, Tensor) and value.bits == BITS.get(kind.lstrip("*k"), value.bits)
+
+
+def _is_as_told(parameter: Parameter, value: Any) -> bool:
+    """Whether Triton would have been told as much: of multiples of 16 that they are, of others nothing."""
+    is_whole = isinstance(value, int) and parameter.type.startswith("i")
+    return not is_whole or (parameter.divisor > 1) == (value % 16 == 0)
+
+
+def _first(loaded: Loaded, argument: str) -> Parameter:
+    return next(part for part in loaded.parameters if part.argument == argument)
+
+
+def _renamed(loaded: Loaded, names: Mapping[str, str]) -> Loaded:
+    """The kernel with other names for its arguments and their parts."""
+    parameters = []
+    for part in loaded.parameters:
+        name = names.get(part.argument)
+        if name is not None:
+            part = replace(part, name=name + part.name.removeprefix(part.argument), argument=name)
+        parameters.append(part)
+    tiles = {names.get(name, name): size for name, size in loaded.tile_bytes.items()}
+    return replace(loaded, parameters=tuple(parameters), tile_bytes=tiles)
+
+
+def _note(names: Mapping[str, str], *, several: bool) -> str:
+    """How the arguments were taken."""
+    told = ", ".join(f"{own} is {name}" for own, name in names.items())
+    sure = "; numbers could stand otherwise: name them arg0, arg1 … to be sure" if several else ""
+    return f"this Triton's texts name no arguments, so that they were taken in the order given: {told}{sure}"

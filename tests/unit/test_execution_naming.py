@@ -1,0 +1,109 @@
+"""Launches have names, and the texts of an old Triton have none: what stands where, by order, type and divisor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from artifact_inspector.api.predicting import predict_launches
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.prediction import Prediction
+from artifact_inspector.execution.requests import Request
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.files.disassembly import find_disassembler
+from artifact_inspector.files.objdump import disassembling
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+GEMV = {
+    "a_ptr": Tensor((1024,), "fp16"),
+    "b_ptr": Tensor((1024, 2048), "fp16"),
+    "c_ptr": Tensor((2048,), "fp32"),
+    "stride_bk": 2048,
+}
+MATMUL = {
+    **{f"{name}_ptr": Tensor((256, 256), "fp16") for name in "abc"},
+    "M": 240,
+    "N": 256,
+    "K": 224,
+    "stride_am": 256,
+    "stride_ak": 1,
+    "stride_bk": 256,
+    "stride_bn": 1,
+    "stride_cm": 256,
+    "stride_cn": 1,
+    "BLOCK_M": 64,
+    "BLOCK_N": 64,
+    "BLOCK_K": 32,
+    "GROUP_M": 8,
+}
+
+
+def prediction(place: str, arguments: Mapping[str, Any], *grid: int) -> Prediction:
+    (entry,) = open_cache(FIXTURES / place).entries
+    if "amdgcn" not in entry.files and find_disassembler() is None:
+        pytest.skip("nvdisasm is not at hand")
+    return predict_launches([(entry, Request(grid, arguments))], disassembling())[0]
+
+
+@pytest.mark.parametrize(
+    "place", ["2.1.0/sm_75", "3.2.0/gfx942", "3.3.1/gfx942", "3.6.0/gfx942", "3.6.0/sm_80"]
+)
+def test_a_launch_reads_the_same_bytes_whichever_release_compiled_the_kernel(place: str) -> None:
+    counters = prediction(f"{place}/gemv_splitk", GEMV, 8, 8).counters
+    assert counters.unique_bytes_read == 2 * 1024 + 2 * 1024 * 2048
+    assert counters.unique_bytes_written == 4 * 2048
+
+
+def test_it_says_how_arguments_were_taken() -> None:
+    told = prediction("3.2.0/gfx942/gemv_splitk", GEMV, 8, 8).notes
+    assert any(
+        note.endswith("arg0 is a_ptr, arg1 is b_ptr, arg2 is c_ptr, arg3 is stride_bk") for note in told
+    )
+
+
+def test_constants_may_be_given_and_ones_were_specialised_away() -> None:
+    whole = prediction("3.2.0/gfx942/matmul_grouped", MATMUL, 16)
+    (note,) = [note for note in whole.notes if "arg0 is a_ptr" in note]
+    assert "arg5 is K" in note
+    assert "stride_ak" not in note
+    assert "BLOCK" not in note
+    assert "to be sure" in note
+    few = {name: given for name, given in MATMUL.items() if not name.startswith(("BLOCK", "GROUP"))}
+    assert prediction("3.2.0/gfx942/matmul_grouped", few, 16).counters == whole.counters
+
+
+def test_where_numbers_could_stand_otherwise_it_says_so() -> None:
+    given = {**GEMV, "BLOCK_N": 256}
+    (note,) = [note for note in prediction("3.2.0/gfx942/gemv_splitk", given, 8, 8).notes if "arg3" in note]
+    assert "arg3 is stride_bk" in note
+    assert "to be sure" in note
+
+
+def test_arguments_that_cannot_stand_there_are_refused() -> None:
+    with pytest.raises(UsageError, match="arg0"):
+        prediction("3.2.0/gfx942/gemv_splitk", {**GEMV, "c_ptr": Tensor((2048,), "fp16")}, 8, 8)
+    with pytest.raises(UsageError, match="arg0"):
+        prediction("3.2.0/gfx942/gemv_splitk", {**GEMV, "more": Tensor((8,), "fp32")}, 8, 8)
+
+
+def test_a_constant_amid_the_arguments_is_taken_for_none_of_them() -> None:
+    given = {"a_ptr": GEMV["a_ptr"], "TURNS": 3, **GEMV}
+    with pytest.raises(UsageError, match="needs arg0") as refused:
+        prediction("3.2.0/gfx942/gemv_splitk", given, 8, 8)
+    assert "leave constants out" in (refused.value.remedy or "")
+    few = {name: value for name, value in MATMUL.items() if not name.startswith(("BLOCK", "GROUP"))}
+    with pytest.raises(UsageError, match="needs arg0"):
+        prediction("3.2.0/gfx942/matmul_grouped", {**few, "M": 250, "GROUP_M": 8}, 16)
+    odd = prediction("3.2.0/gfx942/matmul_grouped", {**few, "M": 250}, 16)
+    assert any("arg3 is M" in note for note in odd.notes)
+
+
+def test_own_names_may_be_given_instead() -> None:
+    own = {f"arg{at}": given for at, given in enumerate(GEMV.values())}
+    found = prediction("3.2.0/gfx942/gemv_splitk", own, 8, 8)
+    assert found.counters == prediction("3.2.0/gfx942/gemv_splitk", GEMV, 8, 8).counters
+    assert not any("order given" in note for note in found.notes)
