@@ -30,10 +30,13 @@ def fit_launch(loaded: Loaded, request: Request, constants: Mapping[str, Any] = 
     Raises:
         UsageError: the grid cannot be computed.
     """
-    taken = list(dict.fromkeys(part.argument for part in loaded.parameters if part.type))
-    if taken and all(map(_PLACEHOLDER.fullmatch, taken)) and not set(taken) & set(request.arguments):
+    taken: dict[str, Parameter] = {}
+    for part in loaded.parameters:
+        if part.type:
+            taken.setdefault(part.argument, part)
+    if taken and all(map(_PLACEHOLDER.fullmatch, taken)) and taken.keys().isdisjoint(request.arguments):
         given = [name for name in request.arguments if name not in constants and name not in OPTIONS]
-        found = _fit([_first(loaded, name) for name in taken], given, request.arguments)
+        found = _fit([*taken.values()], given, request.arguments)
         if found is not None:
             names = dict(zip(taken, found, strict=False))
             loaded = _renamed(loaded, names)
@@ -73,10 +76,6 @@ def _is_as_told(parameter: Parameter, value: Any) -> bool:
     """Whether Triton would have been told as much: of multiples of 16 that they are, of others nothing."""
     is_whole = isinstance(value, int) and parameter.type.startswith("i")
     return not is_whole or (parameter.divisor > 1) == (value % 16 == 0)
-
-
-def _first(loaded: Loaded, argument: str) -> Parameter:
-    return next(part for part in loaded.parameters if part.argument == argument)
 
 
 def _renamed(loaded: Loaded, names: Mapping[str, str]) -> Loaded:

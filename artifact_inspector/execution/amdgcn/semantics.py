@@ -79,9 +79,10 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
         else:
             steps.append(_step(len(steps), instruction, module, beginning.wave, None))
     index[len(instructions)] = len(steps)
-    for at, target in _targets(function).items():
+    targets = _targets(function)
+    for at, target in targets.items():
         steps[index[at]] = _step(index[at], instructions[at], module, beginning.wave, index[target])
-    start = index[_first(function)] if beginning.starts_behind else 0
+    start = index[_first(function, targets)] if beginning.starts_behind else 0
     return Program(
         function.name,
         tuple(steps),
@@ -118,7 +119,7 @@ def _targets(function: Function) -> dict[int, int]:
     return found
 
 
-def _first(function: Function) -> int:
+def _first(function: Function, targets: Mapping[int, int]) -> int:
     """What runs first where arguments are preloaded: behind the part for hardware that cannot, if any.
 
     That part loads them and branches to the code, or traps (Triton 3.2); newer GPUs have none.
@@ -126,7 +127,6 @@ def _first(function: Function) -> int:
     Source:
         LLVM, "User Guide for AMDGPU Backend": "Preloaded Kernel Arguments".
     """
-    targets = _targets(function)
     for at, instruction in enumerate(function.instructions):
         base = parse_statement(instruction.text).base
         if base == "s_trap":
