@@ -99,11 +99,28 @@ class StageFacts(Record):
 
     def region(self, name: str) -> RegionFacts | None:
         """The region of that id, if the stage has it."""
-        return next((found for found in self.regions if found.id == name), None)
+        return self._derive("region", self._regions_by_id).get(name)
+
+    def _regions_by_id(self) -> dict[str, RegionFacts]:
+        return {found.id: found for found in reversed(self.regions)}
 
     def waits_in(self, *regions: str | None) -> tuple[WaitFacts, ...]:
         """The waits that stand in some regions, in text order."""
-        return tuple(wait for wait in self.waits if wait.region in regions)
+        places = self._derive("waits", self._waits_by_region)
+        return tuple(
+            self.waits[at] for at in sorted(at for one in set(regions) for at in places.get(one, ()))
+        )
+
+    def _waits_by_region(self) -> dict[str | None, list[int]]:
+        found: dict[str | None, list[int]] = {}
+        for at, wait in enumerate(self.waits):
+            found.setdefault(wait.region, []).append(at)
+        return found
+
+    @property
+    def has_matrix(self) -> bool:
+        """True where any region has matrix work."""
+        return self._derive("matrix", lambda: any(work.matrix for work in self.work.values()))
 
 
 @dataclass(frozen=True, slots=True)

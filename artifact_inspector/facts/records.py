@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 Ask = Callable[[str], Any]
 """Name of a field → its value."""
+Derived = TypeVar("Derived")
 
 
 class Record:
     """A frozen dataclass whose fields may be asked for."""
 
-    __slots__ = ("_ask",)
+    __slots__ = ("_ask", "_derived")
     _ask: Ask
+    _derived: dict[str, Any]
     CHANGING: ClassVar[frozenset[str]] = frozenset()
     """Fields that grow while others are asked for: never kept."""
 
@@ -37,6 +39,17 @@ class Record:
             if name not in self.CHANGING:
                 object.__setattr__(self, name, value)
             return value
+
+    def _derive(self, name: str, find: Callable[[], Derived]) -> Derived:
+        """What follows from the fields and is no field: found once."""
+        try:
+            derived = self._derived
+        except AttributeError:
+            derived = {}
+            object.__setattr__(self, "_derived", derived)
+        if name not in derived:
+            derived[name] = find()
+        return derived[name]  # type: ignore[no-any-return]
 
 
 Kind = TypeVar("Kind", bound=Record)

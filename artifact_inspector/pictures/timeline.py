@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING
 
 from artifact_inspector.analysis.overlap.track import Stretch
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
 MOST_NOTES = 4
+MOST_STRIPS = 32
+"""Functions of a stage, or parts of it that run side by side, that are drawn below each other."""
 LEAST = 14.0
 """Pixels of a column that holds nothing."""
 
@@ -74,20 +77,24 @@ def _summary(scene: Scene) -> str:
 
 
 def strips_of(scene: Scene) -> Iterator[Strip]:
-    """The strips of a scene, in the order of its lanes."""
-    for lane in scene.lanes:
-        whole = lane.stretches[0] if scene.region is None else lane.stretch(scene.region)
-        assert whole is not None
-        apart = [] if scene.region is not None else _side_by_side(scene, lane)
-        if apart:
-            yield from (Strip(lane, part.region, ((part.start, part.stop),)) for part in apart)
-            continue
-        loop = None if scene.region is not None or scene.principal is None else lane.stretch(scene.principal)
-        if loop is None or loop.kind is not RegionKind.LOOP:
-            yield Strip(lane, "", ((whole.start, whole.stop),))
-        else:
-            ends = (whole.start, loop.start, loop.stop, whole.stop)
-            yield Strip(lane, "", tuple(pairwise(ends)))
+    """The strips of a scene, in the order of its lanes; of each stage the first ones."""
+    for _, lanes in groupby(scene.lanes, lambda lane: lane.stage):
+        yield from islice((strip for lane in lanes for strip in _strips(scene, lane)), MOST_STRIPS)
+
+
+def _strips(scene: Scene, lane: Lane) -> Iterator[Strip]:
+    whole = lane.stretches[0] if scene.region is None else lane.stretch(scene.region)
+    assert whole is not None
+    apart = [] if scene.region is not None else _side_by_side(scene, lane)
+    if apart:
+        yield from (Strip(lane, part.region, ((part.start, part.stop),)) for part in apart)
+        return
+    loop = None if scene.region is not None or scene.principal is None else lane.stretch(scene.principal)
+    if loop is None or loop.kind is not RegionKind.LOOP:
+        yield Strip(lane, "", ((whole.start, whole.stop),))
+    else:
+        ends = (whole.start, loop.start, loop.stop, whole.stop)
+        yield Strip(lane, "", tuple(pairwise(ends)))
 
 
 def _side_by_side(scene: Scene, lane: Lane) -> list[Stretch]:
@@ -143,10 +150,17 @@ def legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float) -> f
 
 def notes_of(scene: Scene) -> list[str]:
     """What a scene lacks, the first of it."""
-    notes = [*_untold(scene), *scene.missing]
+    notes = [*_left_out(scene), *_untold(scene), *scene.missing]
     if len(notes) > MOST_NOTES:
         notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
     return notes
+
+
+def _left_out(scene: Scene) -> Iterator[str]:
+    counts = Counter(lane.stage for lane in scene.lanes for _ in _strips(scene, lane))
+    for stage, count in counts.items():
+        if count > MOST_STRIPS:
+            yield f"{stage.value}: the first {MOST_STRIPS} of {count:,} functions and partitions are drawn"
 
 
 def _untold(scene: Scene) -> Iterator[str]:

@@ -60,7 +60,7 @@ def _is_peeled(of: Subject) -> bool:
     if of.region is None or of.region.kind is RegionKind.LOOP or first is None:
         return False
     own = first.work.get(of.region.id)
-    return (own is None or not own.matrix) and any(work.matrix for work in first.work.values())
+    return (own is None or not own.matrix) and first.has_matrix
 
 
 def _matrix(of: Subject) -> Found:

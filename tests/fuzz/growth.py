@@ -18,9 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import Any, NamedTuple
 
+import artifact_inspector
 from artifact_inspector.model import Stage
 from tests.fuzz.checks import check_kernel
 from tests.fuzz.generators import GENERATORS
@@ -28,7 +31,7 @@ from tests.fuzz.guided import READERS
 from tests.fuzz.tables import TABLES
 from tests.fuzz.views import check_view
 
-__all__ = ["KINDS", "exponent", "measure"]
+__all__ = ["KINDS", "count_steps", "exponent", "measure"]
 
 KINDS: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     **{name: (stage.value, make) for name, (stage, make) in GENERATORS.items()},
@@ -38,6 +41,7 @@ _STAGES = {stage.value for stage in Stage}
 _BOUNDS = {"metadata": 16_000_000, "hsaco": 600_000}
 """Bytes of a kind beyond which it is not read."""
 _BOUNDED = {"cubin: kernels": 9_000_000}
+_PACKAGE = str(Path(artifact_inspector.__file__).parent)
 _MOST_MIB, _MOST_SECONDS = 16 << 10, 900
 
 
@@ -54,13 +58,9 @@ class Cost(NamedTuple):
 
 def measure(name: str, size: int, way: str = "read") -> Cost | str:
     """What a file of a kind takes in a process of its own; the last line of what it says where it is stopped."""
-    suffix, make = KINDS[name]
     with tempfile.TemporaryDirectory(prefix="growth-") as place:
-        path = Path(place, "A" * 8, f"k.{suffix}")
-        path.parent.mkdir()
-        content = make(size)
-        length = path.write_bytes(content.encode() if isinstance(content, str) else content)
-        del content
+        path = _write(name, size, Path(place))
+        length = path.stat().st_size
         command = [sys.executable, "-m", "tests.fuzz.growth", "--child", way, str(path)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         said = ended.stdout.strip().splitlines()
@@ -69,22 +69,54 @@ def measure(name: str, size: int, way: str = "read") -> Cost | str:
     return (ended.stderr.strip().splitlines() or [f"stopped ({ended.returncode})"])[-1][:100]
 
 
-def _child(way: str, path: Path) -> None:
-    """Read one file, and say what that took."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MIB << 20, _MOST_MIB << 20))
-    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
+def count_steps(name: str, size: int, way: str, place: Path) -> int:
+    """Lines of the package that run for a file of a kind, each loop of one line by its turns: a cost without a clock."""
+    ask, count = _asked(way, _write(name, size, place)), 0
+
+    def each(frame: FrameType, event: str, _: Any) -> Callable[..., object]:
+        nonlocal count
+        count += event == "line"
+        return each
+
+    def first(frame: FrameType, event: str, _: Any) -> Callable[..., object] | None:
+        return each if _PACKAGE in frame.f_code.co_filename else None
+
+    sys.settrace(first)
+    try:
+        ask()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def _write(name: str, size: int, place: Path) -> Path:
+    suffix, make = KINDS[name]
+    path = Path(place, "A" * 8, f"k.{suffix}")
+    path.parent.mkdir(parents=True)
+    content = make(size)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def _asked(way: str, path: Path) -> Callable[[], object]:
+    """What looks at a file, as a command does."""
     cache = path.parent.parent
     if way == "read":
-        ask, data = READERS[path.suffix[1:]](), path.read_bytes()
+        return partial(READERS[path.suffix[1:]](), path.read_bytes())
+    if way == "whole":
+        return partial(check_kernel, cache)
+    return partial(check_view, {"list": "rows", "page": "page"}[way], cache, cache, cache)
+
+
+def _child(way: str, path: Path) -> None:
+    """Look at one file, and say what that took."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MIB << 20, _MOST_MIB << 20))
+    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
+    ask = _asked(way, path)
     before = _most_mib()
     started = time.process_time()
     gc.disable()
-    if way == "read":
-        ask(data)
-    elif way == "whole":
-        check_kernel(cache)
-    else:
-        check_view({"list": "rows", "page": "page"}[way], cache, cache, cache)
+    ask()
     taken = time.process_time() - started
     print(json.dumps([taken, _most_mib() - before]))
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
+import pytest
+
 from tests.fuzz.checks import within
-from tests.fuzz.growth import KINDS, Cost, measure
+from tests.fuzz.growth import KINDS, Cost, count_steps, measure
 from tests.fuzz.guided import READERS
 
 
@@ -21,3 +26,9 @@ def test_a_file_is_measured_in_a_process_of_its_own() -> None:
     assert 90_000 < found.size < 130_000
     assert 0 < found.seconds < 4
     assert 0 <= found.mib < 200
+
+
+@pytest.mark.parametrize("name", ["ttir: partitions", "ptx: loops in sequence", "llir: functions"])
+def test_the_page_of_a_file_takes_as_many_steps_as_the_file_is_long(name: str, tmp_path: Path) -> None:
+    small, large = (count_steps(name, size, "page", tmp_path / str(size)) for size in (8_000, 32_000))
+    assert math.log(large / small, 4) < 1.1

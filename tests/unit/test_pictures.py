@@ -121,6 +121,13 @@ def test_each_partition_has_a_strip_of_its_own() -> None:
     ]
 
 
+def test_of_many_functions_the_first_are_drawn_and_the_others_counted() -> None:
+    scene = find_scene(facts(MATMUL), None, (Stage.PTX,))
+    shown = texts(draw_scene(replace(scene, lanes=scene.lanes * 100)))
+    assert shown.count("ptx") == 32
+    assert "ptx: the first 32 of 100 functions and partitions are drawn" in shown
+
+
 def test_no_two_blocks_of_a_row_overlap_and_none_leaves_it() -> None:
     for path in KERNELS:
         for lane in find_scene(facts(path)).lanes:
