@@ -45,8 +45,9 @@ Above it:
   actions that `formats` names for opcodes. Its `Environment` holds what a launch gives: constants,
   special registers, arguments. Masks of lanes are numbers there, EXEC too: `amdgcn.operands.on_lanes`
   switches lanes on by it.
-- `loading`, `running`, `order`, `prediction`, `roofline`: a kernel's files as a program, a whole launch of
-  it, which CTA reads what when, and all that added up.
+- `loading`, `running`, `provenance`, `order`, `totals`, `prediction`, `roofline`: a kernel's files as a
+  program, a whole launch of it, what it accesses beside its tensors, which CTA reads what when, and all that
+  added up.
 - `timing`: what launches would keep busy and wait for, and the order in which they would finish.
 
 A new opcode is one row; an opcode without a row writes unknown results and stands in

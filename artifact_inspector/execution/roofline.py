@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.execution.prediction import Counters
+from artifact_inspector.execution.totals import Counters
 from artifact_inspector.hardware.peaks import Peaks
 
 _COUNTED_AS = {"bf16": "fp16", "fp6": "fp8"}

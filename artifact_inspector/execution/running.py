@@ -20,6 +20,7 @@ from artifact_inspector.execution.interpreter.tensor_maps import Descriptor, par
 from artifact_inspector.execution.interpreter.trips import Loops
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor, place
 from artifact_inspector.execution.loading import FLAG, Loaded, Parameter
+from artifact_inspector.execution.provenance import find_strangers
 from artifact_inspector.execution.sass import semantics as sass
 from artifact_inspector.model.limits import CTAS
 
@@ -266,7 +267,22 @@ def run_launch(
         size = max(1, portion, MOST_PORTION if side_by_side and few else 0) // loaded.threads or 1
         if ended and isinstance(ended[-1].step, Step) and counts.spent > limit:
             break
+    excuse_strangers(started)
     return Run(loaded, started.launch, counts, memory, started.names, tuple(ended), ctas is not None)
+
+
+def excuse_strangers(started: Started) -> None:
+    """Take accesses of memory that no argument names from those that are outside of every tensor."""
+
+    def again(launch: Launch, ctas: NDArray[np.int64]) -> Counts:
+        counts = Counts(len(loaded.program.steps), started.counts.limit)
+        run_all(begin(loaded, launch, counts, side_by_side=started.side_by_side).machine(ctas))
+        return counts
+
+    loaded, counts = started.loaded, started.counts
+    found = find_strangers(counts, started.memory, started.launch, loaded.parameters, again)
+    for index, memory in found.items():
+        counts.excuse(index, started.names.bit(memory))
 
 
 def run_all(machine: Machine) -> list[Ended]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.banks import BANKS, Turn, count_access, find_groups, take_turns
 from artifact_inspector.execution.interpreter.counters import WarpAccess
-from artifact_inspector.execution.prediction import NOT_OF_AMD, Line, Prediction, SharedAccess
+from artifact_inspector.execution.prediction import Line, Prediction, SharedAccess
+from artifact_inspector.execution.totals import NOT_OF_AMD
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._colours import CYCLE
 

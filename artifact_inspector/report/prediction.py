@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.execution.order import CtaOrder
-from artifact_inspector.execution.prediction import NOT_OF_AMD, Counters, Line, Prediction, Range
+from artifact_inspector.execution.prediction import Line, Prediction
 from artifact_inspector.execution.roofline import find_roofline
+from artifact_inspector.execution.totals import NOT_OF_AMD, Counters, Range
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 

@@ -138,7 +138,8 @@ def _note_outside(machine: Machine, lanes: Lanes, misses: NDArray[Any], kind: st
         counts.outside += outside(
             machine.memory, machine.step.index, kind, places, ctas, threads, lanes.addresses.ravel()[at]
         )
-    counts.more_outside += len(misses) * lanes.repeat
+    index = machine.step.index
+    counts.more_outside[index] = counts.more_outside.get(index, 0) + len(misses) * lanes.repeat
 
 
 def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:

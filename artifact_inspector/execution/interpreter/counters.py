@@ -89,7 +89,11 @@ class Counts:
     active: list[int] = field(init=False)
     """Threads that accessed memory."""
     outside: list[Bounds] = field(default_factory=list)
-    more_outside: int = 0
+    """Accesses outside of every tensor, the first of each step."""
+    more_outside: dict[int, int] = field(default_factory=dict)
+    """Step → lanes that were outside, in all."""
+    elsewhere: dict[int, int] = field(default_factory=dict)
+    """Step → the names of memory that it accessed and that no argument is of."""
     shared: dict[int, WarpAccess] = field(default_factory=dict)
     """Step → a warp's access to shared memory, of those that lose most to bank conflicts."""
     lost: dict[int, float] = field(default_factory=dict)
@@ -139,6 +143,12 @@ class Counts:
         self.spent += 1
         if self.spent > self.limit:
             raise Spent(step, self.limit)
+
+    def excuse(self, index: int, why: int) -> None:
+        """Note that what a step accessed outside of every tensor is memory that no argument is of."""
+        self.elsewhere[index] = self.elsewhere.get(index, 0) | why
+        self.outside = [found for found in self.outside if found.index != index]
+        self.more_outside.pop(index, None)
 
     def mark(self, index: int, why: int) -> None:
         """Note that what an access touches is not known."""

@@ -50,6 +50,11 @@ class Step:
     is_understood: bool = True
     """False where the language has no semantics for it: its results are unknown."""
 
+    @property
+    def place(self) -> str | None:
+        """`file:line` of the kernel's source."""
+        return None if self.source is None else f"{self.source[0].rpartition('/')[2]}:{self.source[1]}"
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

@@ -21,7 +21,7 @@ from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
 from artifact_inspector.execution.interpreter.memory import Memory, Region
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded
-from artifact_inspector.execution.running import Ended, begin, run_all
+from artifact_inspector.execution.running import Ended, begin, excuse_strangers, run_all
 
 LINE = 128
 """Bytes of a line of the first-level cache."""
@@ -273,6 +273,7 @@ def sample_launch(
     way: list[int] = []
     machine.followed, machine.way = int(ctas[len(ctas) // 2]), way
     ended = run_all(machine)
+    excuse_strangers(started)
     return Sample(
         loaded=loaded,
         launch=started.launch,

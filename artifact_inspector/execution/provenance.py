@@ -1,0 +1,83 @@
+"""Which accesses outside of every tensor are of memory that no argument names, and no bugs that were found.
+
+A kernel may be given addresses as data, in a table of pointers or as an integer. That memory is somewhere,
+and nobody said how far it goes. An address that was made of a tensor moves with it: CTAs that were outside
+run once more with every tensor elsewhere, and an address that an instruction asks for again comes of none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.counters import Bounds, Counts
+from artifact_inspector.execution.interpreter.memory import Memory
+from artifact_inspector.execution.launch import Launch, Tensor
+from artifact_inspector.execution.loading import Parameter
+
+_FAR = 1 << 45
+"""Bytes by which tensors are moved: more than any has, and all stays within the 47 bits of a program."""
+_PAGES = 1 << 47
+_INTEGERS = ("int64", "uint64", "i64", "u64", "long")
+_AS_IT_WAS = "{} as it was"
+_ANYWHERE = "memory at an address that comes of no tensor"
+
+
+def find_strangers(
+    counts: Counts,
+    memory: Memory,
+    launch: Launch,
+    parameters: Iterable[Parameter],
+    again: Callable[[Launch, Any], Counts],
+) -> Mapping[int, str]:
+    """Instructions that access memory which no argument names → what that memory is.
+
+    Args:
+        counts: with the accesses outside of every tensor.
+        memory: of the launch.
+        launch: with an address for every tensor.
+        parameters: of the kernel.
+        again: runs some CTAs of another launch of it.
+    """
+    if not counts.outside:
+        return {}
+    ctas = np.unique([found.cta for found in counts.outside])
+    moved = again(_moved(launch, parameters), ctas)
+    stayed = {(found.index, found.address) for found in moved.outside}
+    return {
+        found.index: _told(memory, found)
+        for found in reversed(counts.outside)
+        if (found.index, found.address) in stayed
+    }
+
+
+def _moved(launch: Launch, parameters: Iterable[Parameter]) -> Launch:
+    """The launch with each tensor elsewhere, and something where it was; null pointers are elsewhere, too."""
+    pointers = {parameter.argument for parameter in parameters if parameter.type.startswith("*")}
+    ends = [(given.pointer or 0) + given.bytes for given in launch.tensors.values()]
+    by = _FAR if max(ends, default=0) + _FAR < _PAGES else -_FAR
+    arguments: dict[str, Any] = {}
+    for name, given in launch.arguments.items():
+        if isinstance(given, Tensor):
+            arguments[_AS_IT_WAS.format(name)] = given
+            given = replace(given, pointer=(given.pointer or 0) + by)
+        elif given is None and name in pointers:
+            given = _FAR
+        arguments[name] = given
+    return replace(launch, arguments=arguments)
+
+
+def _told(memory: Memory, found: Bounds) -> str:
+    """The table whose values an address is close behind, where there is one."""
+    tables = [
+        (int(values[values <= found.address].max()), region.name)
+        for region in memory.tensors
+        if region.content is not None
+        and region.tensor.dtype in _INTEGERS
+        and region.read.any()
+        and ((values := region.content.view("<i8")) <= found.address).any()
+    ]
+    return f"memory that values of {max(tables)[1]} point to" if tables else _ANYWHERE
