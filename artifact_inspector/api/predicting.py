@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest
-from artifact_inspector.compiling.ask.running import capture_program
-from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.api.workloads import is_reference, run_workload
+from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.naming import fit_launch
@@ -21,7 +20,7 @@ from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import Which, choose
-from artifact_inspector.files.cache import Artifact, Cache, open_cache
+from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target, parse_target
 
 
@@ -83,16 +82,29 @@ def recorded_launches(
     Raises:
         UsageError: only other forms of the kernel were launched, and no grid is given.
     """
-    rows = [
-        row
-        for row in read_launches(cache.root)
-        if name is None or name in str(row.get("kernel")) or str(row.get("hash", "")).startswith(name)
-    ]
-    if rows:
-        rows = _rows_of(rows, {entry.hash for entry in choose(cache, name, targets)}, grid=grid, every=every)
-    else:
-        rows = _workload(cache, name, targets)
-    return parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
+    rows = list(read_launches(cache.root))
+    if name is not None:
+        called = {entry.display_name for entry in choose(cache, name, ())}
+        rows = [
+            row for row in rows if row.get("kernel") in called or str(row.get("hash", "")).startswith(name)
+        ]
+    chosen = choose(cache, name, targets)
+    if not rows:
+        return _workload(chosen)
+    rows = _rows_of(rows, {entry.hash for entry in chosen}, grid=grid, every=every)
+    return parse_document(json.dumps({"launches": rows}), "the record")
+
+
+def _workload(chosen: Sequence[Artifact]) -> tuple[Request, ...]:
+    """The launch of a reference kernel's own workload, where the chosen entries are of one."""
+    own = {entry.place: entry for entry in chosen if is_reference(entry)}
+    if len(own) != 1:
+        return ()
+    (entry,) = own.values()
+    with TemporaryDirectory(prefix="inspect-kernel-") as made:
+        requests, _ = run_workload(entry, Path(made))
+    # the entry in the cache is the one that is meant, whatever this one's hash
+    return tuple(replace(one, hash=None) for one in requests[:1])
 
 
 def _rows_of(
@@ -118,76 +130,6 @@ def _rows_of(
 
 def _extents(grid: object) -> str:
     return ",".join(map(str, grid)) if isinstance(grid, list) else "unknown"
-
-
-def _workload(cache: Cache, name: str | None, targets: Sequence[Which | Target] = ()) -> list[dict[str, Any]]:
-    """The launch of a reference kernel's own workload, where the name is of one that was compiled there."""
-    rows = list(read_manifest(cache.root))
-    if targets:
-        wanted = {entry.directory for entry in choose(cache, None, targets)}
-        rows = [row for row in rows if row.get("directory") in wanted]
-    own = {str(row.get("place")): str(row.get("target")) for row in rows}
-    places = [place for place in own if place in REFERENCE_KERNELS and (name is None or name in place)]
-    if name in places:  # it begins the name of another, too
-        places = [name]
-    if len(places) != 1:
-        return []
-    (place,) = places
-    with TemporaryDirectory(prefix="inspect-kernel-") as made:
-        # the entry in the cache is the one that is meant, whatever this one's hash
-        return [{**row, "hash": None} for row in _run_workload(place, own[place], ({},), Path(made))[:1]]
-
-
-def _run_workload(
-    place: str, target: str, configs: Sequence[Mapping[str, Any]], made: Path
-) -> list[dict[str, Any]]:
-    """The launches of a reference kernel's workload in some configurations, compiled into a directory."""
-    # what a release of Triton warns of is nothing that the reader of a prediction asked for
-    program = f"""
-import warnings; warnings.simplefilter("ignore")
-from {REFERENCE_KERNELS[place]} import workload
-own = workload()
-for config in {[dict(config) for config in configs]!r}:
-    try:
-        own.launch(**config)
-    except Exception as error:
-        print(config, error)
-"""
-    capture_program(["python", "-c", program], [target], made)
-    return list(read_launches(made))
-
-
-def try_workload(
-    entry: Artifact, tries: Mapping[str, Sequence[str]], out: Path
-) -> list[tuple[Artifact, Request]]:
-    """A reference kernel compiled in other configurations, each with the launch of its workload.
-
-    The grid of each is what the workload launches. What does not compile, or cannot be launched, is left out.
-
-    Args:
-        entry: in a directory that `compile` filled.
-        tries: constant or option → values.
-        out: the cache directory to compile into.
-
-    Raises:
-        UsageError: none is left.
-    """
-    place = workload_of(entry)
-    assert place is not None
-    assert entry.target is not None
-    read = {name: [int(text) if text.isdigit() else text for text in texts] for name, texts in tries.items()}
-    configs = [dict(zip(read, values, strict=True)) for values in product(*read.values())]
-    rows = _run_workload(place, str(entry.target), configs, out)
-    if not rows:
-        raise UsageError(f"None of them compiles as the workload of {place} launches it.")
-    requests = parse_document(json.dumps({"launches": rows}), "the record")
-    return pair_launches(open_cache(out), None, (), requests)
-
-
-def workload_of(entry: Artifact) -> str | None:
-    """The name of the reference kernel that an entry was compiled of; None where it is of another."""
-    place = _record_of(entry).get("place")
-    return place if place in REFERENCE_KERNELS else None
 
 
 def pair_launches(
@@ -260,27 +202,11 @@ def predict_launches(
     for entry, request in pairs:
         progress(entry)
         loaded = load_kernel(entry, disassemble)
-        loaded, launch = fit_launch(loaded, request, constants_of(entry))
+        loaded, launch = fit_launch(loaded, request, entry.constants)
         wave = _wave(entry, disassemble, gpu, ctas_per_wave)
         run = run_launch(loaded, launch, limit=steps, footprints=wave is not None)
         found.append(predict(run, _cache_bytes(entry, gpu), wave))
     return found
-
-
-def constants_of(entry: Artifact) -> dict[str, Any]:
-    """What the kernel was compiled with, where the directory that it lies in has a record of it."""
-    constants = _record_of(entry).get("constants")
-    return dict(constants) if isinstance(constants, dict) else {}
-
-
-def _record_of(entry: Artifact) -> Mapping[str, Any]:
-    """The row of the record beside an entry, where there is one."""
-    path = next(iter(entry.files.values()))
-    if isinstance(path, Path):
-        for row in read_manifest(path.parent.parent):
-            if row.get("directory") == path.parent.name:
-                return row
-    return {}
 
 
 def _wave(

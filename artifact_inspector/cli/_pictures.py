@@ -88,14 +88,13 @@ def model_residency(
     pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> Residency:
     """The model of one launch's resident warps."""
-    from artifact_inspector.api.predicting import constants_of
     from artifact_inspector.execution.timing.ranking import Contestant
     from artifact_inspector.execution.timing.residency import find_residency
 
     if len(pairs) != 1:
         raise UsageError(f"Resident warps are of one launch, {len(pairs)} are given.", "Name one.")
     entry, request = pairs[0]
-    contestant = Contestant(entry, request, constants_of(entry))
+    contestant = Contestant(entry, request, entry.constants)
     return find_residency(contestant, disassemble, gpu=gpu, limit=steps)
 
 

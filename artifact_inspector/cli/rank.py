@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +25,7 @@ from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.cli._telling import print_json, print_report
 
 if TYPE_CHECKING:
+    from artifact_inspector.api.contests import Contest
     from artifact_inspector.execution.requests import Request
     from artifact_inspector.execution.timing.ranking import Contestant, Ranked
     from artifact_inspector.files.cache import Artifact
@@ -63,8 +63,8 @@ def rank(
 ) -> None:
     """Put launches in order, the fastest first, by what they keep busy and wait for: no GPU is needed."""
     with exit_codes(json=json):
-        from artifact_inspector.api.predicting import constants_of, pair_launches
-        from artifact_inspector.execution.timing.ranking import Contestant
+        from artifact_inspector.api.contests import enter_pairs
+        from artifact_inspector.api.predicting import pair_launches
         from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.json.ranking import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
@@ -75,13 +75,15 @@ def rank(
         requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
         pairs = pair_launches(opened, name, wanted, requests, every=every)
         own = grid is None and launch is None and not arg
-        with _compiled(pairs, words, configs, out, own=own) as tried:
-            contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in tried]
-            found = _rank(contestants, gpu, steps, nvdisasm)
+        with TemporaryDirectory(prefix="inspect-kernel-") as made:
+            contest = (
+                enter_pairs(pairs) if every else _compile(pairs, words, configs, out or Path(made), own=own)
+            )
+            found = _rank(contest.contestants, gpu, steps, nvdisasm)
         if json:
-            print_json(RankingDocument(rank=tuple(found)))
+            print_json(RankingDocument(rank=tuple(found), refused=contest.refused))
         else:
-            print_report(RankingReport(found))
+            print_report(RankingReport(found, contest.refused))
 
 
 def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:
@@ -99,65 +101,29 @@ def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str |
     return words + [word for word in others if "=" in word], names[0] if names else None
 
 
-@contextmanager
-def _compiled(
-    pairs: list[tuple[Artifact, Request]],
-    words: list[str],
-    configs: str | None,
-    out: Path | None,
-    *,
-    own: bool,
-) -> Iterator[list[tuple[Artifact, Request]]]:
-    """The launches with the kernels that they are of, and those that are compiled to be tried.
-
-    Args:
-        pairs: kernels and launches.
-        words: what is to be tried.
-        configs: of the kernel's own.
-        out: where compiled kernels are kept.
-        own: no launch was given, so that a reference kernel's workload says what each launch is.
-    """
-    if not words and configs is None:
-        yield pairs
-        return
-    from artifact_inspector.api.predicting import try_workload, workload_of
-    from artifact_inspector.errors import UsageError
-    from artifact_inspector.execution.timing.trying import compile_tries, parse_tries, request_for_tries
-    from artifact_inspector.files.cache import open_cache
+def _compile(
+    pairs: list[tuple[Artifact, Request]], words: list[str], configs: str | None, out: Path, *, own: bool
+) -> Contest:
+    from artifact_inspector.api.contests import enter_tries
+    from artifact_inspector.execution.timing.trying import parse_tries
     from artifact_inspector.report.progress import progress_bar
 
-    tries = parse_tries(words)
-    if configs is not None and configs != "all" and not configs.isdigit():
-        raise UsageError(f"--configs {configs} is neither `all` nor a number.")
-    if len({entry.hash for entry, _ in pairs}) != 1:
-        raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
-    base, request = pairs[0]
-    if own and configs is None and workload_of(base) is not None:
-        with TemporaryDirectory(prefix="inspect-kernel-") as made:
-            yield try_workload(base, tries, out or Path(made))
-        return
-    request = request_for_tries(request, tries, configs)
-    with TemporaryDirectory(prefix="inspect-kernel-") as made:
-        directory = out or Path(made)
-        total = [0]
-        with progress_bar(lambda: total[0], "compiling") as advance:
-            results = compile_tries(
-                base,
-                tries,
-                directory,
-                configs=configs,
-                planned=lambda count: total.__setitem__(0, count),
-                progress=lambda result: advance(result.kernel),
-            )
-        refused = [result for result in results if result.directory is None]
-        if len(refused) == len(results):
-            raise UsageError(f"None of them compiles: {refused[0].message}")
-        entries = {entry.directory: entry for entry in open_cache(directory).entries}
-        wanted = dict.fromkeys(one.directory.name for one in results if one.directory is not None)
-        yield [(entries[name], request) for name in wanted if name in entries]
+    total = [0]
+    with progress_bar(lambda: total[0], "compiling") as advance:
+        return enter_tries(
+            pairs,
+            parse_tries(words),
+            configs,
+            out,
+            own=own,
+            planned=lambda count: total.__setitem__(0, count),
+            progress=lambda result: advance(result.kernel),
+        )
 
 
-def _rank(contestants: list[Contestant], gpu: str | None, steps: int, nvdisasm: Path | None) -> list[Ranked]:
+def _rank(
+    contestants: Sequence[Contestant], gpu: str | None, steps: int, nvdisasm: Path | None
+) -> list[Ranked]:
     from artifact_inspector.compiling.ask.compile import processors
     from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.report.progress import progress_bar

@@ -229,8 +229,8 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
     taken = {name.partition(".")[0] for name in parameters}
     spare = [
         name
-        for name in request.arguments
-        if name not in taken and name not in constants and name not in OPTIONS
+        for name, value in request.arguments.items()
+        if name not in taken and name not in constants and name not in OPTIONS and not _is_specialised(value)
     ]
     notes = request.notes
     if spare:
@@ -240,6 +240,11 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
         )
     extents += [1] * (3 - len(extents))
     return Launch((extents[0], extents[1], extents[2]), request.arguments, request.hash, notes)
+
+
+def _is_specialised(value: object) -> bool:
+    """Whether Triton compiles a value in, so that the kernel takes no argument for it."""
+    return value is None or (isinstance(value, int) and value == 1)
 
 
 OPTIONS: Mapping[str, None] = dict.fromkeys(

@@ -183,7 +183,8 @@ def choose(
 ) -> tuple[Artifact, ...]:
     """The kernels of a cache that a name (a part of one, or of a hash), what is wanted and stages leave.
 
-    A name that is somebody's whole name does not also mean the longer ones that contain it.
+    A name that is somebody's whole name does not also mean the longer ones that contain it. What was asked to
+    be compiled, a reference kernel or `FILE.py:KERNEL`, is a name too, where that is on record.
 
     Raises:
         UsageError: none is left though the cache has some; the remedy holds near matches.
@@ -203,10 +204,11 @@ def choose(
         return left
     sought = name.lower()
     exact = tuple(x for x in left if sought in (x.display_name.lower(), x.name.lower(), x.hash.lower()))
-    partly = tuple(x for x in left if any(sought in text.lower() for text in _names(x)))
+    exact = exact or tuple(x for x in left if x.place is not None and sought == x.place.lower())
+    partly = exact or tuple(x for x in left if any(sought in text.lower() for text in _names(x)))
     if not partly and left:
         raise UsageError(f"No kernel here is called {name!r}, in name or hash.", _near(sought, left))
-    return exact or partly
+    return partly
 
 
 def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> KernelFacts:

@@ -86,6 +86,8 @@ class Artifact:
     """The JSON as written; keys come and go between versions."""
     constants: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Values of its constexprs, where our own record beside the entry has them; Triton keeps none."""
+    place: str | None = None
+    """What was asked to be compiled, by the same record: `FILE.py:KERNEL`, or a reference kernel's name."""
     is_assembled: bool = False
     """True for one whose cubin is not of the cache: ptxas made it here, of the PTX."""
 

@@ -25,6 +25,7 @@ class Asked(NamedTuple):
 
     constants: Mapping[str, object]
     triton: str | None
+    place: str | None
 
     def added_to(self, artifact: Artifact) -> Artifact:
         """The artifact with it; a version of Triton where the metadata tell no more than its release."""
@@ -32,7 +33,7 @@ class Asked(NamedTuple):
         is_vague = told is not None and ("/" in told or told.count(".") < 2)
         if is_vague and told is not None and self.triton is not None and told.fits(self.triton):
             told = TritonVersion(printable(self.triton))
-        return replace(artifact, constants=self.constants, triton_version=told)
+        return replace(artifact, constants=self.constants, place=self.place, triton_version=told)
 
 
 def read_records(path: Path, shown: str) -> dict[str, Asked]:
@@ -59,10 +60,9 @@ def read_record_of(entry: Path) -> Asked | None:
 
 
 def _asked(entry: Mapping[str, object]) -> Asked:
-    constants, triton = entry.get("constants"), entry.get("triton")
-    return Asked(
-        constants if isinstance(constants, dict) else {}, triton if isinstance(triton, str) else None
-    )
+    constants = entry.get("constants")
+    told = [one if isinstance(one, str) else None for one in (entry.get("triton"), entry.get("place"))]
+    return Asked(constants if isinstance(constants, dict) else {}, *told)
 
 
 def time_of(artifact: Artifact) -> float | None:

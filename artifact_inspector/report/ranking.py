@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.execution.timing.ranking import Ranked
+from artifact_inspector.execution.timing.trying import Refused
 
 MOST_TERMS = 5
 """Terms of a launch that are told, the largest first."""
@@ -23,6 +24,8 @@ class RankingReport:
     """A ranking."""
 
     found: Sequence[Ranked]
+    refused: Sequence[Refused] = ()
+    """What does not compile."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scored = [row for row in self.found if row.score is not None]
@@ -34,6 +37,9 @@ class RankingReport:
                 yield Text(f"out: {_name(row)}: an SM cannot hold one CTA of it, so the launch would fail")
             elif row.score is None:
                 yield Text(f"not ranked: {_name(row)}: it depends on {', '.join(row.unknown)}")
+        for message, labels in _by_message(self.refused).items():
+            more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+            yield Text(f"not compiled: {labels[0]}{more}: {message}")
         yield from _notes(self.found)
         yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
 
@@ -82,6 +88,13 @@ def _spread(rows: Sequence[Ranked]) -> str:
     close = sum(1 for row in rows if (row.score or 0.0) <= 1.05 * first)
     near = f"; {close} within 5 % of the first" if close > 1 else ""
     return f"{counted}, spread {last / first:.1f}×{near}"
+
+
+def _by_message(refused: Sequence[Refused]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for label, message in refused:
+        found.setdefault(message, []).append(label)
+    return found
 
 
 def _notes(found: Sequence[Ranked]) -> Iterator[Text]:

@@ -259,14 +259,13 @@ def _told(entry: Artifact, found: Prediction) -> list[Item]:
 
 
 def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
-    from artifact_inspector.api.predicting import constants_of
     from artifact_inspector.execution.timing.ranking import Contestant, rank_launches
     from artifact_inspector.files.objdump import disassembling
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.ranking import RankingDocument
 
     pairs = _launches(service, given, every=True)
-    contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in pairs]
+    contestants = [Contestant(entry, request, entry.constants) for entry, request in pairs]
     found = rank_launches(contestants, disassembling(), gpu=given.get("gpu"))
     return page("rank", given, encode(RankingDocument(rank=tuple(found)))["rank"], bound, "launches")
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from artifact_inspector.api.predicting import constants_of, pair_launches
+from artifact_inspector.api.predicting import pair_launches
 from artifact_inspector.execution.requests import parse_document
 from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank_launches
 from artifact_inspector.files.cache import open_cache
@@ -38,7 +38,7 @@ def rank_folder(folder: Path, gpu: str = "H200", processors: int = 2) -> tuple[l
     rows = [row for row in json.loads((folder / "times.json").read_text()) if "hash" in row]
     requests = parse_document((folder / "launches.json").read_text(), "launches.json")
     pairs = pair_launches(open_cache(folder / "cache"), None, (), requests)
-    contestants = [Contestant(entry, request, constants_of(entry)) for entry, request in pairs]
+    contestants = [Contestant(entry, request, entry.constants) for entry, request in pairs]
     tool = find_disassembler(None)
     found = rank_launches(
         contestants, lambda _, binary: disassemble(binary, tool), gpu=gpu, processors=processors

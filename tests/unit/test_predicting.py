@@ -9,50 +9,54 @@ from typing import Any
 import pytest
 
 from artifact_inspector.api import predicting
+from artifact_inspector.api.contests import enter_tries
 from artifact_inspector.cli._reading import open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.order import CtaOrder, Wave
-from artifact_inspector.files.cache import open_cache
+from artifact_inspector.execution.requests import Request
+from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.report.prediction import describe_order
+
+
+def _cache(root: Path, *rows: dict[str, Any]) -> Path:
+    """A cache with an entry for each row of its record."""
+    for row in rows:
+        directory = root / row["directory"]
+        directory.mkdir()
+        (directory / "k.ptx").write_text(".version 8.0\n.target sm_80\n.visible .entry k()\n{\n ret;\n}\n")
+    (root / "inspect-kernel.json").write_text(json.dumps({"entries": rows}))
+    return root
 
 
 def test_a_whole_name_means_that_kernel_though_another_begins_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = ("matmul_persistent", "matmul_persistent_descriptor")
-    rows = [{"place": place, "target": "sm_90"} for place in places]
-    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": rows}))
-    ran: list[str] = []
+    root = _cache(tmp_path, *({"place": place, "directory": place} for place in places))
+    ran: list[str | None] = []
 
-    def capture(command: list[str], *_: Any) -> None:
-        ran.append(command[-1])
+    def run(entry: Artifact, out: Path) -> tuple[tuple[Request, ...], tuple[()]]:
+        ran.append(entry.place)
+        return (Request((1,), {}, "one"), Request((2,), {}, "two")), ()
 
-    monkeypatch.setattr(predicting, "capture_program", capture)
-    for name in (*places, "matmul"):
-        predicting.recorded_launches(open_cache(tmp_path), name)
-    assert [any(f".{place} import" in program for program in ran) for place in places] == [True, True]
-    assert len(ran) == 2
+    monkeypatch.setattr(predicting, "run_workload", run)
+    for name in places:
+        assert predicting.recorded_launches(open_cache(root), name) == (Request((1,), {}, None),)
+    assert predicting.recorded_launches(open_cache(root), None) == ()  # which of the two is not said
+    assert tuple(ran) == places
 
 
-def test_a_workload_is_launched_in_every_configuration_that_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = tmp_path / "entry"
-    directory.mkdir()
-    (directory / "k.ptx").write_text(".version 8.0\n.target sm_90a\n.visible .entry k()\n{\n ret;\n}\n")
-    row = {"place": "softmax", "target": "sm_80", "directory": "entry"}
-    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
-    (entry,) = open_cache(tmp_path).entries
-    assert predicting.workload_of(entry) == "softmax"
-    ran: list[tuple[str, ...]] = []
-    monkeypatch.setattr(
-        predicting, "capture_program", lambda command, targets, _: ran.append((command[-1], *targets))
-    )
-    with pytest.raises(UsageError):
-        predicting.try_workload(entry, {"num_warps": ("4", "8"), "MODE": ("fast",)}, tmp_path)
-    ((program, target),) = ran
-    assert target == str(entry.target)
-    assert "[{'num_warps': 4, 'MODE': 'fast'}, {'num_warps': 8, 'MODE': 'fast'}]" in program
+def test_a_workload_is_launched_in_every_configuration_that_is_tried(tmp_path: Path) -> None:
+    root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {"BLOCK_SIZE": 1024}})
+    (entry,) = open_cache(root).entries
+    with pytest.raises(UsageError, match="takes no constant BLOCK"):
+        enter_tries([(entry, Request((1,), {}))], {"BLOCK": ("8",)}, None, tmp_path / "out", own=True)
+    tries = {"num_warps": ("4", "8"), "BLOCK_SIZE": ("1024", "1000")}
+    found = enter_tries([(entry, Request((1,), {}))], tries, None, tmp_path / "out", own=True)
+    assert [one.artifact.num_warps for one in found.contestants] == [4, 8]
+    assert all(one.constants["BLOCK_SIZE"] == 1024 for one in found.contestants)
+    assert len(found.refused) == 2
+    assert all("BLOCK_SIZE=1000" in label and "power of 2" in why for label, why in found.refused)
 
 
 def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,17 +104,17 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
 
 
 def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """Each different launch with its arguments, as `compiling.arguments` writes them, and whose it is."""
-    names = {(x["kernel"], x["target"]): x["name"] for x in events if x["event"] == "compiled"}
-    found: list[dict[str, Any]] = []
+    """Each different launch of what was compiled, as `compiling.arguments` writes it, and whose it is."""
+    made = [x for x in events if x["event"] == "compiled" and x["directory"] is not None]
+    names = {(x["kernel"], x["target"]): x["name"] for x in made}
+    found: dict[str, dict[str, Any]] = {}
     for event in events:
         key = (event.get("kernel"), event.get("target"))
         if event["event"] == "given" and key in names:
             whose = {"hash": key[0], "kernel": names[key], "target": key[1]}
-            record = {**whose, "grid": event["grid"], "args": event["args"]}
-            if record not in found:
-                found.append(record)
-    return found
+            launch = {**whose, "grid": event["grid"], "args": event["args"]}
+            found[json.dumps(launch, sort_keys=True)] = launch
+    return list(found.values())
 
 
 def find_notes(events: Iterable[Event]) -> list[Note]:

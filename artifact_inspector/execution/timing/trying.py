@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, read_manifest
@@ -20,6 +20,15 @@ OPTIONS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
 """What is no constant of the kernel but an option of the compiler."""
 MOST_TRIES = 1000
 _FORM = "Write NAME=VALUE,VALUE or NAME=FIRST..LAST: BLOCK_K=32,64 num_stages=2..5."
+
+
+class Refused(NamedTuple):
+    """A configuration that was to be tried, and of which there is no kernel."""
+
+    label: str
+    """`BLOCK_K=128 num_stages=4`."""
+    message: str
+    """What the compiler said."""
 
 
 def parse_tries(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -59,6 +68,23 @@ def _values(text: str, word: str) -> Sequence[str]:
     return [str(value) for value in range(low, high + 1)]
 
 
+def check_tries(base: Artifact, tries: Iterable[str]) -> None:
+    """Refuse what a kernel cannot be compiled with.
+
+    Raises:
+        UsageError: nothing says how the kernel was compiled, or it takes no such constant.
+    """
+    if base.place is None:
+        raise _unrecorded(base)
+    unknown = [name for name in tries if name not in OPTIONS and name not in base.constants]
+    if unknown:
+        raise UsageError(
+            f"{base.display_name} takes no constant {', '.join(unknown)}.",
+            f"It was compiled with {', '.join(base.constants) or 'none'}, and takes "
+            f"{', '.join(sorted(OPTIONS))}.",
+        )
+
+
 def compile_tries(
     base: Artifact,
     tries: Mapping[str, tuple[str, ...]],
@@ -79,7 +105,7 @@ def compile_tries(
         progress: called with each when it is there.
 
     Raises:
-        UsageError: nothing says how the kernel was compiled, or it takes no such constant.
+        UsageError: nothing says how the kernel was compiled.
     """
     row = _recorded(base)
     place, target = str(row["place"]), str(row["target"])
@@ -91,12 +117,6 @@ def compile_tries(
             "Capture it again if an older release did; a kernel inside of a function cannot be tried.",
         )
     types = dict(text.split("=", 1) for text in row.get("types", ()))
-    unknown = [name for name in tries if name not in OPTIONS and name not in constants]
-    if unknown:
-        raise UsageError(
-            f"{base.display_name} takes no constant {', '.join(unknown)}.",
-            f"It was compiled with {', '.join(constants) or 'none'}, and takes {', '.join(sorted(OPTIONS))}.",
-        )
     asked: int | str | None = configs if configs is None or configs == "all" else int(configs)
     requests = []
     for values in product(*tries.values()):
@@ -122,7 +142,11 @@ def _recorded(base: Artifact) -> Mapping[str, Any]:
         for row in read_manifest(path.parent.parent):
             if row.get("directory") == path.parent.name and row.get("place"):
                 return row
-    raise UsageError(
+    raise _unrecorded(base)
+
+
+def _unrecorded(base: Artifact) -> UsageError:
+    return UsageError(
         f"Nothing says how {base.display_name} was compiled, so that it could be compiled otherwise.",
         "Compile it with `inspect-kernel compile FILE.py:KERNEL` or `inspect-kernel capture` first.",
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.execution.timing.ranking import Ranked
+from artifact_inspector.execution.timing.trying import Refused
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
@@ -19,3 +20,5 @@ class RankingDocument(Document):
     document: Literal["ranking"] = "ranking"
     rank: tuple[Ranked, ...]
     """The best first; behind them those whose way is not known, and those that do not fit."""
+    refused: tuple[Refused, ...] = ()
+    """What was to be tried and does not compile, with what the compiler said."""

@@ -1,0 +1,85 @@
+"""Who takes part in a ranking: launches that are there, and those of configurations that are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from artifact_inspector.api.predicting import pair_launches
+from artifact_inspector.api.workloads import is_reference, run_workload
+from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.timing.ranking import Contestant
+from artifact_inspector.execution.timing.trying import (
+    Refused,
+    check_tries,
+    compile_tries,
+    request_for_tries,
+)
+from artifact_inspector.files.cache import Artifact, open_cache
+
+
+class Contest(NamedTuple):
+    """Launches to be put in order."""
+
+    contestants: tuple[Contestant, ...]
+    refused: tuple[Refused, ...] = ()
+    """What was to be tried and does not compile."""
+
+
+def enter_pairs(pairs: Sequence[tuple[Artifact, Request]], refused: Sequence[Refused] = ()) -> Contest:
+    """A contest of compiled kernels, each with a launch."""
+    return Contest(tuple(Contestant(one, request, one.constants) for one, request in pairs), tuple(refused))
+
+
+def enter_tries(
+    pairs: Sequence[tuple[Artifact, Request]],
+    tries: Mapping[str, tuple[str, ...]],
+    configs: str | None,
+    out: Path,
+    *,
+    own: bool,
+    planned: Callable[[int], None] = lambda count: None,
+    progress: Callable[[CompileResult], None] = lambda result: None,
+) -> Contest:
+    """A contest of the forms of one kernel that are compiled to be tried.
+
+    Args:
+        pairs: the kernel with its launch; several launches of it are one too many.
+        tries: constant or option → values.
+        configs: `all`, or how many of the kernel's own configurations; None for that which it has.
+        out: the cache directory to compile into.
+        own: no launch was given, so that a reference kernel's workload says what each launch is.
+        planned: called with the number of compiles when it is known.
+        progress: called with each when it is there.
+
+    Raises:
+        UsageError: there are several kernels, one takes no such constant, or nothing compiles.
+    """
+    if configs is not None and configs != "all" and not (configs.isdecimal() and int(configs)):
+        raise UsageError(f"--configs {configs} is neither `all` nor a number.")
+    if len({entry.hash for entry, _ in pairs}) != 1:
+        raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
+    base, request = pairs[0]
+    check_tries(base, tries)
+    if own and is_reference(base):
+        requests, refused = run_workload(base, out, tries, configs)
+        made = pair_launches(open_cache(out), None, (), requests) if requests else ()
+    else:
+        request = request_for_tries(request, tries, configs)
+        results = compile_tries(base, tries, out, configs=configs, planned=planned, progress=progress)
+        entries = {entry.directory: entry for entry in open_cache(out).entries}
+        names = dict.fromkeys(one.directory.name for one in results if one.directory is not None)
+        made = [(entries[name], request) for name in names if name in entries]
+        refused = tuple(_refused(one, tries) for one in results if one.directory is None)
+    if not made:
+        raise UsageError(f"None of them compiles{f': {refused[0].message}' if refused else '.'}")
+    return enter_pairs(made, refused)
+
+
+def _refused(result: CompileResult, tries: Mapping[str, tuple[str, ...]]) -> Refused:
+    held = {**result.constants, **result.options}
+    tried = " ".join(f"{name}={held[name]}" for name in tries if name in held)
+    return Refused(" ".join(filter(None, (result.config, tried))), result.message or "")

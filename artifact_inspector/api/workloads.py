@@ -1,0 +1,72 @@
+"""The launches of a reference kernel's own workload, made with no GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from artifact_inspector.compiling.ask.captured import CapturedKernel
+from artifact_inspector.compiling.ask.manifest import read_launches
+from artifact_inspector.compiling.ask.running import capture_program
+from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.execution.requests import Request, parse_document
+from artifact_inspector.execution.timing.trying import Refused
+from artifact_inspector.files.artifact import Artifact
+
+
+def is_reference(entry: Artifact) -> bool:
+    """Whether an entry was compiled of a reference kernel, which has a workload."""
+    return entry.place in REFERENCE_KERNELS
+
+
+def run_workload(
+    entry: Artifact,
+    out: Path,
+    tries: Mapping[str, Sequence[str]] | None = None,
+    configs: str | None = None,
+) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
+    """The launches that a reference kernel's workload makes for the target of an entry, and what is refused.
+
+    Args:
+        entry: of a reference kernel.
+        out: the cache directory to compile into.
+        tries: constant or option → values; every combination is launched.
+        configs: `all`, or how many of the workload's own configurations; None for that of the kernel.
+    """
+    assert entry.target is not None
+    program = _PROGRAM.format(
+        module=REFERENCE_KERNELS[str(entry.place)],
+        tries={name: [_value(text) for text in texts] for name, texts in (tries or {}).items()},
+        configs="[{}]" if configs is None else f"own.configs[:{'' if configs == 'all' else int(configs)}]",
+    )
+    (run,) = capture_program(["python", "-c", program], [str(entry.target)], out)
+    rows = list(read_launches(out))
+    requests = parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
+    return requests, tuple(_refused(one) for one in run.kernels if one.directory is None)
+
+
+# What a release of Triton warns of is nothing that was asked for; what the workload itself refuses goes, as
+# all that it prints, to standard error.
+_PROGRAM = """
+import itertools, warnings
+warnings.simplefilter("ignore")
+from {module} import workload
+own, tries = workload(), {tries!r}
+combined = [dict(zip(tries, values)) for values in itertools.product(*tries.values())]
+for config in [{{**config, **tried}} for config in {configs} for tried in combined]:
+    try:
+        own.launch(**config)
+    except Exception as error:
+        print(*(f"{{name}}={{value}}" for name, value in config.items()), error)
+"""
+
+
+def _refused(kernel: CapturedKernel) -> Refused:
+    options = {name: kernel.options[name] for name in ("num_warps", "num_stages") if name in kernel.options}
+    told = {**kernel.constexprs, **options}
+    return Refused(" ".join(f"{name}={value}" for name, value in told.items()), kernel.message or "")
+
+
+def _value(text: str) -> int | str:
+    return int(text) if text.isdigit() else text
