@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
+
+from artifact_inspector.model.value import dataclass
 
 
 class Form(Enum):
