@@ -335,6 +335,8 @@ def test_a_warpgroup_product_reads_and_writes_its_share_of_the_tile() -> None:
         ("UTMALDG.2D [UR8], [UR4]", Transfer(None, Queue.PHASE, of_block=True)),
         ("UTMASTG.2D [UR8], [UR4]", Transfer(None, Queue.STORES, of_block=True)),
         ("STG.E [R2.64], R4", Transfer(4, None)),
+        ("REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R8", Transfer(16, None, ("STRONG.GPU",))),
+        ("REDG.E.ADD.BF16x8.RN.STRONG.GPU desc[UR4][R2.64], R8", Transfer(16, None, ("STRONG.GPU",))),
         ("REDG.E.ADD.F32x2.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R6", Transfer(8, None, ("STRONG.GPU",))),
         ("ATOMG.E.ADD.64.STRONG.GPU PT, R2, [R4.64], R6", Transfer(8, Queue.USE, ("STRONG.GPU",))),
         ("ATOMS.OR RZ, [UR4], R2", None),

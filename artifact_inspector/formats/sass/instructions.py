@@ -60,7 +60,7 @@ def dumped_control(wait: str, read: str, write: str, yields: str, stall: str) ->
 
 # ── Memory ───────────────────────────────────────────────────────────────────────────────────────
 
-_WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x2|B?F(16)_V2)(?=\.|$)")
+_WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x([248])|B?F(16)_V(2))(?=\.|$)")
 _POLICY = re.compile(
     r"\.(STRONG\.\w+|CONSTANT|STRONG|WEAK|MMIO|EF|EL|LU|EU|NA|BYPASS|ACCESS|LTC(?:64|128|256)B)(?=\.|$)"
 )
@@ -93,12 +93,9 @@ def bytes_of(opcode: str) -> int:
     found = _WIDTH.search(opcode)
     if found is None:
         return 4
-    # `F32x2` and `BF16_V2` are pairs.
-    return (
-        int(next(bits for bits in found.groups() if bits is not None))
-        * (2 if found[3] or found[4] else 1)
-        // 8
-    )
+    # `F32x4` are four, `BF16_V2` is a pair
+    bits = found[1] or found[2] or found[3] or found[5]
+    return int(bits) * int(found[4] or found[6] or 1) // 8
 
 
 @lru_cache(maxsize=1024)
