@@ -121,6 +121,27 @@ def test_a_number_is_what_the_manual_says(code: str, name: str, expected: int) -
     assert value(machine, name) == expected
 
 
+def test_behind_a_comma_a16_is_a_register() -> None:
+    machine, _, _ = run("v_accvgpr_write_b32 a16, v0\nv_accvgpr_read_b32 v1, a16\nv_readlane_b32 s4, v1, 9")
+    assert value(machine, "s4") == 9
+
+
+@pytest.mark.parametrize(
+    ("opcode", "begin", "size", "lines"),
+    [("dwordx2", 124, 8, 2), ("dwordx3", 0, 12, 1), ("dwordx4", 4, 16, 1)],
+)
+def test_an_access_need_not_lie_at_a_multiple_of_its_bytes(
+    opcode: str, begin: int, size: int, lines: int
+) -> None:
+    machine, counts, _ = run(
+        "s_load_dwordx2 s[2:3], s[0:1], 0x0\nv_mov_b32_e32 v1, 0\n"
+        f"global_load_{opcode} v[4:7], v1, s[2:3] offset:{begin}"
+    )
+    region = machine.memory.regions[0]
+    assert np.flatnonzero(region.read).tolist() == list(range(begin // 4, (begin + size) // 4))
+    assert sum(counts.sectors) == lines
+
+
 def test_an_integer_division_by_floats_is_exact() -> None:
     code = """
     s_mov_b32 s2, 1000003

@@ -26,7 +26,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     bits_unknown,
     data_of,
 )
-from artifact_inspector.execution.interpreter.memory import outside
+from artifact_inspector.execution.interpreter.memory import lies_oddly, outside
 from artifact_inspector.execution.interpreter.patterns import recall
 from artifact_inspector.execution.interpreter.wavefronts import (
     LINE,
@@ -114,6 +114,9 @@ def _count_sectors(machine: Machine, counted: Lanes, size: int, piece: int, row:
     counts, index, sector = machine.counts, machine.step.index, machine.program.line
     addresses, on = _by_warp(machine, counted)
     requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
+    if sector > SECTOR and lies_oddly(addresses, size):  # they may end in another line
+        requests = np.concatenate([requests, requests + (size - 1)], axis=1)
+        asked = None if asked is None else np.concatenate([asked, asked], axis=1)
     found = count_sectors(requests, asked, piece) * max(size // piece, 1)
     if on is None:
         full = -(-machine.program.warp * size // sector) * len(addresses)

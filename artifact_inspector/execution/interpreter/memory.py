@@ -35,6 +35,11 @@ _FORMS: Mapping[str, str] = {
 }  # fmt: skip
 
 
+def lies_oddly(addresses: NDArray[np.int64], size: int) -> bool:
+    """Whether lanes access some bytes at no multiple of them, as NVIDIA's never do, or three words."""
+    return bool(size & (size - 1) or (addresses & (size - 1)).any())
+
+
 class Region:
     """One tensor in memory: what was touched of it, and its bytes where they are known."""
 
@@ -68,7 +73,11 @@ class Region:
         """Mark what an access of some bytes at each address touches."""
         each = max(1, size // self.granule)
         at = (addresses - self.base) // self.granule
-        if each in (2, 4, 8):
+        if lies_oddly(addresses, size):
+            last = (addresses + (size - 1) - self.base) // self.granule
+            for step in range(int((last - at).max()) + 1):
+                marks[np.minimum(at + step, last)] = 1
+        elif each in (2, 4, 8):
             form, ones = _WIDE[each]
             marks.view(form)[at // each] = ones
         else:

@@ -89,8 +89,9 @@ _ENCODING = re.compile(r"(?:_e32|_e64_dpp|_e64|_dpp8|_dpp|_sdwa)$")
 _REGISTER = re.compile(r"(v|s|a|ttmp)(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])\Z")
 _RENAMED = re.compile(r"(?<![^\s,])[^\s,]+ /\*([^*]*)\*/")
 _MODIFIER = re.compile(r"\s([a-z][\w]*)(?::(\[[^\]]*\]|[^\s,]+))?(?=\s|$)")
+# behind a comma `a16` is a register
 _FIRST_MODIFIER = re.compile(
-    r"(?:^|\s)(?:off(?:set|en)|idxen|addr64|lds|glc|slc|dlc|scc|sc[01]|nt|th|scope|clamp|mul|div|gds|tfe|lwe|swz|quad_perm"
+    r"(?:^|(?<![,\s])\s+)(?:off(?:set|en)|idxen|addr64|lds|glc|slc|dlc|scc|sc[01]|nt|th|scope|clamp|mul|div|gds|tfe|lwe|swz|quad_perm"
     r"|row_\w+|wave_\w+|bank_mask|bound_ctrl|fi|dpp8|dst_\w+|src[01]_sel|op_sel\w*|neg_\w+|cbsz|abid|blgp"
     r"|offset[01]|bitop3|format|matrix_\w+|index_key|byte_sel|r128|a16|d16|unorm|dmask|nv|scale_offset|bitmask)"
     r"(?=[:\s]|$)"
