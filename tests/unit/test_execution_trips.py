@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter import proving, trips
+from artifact_inspector.execution.interpreter import changes, proving, trips
 from artifact_inspector.execution.interpreter.counters import Counts
 from artifact_inspector.execution.interpreter.lanes import Names, Unknown
 from artifact_inspector.execution.interpreter.machine import Machine
@@ -72,6 +72,20 @@ LOOPS = {
     LDGSTS.E.128 [R7], desc[UR4][R2.64], P2
     LDGSTS.E.BYPASS.128 [R7+0x400], desc[UR4][R2.64], P3
     @P2 LDGSTS.E.128 [R7], desc[UR4][R2.64]
+    """,
+    "half of a register is what is left of an address": """
+    .L_1:
+    PRMT R9, R9, 0x7632, RZ
+    IMAD R7, R9, 0x4, RZ
+    LDS R4, [R7]
+    IMAD R9, R8, R8, R0
+    """,
+    "what grows as no sum does goes on to another": """
+    .L_1:
+    LDS R4, [R7]
+    IMAD R7, R9, 0x4, RZ
+    LOP3.LUT R7, R7, 0x1ffc, RZ, 0xc0, !PT
+    IMAD R9, R8, R8, R0
     """,
     "a loop stands in a loop": """
     .L_1:
@@ -280,15 +294,23 @@ def test_a_loop_that_does_not_end_meets_its_limit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_the_next_trips_add_is_read_off_those_before() -> None:
-    seen = [proving.Change({"R1": step}) for step in (1, 1, 7, 1, 1, 7, 1)]
+    seen = [changes.Change({"R1": step}) for step in (1, 1, 7, 1, 1, 7, 1)]
     loop = trips._Loop()
     loop.changes = seen
-    assert [change.added["R1"] for change in loop.foresee()] == [1, 7, 1]
+    assert [change.added["R1"] for change in loop.foresee()[0]] == [1, 7, 1]
     loop.changes = seen[:3]
-    assert loop.foresee() == []
+    assert loop.foresee() == ([], set())
     loop.learned = seen[:3]
     loop.changes = [seen[2]]
-    assert [change.added["R1"] for change in loop.foresee()] == [1, 1, 7]
+    assert [change.added["R1"] for change in loop.foresee()[0]] == [1, 1, 7]
+
+
+def test_what_no_period_tells_is_odd() -> None:
+    loop = trips._Loop()
+    loop.changes = [changes.Change({"R1": 4, "R2": step}) for step in (1, 2, 4, 8, 16, 32)]
+    foreseen, odd = loop.foresee()
+    assert [change.added for change in foreseen] == [{"R1": 4}]
+    assert odd == {"R2"}
 
 
 @pytest.mark.parametrize(
@@ -300,6 +322,6 @@ def test_what_the_next_trips_add_is_read_off_those_before() -> None:
     ],
 )
 def test_a_register_goes_round_with_its_trips(value: int, added: list[int], expected: list[int]) -> None:
-    found = proving._foresee(value, added, 3, ctas=1)
+    found = changes.foresee(value, added, 3, ctas=1)
     assert found.all.ravel().tolist() == expected
     assert found.last == expected[-1]

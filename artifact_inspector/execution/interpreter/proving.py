@@ -6,6 +6,9 @@ begin, all of them are what would have run one after the other: by induction, as
 state that is there. What they count and touch is kept until then, and thrown away where anything was
 otherwise.
 
+What changes as no sum does (half of an address that a register still has beside the half that counts) is
+taken as it is; how the trips end tells then how each would begin, and they run again, until that is the same.
+
 What proves nothing: trips that part ways, that store where data were given, that leave tensors, or that know
 less side by side than one by one.
 """
@@ -13,13 +16,25 @@ less side by side than one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.changes import (
+    Change,
+    Foreseen,
+    Name,
+    Recorded,
+    follow_on,
+    foresee,
+    is_bool,
+    is_same,
+    is_same_unknown,
+    state_of,
+)
 from artifact_inspector.execution.interpreter.counters import Spent
-from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, is_spoiled, rows_of
+from artifact_inspector.execution.interpreter.lanes import Mask, Unknown, Value, rows_of
 from artifact_inspector.execution.interpreter.machine import Group, Machine
 from artifact_inspector.execution.interpreter.pieces import Pieces, lacks, together
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Undecided
@@ -30,140 +45,8 @@ from artifact_inspector.execution.interpreter.shifted import Shifted
 MOST_SHARED = 1 << 25
 """Bytes of shared memory that are copied for all trips."""
 
-Name: TypeAlias = Any
-"""Of a register, a `str`; of local memory the address of a word, an `int`."""
-
-
-class Recorded(dict[str, Value]):
-    """Registers that know which of them were read before they were written."""
-
-    def __init__(self, held: Mapping[str, Value]) -> None:
-        super().__init__(held)
-        self.read: set[str] = set()
-        self.written: set[str] = set()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """What a register holds."""
-        if name not in self.written:
-            self.read.add(name)
-        return super().get(name, default)
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.written:
-            self.read.add(name)
-        return super().__getitem__(name)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.written.add(name)
-        super().__setitem__(name, value)
-
-
-def state_of(machine: Machine) -> dict[Name, Value]:
-    """What the lanes of a machine hold: registers, and words of local memory."""
-    return {**machine.registers, **machine.local.words}
-
-
-# ── How a state changes ──────────────────────────────────────────────────────────────────────────
-
-
-class Change:
-    """What is added to each register in a trip."""
-
-    __slots__ = ("added", "key")
-
-    def __init__(self, added: dict[Name, Any]) -> None:
-        self.added = added
-        """Modulo 2³²; of a predicate whether it turns. Only where that is not nothing."""
-        self.key = {
-            name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
-            for name, value in added.items()
-        }
-
-
-def find_change(
-    before: Mapping[Name, Value], after: Mapping[Name, Value], names: Iterable[Name]
-) -> Change | None:
-    """How registers changed; None where one did as no number does."""
-    found: dict[Name, Any] = {}
-    for name in names:
-        old, new = before.get(name), after.get(name)
-        if old is new:
-            continue
-        if old is None or new is None:
-            return None
-        if isinstance(old, Unknown) or isinstance(new, Unknown):
-            if _is_same_unknown(old, new):
-                continue
-            return None
-        if isinstance(old, Pieces) or isinstance(new, Pieces) or _is_bool(old) is not _is_bool(new):
-            return None
-        added = np.not_equal(old, new) if _is_bool(old) else np.subtract(new, old) & FULL
-        if added.__class__ is Shifted:
-            return None
-        if np.any(added):
-            found[name] = added.item() if isinstance(added, np.generic) else added
-    return Change(found)
-
-
-def _is_same_unknown(a: Value, b: Value) -> bool:
-    """Whether of two registers, or predicates, the same is known, and is the same."""
-    if not isinstance(a, Unknown) or not isinstance(b, Unknown) or a.why != b.why:
-        return False
-    if is_spoiled(a) and is_spoiled(b):
-        return True
-    every = True if _is_bool(a.bad) else FULL
-    return bool(np.all(np.equal(a.bad, b.bad)) and np.all(np.equal(a.data, b.data) | np.equal(a.bad, every)))
-
-
-def _is_bool(value: Value) -> bool:
-    return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
-
-
-class _Foreseen(NamedTuple):
-    """A register in the next trips."""
-
-    all: Value
-    """At the beginning of each trip and behind the last: the CTAs of one stand behind those of the other."""
-    last: Value
-    """Behind the last."""
-
-
-def _foresee(value: Value, changes: list[Any], count: int, ctas: int) -> _Foreseen:
-    """A register at the beginning of each of the next trips, and behind the last.
-
-    Args:
-        value: at the beginning of the first.
-        changes: what the trips add to it in turn.
-        count: trips.
-        ctas: that the register is of.
-    """
-    of = value.rows if value.__class__ is Shifted else value
-    start = np.asarray(of).reshape((1, 1, 1) if np.ndim(of) == 0 else (1, *of.shape))
-    trips = np.arange(count + 1).reshape(-1, 1, 1)
-    rounds, place = np.divmod(trips, len(changes))
-    held = [
-        np.asarray(change).reshape((1, 1) if np.ndim(change) == 0 else change.shape) for change in changes
-    ]
-    shape = np.broadcast_shapes(*(change.shape for change in held))
-    steps = np.stack([np.broadcast_to(change, shape) for change in held])
-    if start.dtype == np.bool_:
-        turned = np.logical_xor.accumulate(steps, axis=0)
-        before = np.concatenate([np.zeros((1, *shape), bool), turned])
-        found = start ^ before[place.ravel()] ^ (turned[-1] & (rounds % 2 == 1))
-    else:
-        sums = np.cumsum(steps, axis=0, dtype=np.int64)
-        before = np.concatenate([np.zeros((1, *shape), np.int64), sums])
-        found = (start + before[place.ravel()] + rounds * (sums[-1] & FULL)) & FULL
-    last = found[-1].item() if found[-1].size == 1 else found[-1]
-    whole = np.broadcast_to(found, (count + 1, ctas, found.shape[2])).reshape(-1, found.shape[2])
-    if value.__class__ is not Shifted:
-        return _Foreseen(whole, last)
-    if found.shape[2] > 1:
-        return _Foreseen((whole + value.lanes) & FULL, (last + value.lanes) & FULL)
-    return _Foreseen(Shifted(whole, value.lanes) & FULL, Shifted(last, value.lanes) & FULL)
-
-
-# ── Guessing and proving ─────────────────────────────────────────────────────────────────────────
+_MOST_TURNS = 6
+"""Times that trips run until what is odd is settled."""
 
 
 class _Parted(Exception):  # noqa: N818 - no error: the trips up to here can be run together
@@ -200,16 +83,23 @@ class Guess:
         changes: of the trips, in turn and then again from the first.
         count: trips.
         steps: that one takes at most.
+        odd: what changes as no sum does.
     """
 
-    def __init__(self, machine: Machine, changes: Sequence[Change], count: int, steps: int) -> None:
+    def __init__(
+        self, machine: Machine, changes: Sequence[Change], count: int, steps: int, odd: Iterable[Name] = ()
+    ) -> None:
         self.machine, self.count, self.steps = machine, count, steps
         state = state_of(machine)
-        self.guessed: dict[Name, _Foreseen] = {}
+        self.odd: dict[Name, Value] = {name: None for name in odd if state.get(name) is not None}
+        """With what each trip begins, once that was seen."""
+        self.guessed: dict[Name, Foreseen] = {}
         for name in dict.fromkeys(name for change in changes for name in change.added):
-            zero = False if _is_bool(state[name]) else 0
+            if name in self.odd:
+                continue
+            zero = False if is_bool(state[name]) else 0
             added = [change.added.get(name, zero) for change in changes]
-            self.guessed[name] = _foresee(state[name], added, count, machine.rows)
+            self.guessed[name] = foresee(state[name], added, count, machine.rows)
 
     def run(self) -> int:
         """Run the trips; where all of them are proven, the machine stands behind them.
@@ -221,21 +111,38 @@ class Guess:
         held = machine.shared.data
         if held is not None and self.count * machine.rows * held.shape[1] > MOST_SHARED:
             return 0
-        rehearsal = Rehearsal(machine.memory, machine.rows)
-        trial = self._trial(rehearsal)
-        given: dict[Name, Value] = {**trial.registers, **trial.local.words}
         names = machine.names.count()
-        proven = self._go_round(trial)
-        if proven == self.count:
-            proven = self._proven(trial, given)
-        is_new = machine.names.count() > names
-        machine.names.forget(names)
+        for _ in range(_MOST_TURNS if self.odd else 1):
+            rehearsal = Rehearsal(machine.memory, machine.rows)
+            trial = self._trial(rehearsal)
+            given: dict[Name, Value] = {**trial.registers, **trial.local.words}
+            proven = self._go_round(trial)
+            is_new = machine.names.count() > names
+            machine.names.forget(names)
+            if proven < self.count:
+                return proven
+            if self._begin_as_ended(trial):
+                break
+        else:
+            return 0
+        proven = self._proven(trial, given)
         if proven < self.count:
             return proven
         if is_new:  # what was not given gets its name where it is missed first
             return 0
         self._commit(trial, rehearsal, given)
         return proven
+
+    def _begin_as_ended(self, trial: _Trial) -> bool:
+        """Have each trip begin with what is odd as the one before it ended; True where they had."""
+        ended = state_of(trial)
+        state = state_of(self.machine)
+        same = True
+        for name, began in self.odd.items():
+            begins = follow_on(state[name], ended.get(name), self.machine.shape, self.count)
+            same = same and began is not None and is_same(began, begins)
+            self.odd[name] = begins
+        return same
 
     def _go_round(self, trial: _Trial) -> int:
         """Run all trips; how many of them go the same way."""
@@ -288,6 +195,8 @@ class Guess:
         """A register at the beginning of all trips, trip by trip."""
         if name in self.guessed:
             return rows_of(self.guessed[name].all, np.arange(self.count * self.machine.rows))
+        if self.odd.get(name) is not None:
+            return self.odd[name]
         if isinstance(held, Unknown):
             return Unknown(self._tile(held.data), self._tile(held.bad), held.why)
         if isinstance(held, (Shifted, Pieces)):
@@ -322,6 +231,8 @@ class Guess:
         after = np.arange(self.machine.rows, (self.count + 1) * self.machine.rows)
         for name in self.carried:
             got = ended.get(name)
+            if name in self.odd:
+                continue
             if name in self.guessed:
                 want: Value = rows_of(self.guessed[name].all, after)
             else:
@@ -345,11 +256,11 @@ class Guess:
         if isinstance(got, Pieces) and isinstance(want, Pieces) and got.is_cut_as(want):
             return min(self._agreed(a.value, b.value) for a, b in zip(got.parts, want.parts, strict=True))
         got, want = together(got), together(want)
-        if _is_same_unknown(got, want):
+        if is_same_unknown(got, want):
             return self.count
         if got is None or want is None or isinstance(got, Unknown) or isinstance(want, Unknown):
             return 0
-        if _is_bool(got) is not _is_bool(want):
+        if is_bool(got) is not is_bool(want):
             return 0
         wrong = np.asarray(got != want)
         if not wrong.any():

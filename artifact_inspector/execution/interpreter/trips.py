@@ -7,19 +7,13 @@ proven runs one by one, and the longer a loop refuses, the rarer it is tried.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.proving import (
-    Change,
-    Guess,
-    Name,
-    Recorded,
-    find_change,
-    state_of,
-)
+from artifact_inspector.execution.interpreter.changes import Change, Name, Recorded, find_change, state_of
+from artifact_inspector.execution.interpreter.proving import Guess
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.lanes import Mask, Value
@@ -49,6 +43,8 @@ class _Loop:
         """Trips to go one by one before the next guess."""
         self.carried: set[Name] | None = None
         """What a trip reads that one before it wrote."""
+        self.odd: dict[Name, int] = {}
+        """What changed as no sum does, and how often."""
         self.learned: list[Change] = []
         """How the state changed, trip by trip and then again from the first, where that was proven."""
         self.learned_at = 0
@@ -70,11 +66,19 @@ class _Loop:
         self.mask: Mask = True
         self.ctas: NDArray[np.int64] | None = None
 
-    def foresee(self) -> list[Change]:
-        """How the state will change in the next trips, in turn; empty where nothing tells."""
-        changes = self.changes
+    @property
+    def mostly_odd(self) -> set[Name]:
+        """What changes as no sum does, beyond the first trip, which is often another."""
+        return {name for name, times in self.odd.items() if times > 1}
+
+    def foresee(self) -> tuple[list[Change], set[Name]]:
+        """How the state will change in the next trips, in turn, and what will as no sum does.
+
+        Empty where nothing tells.
+        """
+        changes, odd = self.changes, self.mostly_odd
         if not changes:
-            return []
+            return [], odd
         period = len(self.learned)
         turns = [
             turn
@@ -88,11 +92,22 @@ class _Loop:
             usual = (self.seen - self.learned_at) % period
             turn = usual if usual in turns else turns[0]
             if turn == usual or len(turns) == 1 or len(changes) >= period:
-                return self.learned[turn:] + self.learned[:turn]
-        for period in range(1, min(MOST_PERIOD, len(changes) - 1) + 1):
-            if all(changes[at].key == changes[at - period].key for at in range(period, len(changes))):
-                return changes[-period:]
-        return []
+                return self.learned[turn:] + self.learned[:turn], odd
+        period = _period([change.key for change in changes])
+        if period or len(changes) < FEWEST:
+            return changes[-period:] if period else [], odd
+        names = dict.fromkeys(name for change in changes for name in change.added)
+        new = {name for name in names if not _period([change.key.get(name) for change in changes])}
+        changes = [change.without(new) for change in changes]
+        return changes[-_period([change.key for change in changes]) :], odd | new
+
+
+def _period(turns: list[Any]) -> int:
+    """After how many things they come again; 0 where they do not."""
+    for period in range(1, min(MOST_PERIOD, len(turns) - 1) + 1):
+        if all(turns[at] == turns[at - period] for at in range(period, len(turns))):
+            return period
+    return 0
 
 
 class Loops:
@@ -107,6 +122,7 @@ class Loops:
         for header, loop in self._loops.items():
             held = other._loops[header] = _Loop()
             held.failed, held.trips, held.carried = loop.failed, loop.trips, loop.carried
+            held.odd = dict(loop.odd)
             if all(
                 np.ndim(added) == 0 or len(added) == 1 for one in loop.learned for added in one.added.values()
             ):
@@ -131,26 +147,28 @@ class Loops:
         if loop.wait:
             loop.wait -= 1
             return
-        changes = loop.foresee()
-        if changes and not _advance(machine, loop, changes, room):
+        changes, odd = loop.foresee()
+        if changes and not _advance(machine, loop, changes, odd, room):
             loop.failed += 1
             loop.wait = min(1 << loop.failed, 64)
 
 
-def _advance(machine: Machine, loop: _Loop, changes: list[Change], room: int) -> bool:
+def _advance(machine: Machine, loop: _Loop, changes: list[Change], odd: set[Name], room: int) -> bool:
     """Run as many trips as can be proven; whether there were any.
 
     Args:
         machine: at the beginning of a trip.
         loop: that it is in.
         changes: of the next trips, in turn.
+        odd: what changes as no sum does.
         room: trips that run side by side at most.
     """
     done, expected = 0, loop.trips - loop.seen
     while True:
         count = min(room, expected - done if expected > done else room)
         turn = done % len(changes)
-        guess = Guess(machine, changes[turn:] + changes[:turn], count, _MORE * loop.steps)
+        turned = changes[turn:] + changes[:turn]
+        guess = Guess(machine, turned, count, _MORE * loop.steps, odd)
         proven = guess.run() if count >= FEWEST else 0
         if FEWEST <= proven < count:
             expected = done + proven
@@ -162,6 +180,7 @@ def _advance(machine: Machine, loop: _Loop, changes: list[Change], room: int) ->
                 break
     if done:
         loop.learned, loop.learned_at, loop.failed, loop.trips = changes, loop.seen, 0, loop.seen + done
+        loop.odd |= dict.fromkeys(odd, 2)
         loop.restart()
     return done > 0
 
@@ -183,9 +202,11 @@ def _follow(loop: _Loop, machine: Machine) -> bool:
         if loop.carried is None:
             machine.registers = Recorded(registers)
         return False
-    change = find_change(before, state, loop.carried)
+    change = find_change(before, state, loop.carried - loop.mostly_odd)
     loop.state = state
-    if change is None:
+    if change.odd:
+        for name in change.odd:
+            loop.odd[name] = loop.odd.get(name, 0) + 1
         loop.changes, loop.seen = [], 0
         return False
     loop.changes = [*loop.changes[1 - 2 * MOST_PERIOD :], change]
