@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +11,6 @@ from artifact_inspector.api._pictures import small_timeline
 from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, explain
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import narrow
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.markup import to_html
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import describe_verdict, span

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.api._pictures import small_timeline
@@ -24,7 +24,6 @@ from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import EventKind, RegionKind, Severity, Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.findings import pick_rules
 from artifact_inspector.report.markup import to_html

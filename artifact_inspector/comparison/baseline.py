@@ -7,7 +7,7 @@ same kernel again and to say what became of it, without the cache that it was ma
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
@@ -29,7 +29,6 @@ from artifact_inspector.files.binaries import read_loaded
 from artifact_inspector.files.reading import read_file
 from artifact_inspector.model import Stage
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import Summary, summarise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.text import split_words
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 

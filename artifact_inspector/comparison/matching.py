@@ -9,7 +9,7 @@ given up last, where one kernel alone is left on each side.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
@@ -22,7 +22,6 @@ from artifact_inspector.files.cache import Artifact, Problem, read_stage
 from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import split_words
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.forms import Compiled, label_form

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.comparison.why import Causes, find_causes
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.vocabulary.fact import Absent, Column, Value
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, tile_of, vary_in
 from artifact_inspector.vocabulary.names import step_of

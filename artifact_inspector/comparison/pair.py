@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.vocabulary.fact import Category, Row, Value
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS

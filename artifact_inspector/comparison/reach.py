@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.comparison.corpus import Change, compare_candidates
@@ -12,7 +12,6 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
-from artifact_inspector.model.value import dataclass
 
 OF_THE_LAUNCH = (
     "num_warps",

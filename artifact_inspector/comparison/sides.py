@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import leave, parse_which
 from artifact_inspector.files.cache import Artifact, Cache
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.comparison.matching import digest_of
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.forms import Compiled
 from artifact_inspector.vocabulary.options import OPTIONS, read_options

@@ -14,12 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.compiling.refusal import explain
-from artifact_inspector.model.value import dataclass
 
 POLL_SECONDS = 0.005
 MESSAGE_LINES = 12

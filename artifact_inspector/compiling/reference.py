@@ -7,11 +7,9 @@ with what it computes, how that is checked, and what it costs at least.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-from artifact_inspector.model.value import dataclass
 
 if TYPE_CHECKING:
     import torch

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.model.value import dataclass
 
 BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,

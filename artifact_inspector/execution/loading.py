@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
@@ -21,7 +22,6 @@ from artifact_inspector.formats.amdgcn.kernel import Beginning, read_beginning
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import integer
-from artifact_inspector.model.value import dataclass
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
 _UNFOLDED = re.compile(r"(?P<wide>(?:i64 )+)(?P<flags>(?:i1 )+)(?P<narrow>(?:i32 )+)(?:i64 ?)+")

@@ -11,6 +11,7 @@ figures of the text book: 9×9 tiles, 90 blocks row-major, 54 grouped by 3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints, Reads
 from artifact_inspector.execution.interpreter.runs import Runs
 from artifact_inspector.execution.launch import Launch
-from artifact_inspector.model.value import dataclass
 
 GROUPS = (2, 3, 4, 8, 16)
 MOST_WAVES = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.execution.interpreter.counters import Bounds, WarpAccess
@@ -11,7 +12,6 @@ from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.order import CtaOrder, find_order
 from artifact_inspector.execution.running import Run
 from artifact_inspector.execution.totals import COPIES, Counters, add_up
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

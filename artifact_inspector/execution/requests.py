@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import BITS, Launch, Tensor, evaluate_extent
 from artifact_inspector.model.text import integer
-from artifact_inspector.model.value import dataclass
 
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
 _SPACE = 1 << 48

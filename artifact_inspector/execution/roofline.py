@@ -5,9 +5,10 @@ Source: Williams, Waterman and Patterson, Roofline: An Insightful Visual Perform
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.execution.totals import Counters
 from artifact_inspector.hardware.peaks import Peaks
-from artifact_inspector.model.value import dataclass
 
 _COUNTED_AS = {"bf16": "fp16", "fp6": "fp8"}
 _UNITS = ("fp4", "fp8", "fp16", "tf32", "fp32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from artifact_inspector.execution.loading import FLAG, Loaded, Parameter
 from artifact_inspector.execution.provenance import find_strangers
 from artifact_inspector.execution.sass import semantics as sass
 from artifact_inspector.model.limits import CTAS
-from artifact_inspector.model.value import dataclass
 
 PORTION = 1 << 15
 """Lanes that run together: their registers fit the second-level cache of a processor."""

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import Step
 from artifact_inspector.execution.running import Run
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.bounds_checks import Check
@@ -33,7 +33,6 @@ from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import EventKind, Stage
-from artifact_inspector.model.value import dataclass
 
 __all__ = ["COUNTED", "TOLD", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
 

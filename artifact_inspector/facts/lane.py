@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.analysis.overlap.track import Flight, Level, Step, Stretch, Track
 from artifact_inspector.model import Function, Module, SourceLine, Stage
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

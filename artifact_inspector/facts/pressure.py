@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.pressure import Pressure, count_to_shed, find_pressure
@@ -14,7 +14,6 @@ from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Instruction, Module, RegisterBank, Resource, Stage
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ asked for; one that is not there is found from the files, and kept with the othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import State, digest_of_package, state_of_files
 from artifact_inspector.files.index import Index
-from artifact_inspector.model.value import dataclass
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble

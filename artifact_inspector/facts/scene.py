@@ -6,13 +6,13 @@ A scene is asked for when somebody draws it; it is no field of a kernel, and is 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import table_of
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts

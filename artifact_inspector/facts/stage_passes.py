@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from artifact_inspector.analysis.access.accesses import (
@@ -45,7 +45,6 @@ from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.model.value import dataclass
 
 _PLAIN = re.compile(r"[^\w$]")
 _TENSOR = (Stage.TTIR, Stage.TTGIR)

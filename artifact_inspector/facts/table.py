@@ -7,6 +7,7 @@ say less than its function uses; and what nobody asks for is not found.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from threading import RLock
 from typing import Any
@@ -15,7 +16,6 @@ from artifact_inspector.facts.collection import without_collection
 from artifact_inspector.facts.commons import Commons
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 
 FAULTS = (
     ArithmeticError,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, PipelineKind, Stage
-from artifact_inspector.model.value import dataclass
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 
 CUDA_FILES = frozenset({"ptx", "cubin", "sass"})

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from artifact_inspector.model import RemarkKind, Tool
 from artifact_inspector.model.text import integer
-from artifact_inspector.model.value import dataclass
 
 _PLACED = re.compile(
     r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?P<kind>remark|warning|error|note): (?P<text>.*)"

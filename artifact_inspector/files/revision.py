@@ -13,11 +13,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.tools import find_on_path
-from artifact_inspector.model.value import dataclass
 
 MOST_KEPT = 8
 """Revisions; the one that was used longest ago goes first."""

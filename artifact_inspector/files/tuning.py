@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.files.artifact import Artifact, Cache
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.model.value import dataclass
 
 SUFFIX = ".autotune.json"
 MOST_BYTES = 16 << 20

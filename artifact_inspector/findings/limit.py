@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings._rule import Finding, Severity, dots_of
 from artifact_inspector.hardware.peaks import UNIT_OF, find_peaks
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 
 _NO_LIMIT = frozenset({"AI012"})

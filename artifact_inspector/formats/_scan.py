@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.formats._addresses import ADDRESSES
 from artifact_inspector.formats._caches import asked_of_caches, is_kept
@@ -21,7 +22,6 @@ from artifact_inspector.model.figure import Figure, FigureKey
 from artifact_inspector.model.language import Language
 from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.model.value import dataclass
 
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move something between global memory and the block."""

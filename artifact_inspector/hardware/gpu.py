@@ -6,9 +6,7 @@ A number without a source is None, never a guess.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-
-from artifact_inspector.model.value import dataclass
+from dataclasses import dataclass, field
 
 MOST_THREADS = 1024
 """Threads per block, on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""

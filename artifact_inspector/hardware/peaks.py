@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-
-from artifact_inspector.model.value import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ needs their proportions, not their last digit.
 
 from __future__ import annotations
 
-from artifact_inspector.model.value import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

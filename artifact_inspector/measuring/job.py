@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.measuring.measurement import Device, Measurement
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.peaks import Peaks, find_peaks
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.value import dataclass
 
 MEMORY = "memory"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 
 Extents = tuple[int, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.model.address import Addresses
 from artifact_inspector.model.axes import AxisOperation, AxisRole
@@ -16,7 +17,6 @@ from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
-from artifact_inspector.model.value import dataclass
 
 _NO_USE = SharedUse(SharedRole.NONE)
 _NO_OPERATION = AxisOperation(AxisRole.NONE)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.model.control import Control
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.location import Location
 from artifact_inspector.model.stage import Stage
-from artifact_inspector.model.value import dataclass
 
 
 class Flow(NamedTuple):

@@ -6,11 +6,11 @@ A pass is named only where the compile made here ends with what the entry says; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.passes.compiled import Notice
 from artifact_inspector.passes.observation import What, what_of
 from artifact_inspector.passes.subject import of_entry, trace_passes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
 from artifact_inspector.compiling.ask.environments import releases_between
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.passes.compiled import Notice
 from artifact_inspector.passes.observation import What, observe
 from artifact_inspector.passes.subject import Subject, trace_passes

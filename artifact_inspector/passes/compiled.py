@@ -9,6 +9,7 @@ modules, without which a function's text has no lines of the source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from artifact_inspector.compiling.ask.process import answers, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.passes.dumps import Dump, read_dumps
 from artifact_inspector.passes.timing import PassTimes
 

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from artifact_inspector.files.cache import Artifact, read_stage
 from artifact_inspector.files.disassembly import disassemble as sass_of
 from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.passes.compiled import (
     DumpedCompile,
     Notice,

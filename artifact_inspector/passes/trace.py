@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats.amdgcn.machine import machine_order
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 from artifact_inspector.passes.dumps import Dump, Language
 from artifact_inspector.passes.observation import Observation, What, observe

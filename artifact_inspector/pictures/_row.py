@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.facts.lane import Event
 from artifact_inspector.model import LOADS, EventKind
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.pictures._canvas import ADVANCE, SIZE
 from artifact_inspector.pictures._colours import FAMILY_OF
 from artifact_inspector.vocabulary.letters import LETTERS

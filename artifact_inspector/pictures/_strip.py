@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.overlap.track import Flight
 from artifact_inspector.facts.lane import Event, Lane, Loading
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import RegionKind
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._row import Row, describe, lay_out
 

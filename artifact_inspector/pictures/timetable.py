@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.timetable import Timetable, find_timetable
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.pictures._canvas import Canvas, cut, width_of
 from artifact_inspector.pictures._colours import FAMILY_OF
 from artifact_inspector.vocabulary.letters import LETTERS

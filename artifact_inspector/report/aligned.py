@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
 from artifact_inspector.comparison.alignment import Column
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

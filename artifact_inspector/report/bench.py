@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -13,7 +14,6 @@ from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.measuring.measurement import Bench, Device, Measurement
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths

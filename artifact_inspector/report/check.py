@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from artifact_inspector.comparison.baseline import Baseline
 from artifact_inspector.comparison.corpus import Corpus
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.corpus import CorpusReport
 from artifact_inspector.version import __version__
 

@@ -10,13 +10,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
 from artifact_inspector.model.printable import escaped
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.brief import cut, is_brief
 from artifact_inspector.report.printable import obeyed_by_nobody
 

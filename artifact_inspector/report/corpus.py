@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -22,7 +23,6 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.model import Consequence
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import describe_fact, describe_parting, value_text
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.words import plural

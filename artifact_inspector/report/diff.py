@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -23,7 +24,6 @@ from artifact_inspector.comparison.pair import (
 )
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import Consequence, Verdict
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.aligned import Aligned
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults

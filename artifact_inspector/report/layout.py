@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -11,7 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.model import Verdict
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.words import cut_signature
 
 _SHADES = "█▒"

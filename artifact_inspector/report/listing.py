@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
 from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import EventKind, Instruction, Module
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.layout import Pieces, phrase_text
 from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.words import legend, plural, statements

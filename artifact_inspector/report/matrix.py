@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -13,7 +14,6 @@ from rich.text import Text
 
 from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
 from artifact_inspector.model import Verdict
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import Pieces, cut, phrase_text
 from artifact_inspector.report.why import causes_block

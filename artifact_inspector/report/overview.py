@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -12,7 +13,6 @@ from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Severity, find_findings
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.layout import Pieces
 from artifact_inspector.report.rows import shorten
 from artifact_inspector.report.words import plural

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -15,7 +16,6 @@ from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.execution.totals import NOT_OF_AMD, Counters, Range
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
-from artifact_inspector.model.value import dataclass
 
 MOST_LINES = 12
 """Source lines of a table; the costliest stand in it."""

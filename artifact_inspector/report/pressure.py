@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -10,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.pressure import KernelPressure
-from artifact_inspector.model.value import dataclass
 
 MOST_LINES = 12
 """Source lines of the table; those with most registers stand in it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -11,7 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.execution.timing.ranking import Ranked
 from artifact_inspector.execution.timing.trying import Refused
-from artifact_inspector.model.value import dataclass
 
 MOST_TERMS = 5
 """Terms of a launch that are told, the largest first."""

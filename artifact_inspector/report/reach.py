@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
@@ -13,7 +14,6 @@ from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.comparison.reach import Compared, Reach
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import step_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program
@@ -13,7 +13,6 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.model import SourceLine
 from artifact_inspector.model.location import base_name
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_form

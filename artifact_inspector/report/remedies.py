@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -12,7 +13,6 @@ from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.comparison.reach import Reach
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.reach import describe_reach
 from artifact_inspector.report.words import plural
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,7 +17,6 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.layout import Pieces, cut, phrase_text
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -11,7 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.analysis.shared.bill import Allocation, Bill
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.layout import Strip
 from artifact_inspector.report.words import span
 

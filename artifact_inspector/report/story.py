@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -21,7 +22,6 @@ from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Basis, EventKind, RegionKind, Stage, Verdict
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import findings_block, nothing_to_quote, place_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -19,7 +19,6 @@ from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Verdict
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.console import is_for_a_screen
 from artifact_inspector.report.overview import Overview
 from artifact_inspector.report.resources import registers_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -11,7 +12,6 @@ from rich.text import Text
 from artifact_inspector.facts.lane import Loading
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import EventKind
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.pictures._row import COLUMNS, Row, demand, lay_out
 from artifact_inspector.pictures._strip import (
     Strip,

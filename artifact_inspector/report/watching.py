@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.measure import Measurement
@@ -11,7 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.rows import Row, card, columns_of, table_of
 from artifact_inspector.report.text import UNBOUNDED
 from artifact_inspector.report.words import plural

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.why import Cause, Causes, Reason
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.words import plural
 
 MOST_VALUES = 6

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from artifact_inspector.model.printable import escaped
-from artifact_inspector.model.value import dataclass
 
 DEFAULT_TOKENS = 2000
 MOST_TOKENS = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from artifact_inspector.errors import CompileError, InspectorError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.beside import time_of
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.serving.lines import Form, compiled_at
 from artifact_inspector.serving.source import WrittenKernel
 

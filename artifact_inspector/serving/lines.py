@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
@@ -14,7 +14,6 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.findings import Finding, find_findings, find_launch_findings
 from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import brief_of, summarise

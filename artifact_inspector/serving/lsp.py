@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from artifact_inspector.files.reading import read_named
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.findings import RULES, Severity
 from artifact_inspector.model.printable import escaped
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.serving.known import Knowledge
 from artifact_inspector.serving.lines import Form
 from artifact_inspector.serving.source import WrittenKernel, find_kernels

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from hashlib import blake2b
-
-from artifact_inspector.model.value import dataclass
 
 MARK = "# inspect-kernel:"
 """Begins a comment line above a kernel that says how it is compiled, in the options of `compile`."""

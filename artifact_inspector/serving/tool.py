@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.serving.bounds import DEFAULT_TOKENS, MOST_TOKENS, Answer, Bound, Item, fit, safe
 from artifact_inspector.serving.roots import Roots
 

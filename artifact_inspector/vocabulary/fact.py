@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.model import Consequence
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 
 Value = bool | int | float | str | tuple[str, ...] | None

@@ -8,11 +8,11 @@ absent; a value that is not known is None.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.version import TritonVersion
 from artifact_inspector.vocabulary.fact import Absent, Category, Fact, Of, Row, Subject, Value
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of

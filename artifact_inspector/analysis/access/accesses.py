@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.model import LOADS, EventKind, Language, Module, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
-from artifact_inspector.model.value import dataclass
 
 MOVES = LOADS | {EventKind.GLOBAL_STORE}
 

@@ -8,12 +8,12 @@ text order, by name, through the logic on them and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import EventKind, Instruction, Language
 from artifact_inspector.model.condition import ConditionRole
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.model.word import Word
 
 NOWHERE = -1

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.model.value import dataclass
 
 _TIMES = "×·*"
 """What may stand between two extents, besides `x`."""

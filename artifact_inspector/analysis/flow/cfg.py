@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
-from artifact_inspector.model.value import dataclass
 
 DEEPEST = 64
 """Loops inside so many others are read as part of the innermost of these; written code has up to a dozen."""

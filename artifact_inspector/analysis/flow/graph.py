@@ -7,13 +7,13 @@ is one place: there an edge says that data may come from a load, through any buf
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
 from artifact_inspector.analysis.flow.taint import find_first_computes
 from artifact_inspector.model import COMPUTES, LOADS, SINKS
 from artifact_inspector.model.location import SourceLine
-from artifact_inspector.model.value import dataclass
 
 _EVENTS = LOADS | COMPUTES | SINKS
 _TAKERS = LOADS | SINKS

@@ -6,11 +6,11 @@ Values have numbers, so that a name reused in a sibling region is another value.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from artifact_inspector.model import EventKind, Flow, Function, Instruction, Trait
-from artifact_inspector.model.value import dataclass
 
 
 class Handed(NamedTuple):

@@ -6,13 +6,13 @@ the warps' instructions together is computed more than once, or filled up.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isqrt, prod
 from typing import NamedTuple
 
 from artifact_inspector.analysis.matrix.work import Tiling
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import Issuer, MatrixOp
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

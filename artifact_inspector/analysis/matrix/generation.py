@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from artifact_inspector.analysis.flow.code import Code
@@ -11,7 +12,6 @@ from artifact_inspector.analysis.order.regions import Region, count_with_trait
 from artifact_inspector.hardware.matrix import LEAST_ROWS, UNIT_NAMES, WARPS_PER_WARPGROUP, multiplies
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, EventKind, MatrixUnit, Trait
-from artifact_inspector.model.value import dataclass
 
 OLDEST_LAID_OUT = 80
 """Compute capability from which every version of Triton lays dots out for matrix instructions."""

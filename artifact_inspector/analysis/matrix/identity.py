@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
 from artifact_inspector.analysis.matrix.coverage import Part, Side, covered_by, redundancy_of
 from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.model import Issuer, MatrixOp, Word
-from artifact_inspector.model.value import dataclass
 
 MOST_TOGETHER = 3
 """Loops whose iterations are looked for side by side in one region."""

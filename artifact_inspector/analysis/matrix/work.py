@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
 from artifact_inspector.model import EventKind, Instruction, Issuer, Language, MatrixOp, Module
 from artifact_inspector.model.encoding import LayoutKind, Vectors
-from artifact_inspector.model.value import dataclass
 
 _MATRIX = frozenset({EventKind.MATRIX})
 

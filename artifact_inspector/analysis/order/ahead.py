@@ -7,7 +7,7 @@ statement in front of the loop that nothing consumes there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from artifact_inspector.analysis.flow.code import Code
@@ -15,7 +15,6 @@ from artifact_inspector.analysis.flow.places import Chain
 from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
 from artifact_inspector.model import Standing
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,7 +18,6 @@ from artifact_inspector.model import (
     Verdict,
 )
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

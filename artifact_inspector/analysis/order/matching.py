@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from artifact_inspector.analysis.flow.code import PLACED, Code
 from artifact_inspector.analysis.flow.places import Chain, without_column
 from artifact_inspector.analysis.order.reference import ReferenceRegion, loop_chain
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind
-from artifact_inspector.model.value import dataclass
 
 MOST_TRIED = 64
 """Loops of the program that are tried for one of the stage, of those that look alike and are taken."""

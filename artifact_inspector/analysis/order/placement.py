@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.model import Basis, EventKind, SourceLine, Verdict
-from artifact_inspector.model.value import dataclass
 
 Identity = tuple[frozenset[int], frozenset[int], bool]
 """Of a round, the load statements and direct computes of the program that a stage was found to hold, and

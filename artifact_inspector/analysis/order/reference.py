@@ -8,7 +8,7 @@ first stage itself uses.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.exclusive import find_exclusive
@@ -16,7 +16,6 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of
 from artifact_inspector.analysis.order.integers import body_of, is_integer_reduction
 from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement, find_rounds
 from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
-from artifact_inspector.model.value import dataclass
 
 MOST_STEPS = 8
 """Consumers, one behind the other, in which a contracted compute is looked for; mostly it is in the first."""

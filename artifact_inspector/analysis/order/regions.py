@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 
@@ -12,7 +12,6 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of, without_col
 from artifact_inspector.analysis.order.matching import match_loops
 from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
-from artifact_inspector.model.value import dataclass
 
 
 class _Part(Enum):

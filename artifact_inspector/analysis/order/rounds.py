@@ -8,6 +8,7 @@ loads and computes ended up.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.analysis.flow.code import Code
@@ -15,7 +16,6 @@ from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
 from artifact_inspector.analysis.order.integers import IntegerWork, is_integer_reduction
 from artifact_inspector.analysis.order.nearest import Nearest
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Pointing, Trait
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.facts import Pair
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement
 from artifact_inspector.model import PairOrder, Verdict
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

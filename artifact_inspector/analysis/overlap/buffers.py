@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
@@ -28,7 +28,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole
-from artifact_inspector.model.value import dataclass
 
 _TOUCHING = frozenset(
     {

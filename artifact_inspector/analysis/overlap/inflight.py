@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -14,7 +15,6 @@ from artifact_inspector.analysis.overlap.steady_state import Measure, Walk
 from artifact_inspector.analysis.overlap.waits import Wait, WaitEffect, iterations_left
 from artifact_inspector.model import Queue
 from artifact_inspector.model.limits import CARRIED
-from artifact_inspector.model.value import dataclass
 
 _UNSETTLED = "what is in flight does not settle from trip to trip"
 _CROWDED = f"so much is in flight at branches that it is not followed: set {CARRIED.switch}"

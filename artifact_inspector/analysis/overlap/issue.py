@@ -6,11 +6,11 @@ issue, and the scoreboards that it waits for first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model.value import dataclass
 
 
 class IssueWait(NamedTuple):

@@ -8,6 +8,7 @@ dependence over more than one iteration, loads of the body itself that feed the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
@@ -16,7 +17,6 @@ from artifact_inspector.analysis.flow.trips import find_trips
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Trait
-from artifact_inspector.model.value import dataclass
 
 _FARTHEST = 4
 """Loads in a chain of addresses that are told apart."""

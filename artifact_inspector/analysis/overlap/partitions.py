@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Language, Module, Trait
 from artifact_inspector.model.scheduling import WarpRequest
-from artifact_inspector.model.value import dataclass
 
 DEFAULT = "default"
 """The partition that runs what no other does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.analysis.overlap.buffers import LoopBuffers
@@ -15,7 +16,6 @@ from artifact_inspector.analysis.overlap.unpipelined import (
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, two_places
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, PipelineKind, Queue, Stage, TritonVersion, Verdict
-from artifact_inspector.model.value import dataclass
 
 _RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
 

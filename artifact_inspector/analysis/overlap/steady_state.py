@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
@@ -27,7 +27,6 @@ from artifact_inspector.analysis.overlap.memory_events import (
 from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
 from artifact_inspector.model import COMPUTES, Language, Module, Queue
 from artifact_inspector.model.limits import CARRIED
-from artifact_inspector.model.value import dataclass
 
 MOST_TRIPS = 80
 """Trips after which a loop that does not settle is given up; vmcnt, the deepest queue, counts to 63."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from artifact_inspector.analysis.overlap.inflight import find_untold
 from artifact_inspector.analysis.overlap.memory_events import Issue, WaitFor
 from artifact_inspector.analysis.overlap.steady_state import Walk
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind
-from artifact_inspector.model.value import dataclass
 
 _NUMBERED = LOADS | COMPUTES
 """Kinds that belong to rounds."""

@@ -12,6 +12,7 @@ third_party/nvidia/backend/compiler.py (no pipeliner before sm_80); third_party/
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.order.facts import RegionFacts
@@ -20,7 +21,6 @@ from artifact_inspector.analysis.overlap.loop_form import LoopForm, LoopLoad
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, Queue, Stage, TritonVersion, Vendor, Verdict
-from artifact_inspector.model.value import dataclass
 
 _FIRST_CP_ASYNC = 80
 """PTX ISA, cp.async: requires sm_80 or higher."""

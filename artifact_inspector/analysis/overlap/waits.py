@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import EventKind, Instruction, Language, Module, Queue, WaitPurpose
-from artifact_inspector.model.value import dataclass
 
 
 class Wait(NamedTuple):

@@ -10,13 +10,12 @@ unit; the figures are then those of the workgroup processor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Multiprocessor, Target
 from artifact_inspector.model import Backend, Resource
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

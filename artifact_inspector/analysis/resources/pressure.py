@@ -9,9 +9,9 @@ lanes hold alive. An instruction holds what is alive in front of it and what it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.model import Function, RegisterBank
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ do not, both are reported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.errors import UsageError
@@ -15,7 +16,6 @@ from artifact_inspector.hardware.gpu import MOST_THREADS
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
 from artifact_inspector.model.figure import Figure, FigureKey
-from artifact_inspector.model.value import dataclass
 
 __all__ = ["Contradiction", "Figure", "Resources", "find_resources"]
 

@@ -8,7 +8,7 @@ it can be held against the `shared` of the metadata to the byte.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.places import source_of
@@ -31,7 +31,6 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
-from artifact_inspector.model.value import dataclass
 
 _SCRATCH_ALIGNMENT = 128
 

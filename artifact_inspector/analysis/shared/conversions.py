@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.analysis.flow.always import find_always
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.invariant import Invariants
@@ -12,7 +14,6 @@ from artifact_inspector.analysis.shared.scratch import Rules, conversion_bytes, 
 from artifact_inspector.analysis.shared.swizzling import Reach, reach
 from artifact_inspector.model import EventKind, Language, Module, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
-from artifact_inspector.model.value import dataclass
 
 _OF_DOTS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.DOT_OPERAND})
 _CONVERSIONS = frozenset({EventKind.LAYOUT_CONVERSION})

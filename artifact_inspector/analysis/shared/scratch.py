@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from artifact_inspector.analysis.shared.layouts import Layout, extent_along, read_layout
@@ -28,7 +28,6 @@ from artifact_inspector.analysis.shared.swizzling import (
 from artifact_inspector.model import Instruction, Language, Module, Release, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole, SharedUse
-from artifact_inspector.model.value import dataclass
 
 POINTER = 64
 """Bits of an address."""

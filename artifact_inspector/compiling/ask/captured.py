@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.capture.places import Place
 from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.hardware.targets import Target, parse_target
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

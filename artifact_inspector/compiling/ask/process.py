@@ -9,14 +9,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
 from typing import IO, Any
 
 from artifact_inspector.errors import CompileError
-from artifact_inspector.model.value import dataclass
 
 IMPORT_SECONDS = 120.0
 """That the import of one kernel's file may take."""

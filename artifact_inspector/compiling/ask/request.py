@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.signature import Item, parse_signature
 from artifact_inspector.errors import UsageError
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

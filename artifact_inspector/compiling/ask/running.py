@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.compiling.publishing import sweep
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
-from artifact_inspector.model.value import dataclass
 
 POLL_SECONDS = 0.05
 _SETTING = "INSPECT_KERNEL_CAPTURE"

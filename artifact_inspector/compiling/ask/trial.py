@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.revision import read_revision
-from artifact_inspector.model.value import dataclass
 
 _FILE = re.compile(r"(.+\.py)(?::([\w.]+))?")
 

@@ -6,9 +6,10 @@ as there are multiprocessors, a library picks tuned configurations by the produc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model.value import dataclass
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -13,6 +13,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
@@ -22,7 +23,6 @@ from typing import Any, TypeVar
 from artifact_inspector.compiling.reference import Reference
 from artifact_inspector.compiling.signature import MISSING, Parameter, ValueUnknownError, read_literal
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.model.value import dataclass
 
 # Of 3.2 and 3.3, where warps are partitioned; each is 0 without a word.
 _PARTITIONS = ("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from artifact_inspector.model.value import dataclass
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.program import Step

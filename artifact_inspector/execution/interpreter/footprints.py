@@ -7,7 +7,7 @@ form of that part, which many of them share.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.runs import Runs, runs_of
 from artifact_inspector.execution.launch import Launch
-from artifact_inspector.model.value import dataclass
 
 SECTOR = 32
 """Bytes that a request asks the L1 and L2 for at least."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from artifact_inspector.model.value import dataclass
 
 ODD_OPERANDS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """What running an instruction of a damaged file may raise, whose operands no assembler would take."""

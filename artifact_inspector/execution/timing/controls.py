@@ -7,8 +7,7 @@ bits 105 to 125 of an instruction of sm_70 and later.
 from __future__ import annotations
 
 import struct
-
-from artifact_inspector.model.value import dataclass
+from dataclasses import dataclass
 
 _NONE = 7
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import Step
@@ -12,7 +13,6 @@ from artifact_inspector.execution.timing.sampling import LINE, Sample
 from artifact_inspector.execution.timing.walking import Cost, Does
 from artifact_inspector.hardware.gpu import Rates
 from artifact_inspector.hardware.timing import Timing
-from artifact_inspector.model.value import dataclass
 
 WARP = 32
 

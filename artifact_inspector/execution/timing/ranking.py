@@ -13,7 +13,7 @@ It is an order, no forecast of times: the clock, other work and the order of CTA
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
@@ -34,7 +34,6 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING
-from artifact_inspector.model.value import dataclass
 
 PATH, LAUNCH = "path", "launch"
 _OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: no kernel of AMD's is ranked"

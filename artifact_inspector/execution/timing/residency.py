@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
@@ -25,7 +26,6 @@ from artifact_inspector.execution.timing.walking import Cost, Does, Front
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model.value import dataclass
 
 MOST_STEPS = 40_000
 """Instructions of all warps together that are followed: some trips of a loop, still told apart when drawn."""

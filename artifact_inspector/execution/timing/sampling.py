@@ -10,7 +10,7 @@ the root of x⁴ = x + 1 leave no direction of the grid uncovered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ from artifact_inspector.execution.interpreter.memory import Memory, Region
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded
 from artifact_inspector.execution.running import Ended, begin, excuse_strangers, run_all
-from artifact_inspector.model.value import dataclass
 
 LINE = 128
 """Bytes of a line of the first-level cache."""

@@ -8,11 +8,11 @@ their bytes, and their latency is over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.execution.timing.controls import Control
-from artifact_inspector.model.value import dataclass
 
 IN_ORDER = frozenset(("alu", "fma", "xu", "double"))
 """Units whose instructions hold up the warp until they are taken; the others have queues."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from artifact_inspector.model.text import integer
-from artifact_inspector.model.value import dataclass
 
 
 @dataclass(frozen=True, slots=True)

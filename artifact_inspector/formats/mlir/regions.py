@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum, auto
-
-from artifact_inspector.model.value import dataclass
 
 
 class Form(Enum):

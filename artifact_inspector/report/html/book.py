@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.html.code import Code
 from artifact_inspector.report.html.page import data, packed, page
 from artifact_inspector.report.html.table import Table, Tally

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from pygments.lexer import Lexer
 from pygments.lexers import PythonLexer
@@ -15,7 +15,6 @@ from artifact_inspector.facts.pressure import alive_by_line
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine, Stage
 from artifact_inspector.model.printable import escaped
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.lexers.choice import lexer_for
 from artifact_inspector.report.listing import events_by_line

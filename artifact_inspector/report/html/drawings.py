@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from markupsafe import Markup
@@ -16,7 +16,6 @@ from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.model import RegionKind, Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.pictures.bank_conflicts import bank_conflicts
 from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.occupancy import occupancy_bars

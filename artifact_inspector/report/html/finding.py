@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from artifact_inspector.findings import Finding, Remark, Severity
 from artifact_inspector.findings.limit import Limit, LimitedBy
 from artifact_inspector.model import SourceLine
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.findings import place_text
 from artifact_inspector.report.html.sources import Sources
 

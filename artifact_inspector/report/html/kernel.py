@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.execution.timing.residency import Residency
@@ -11,7 +12,6 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings, find_launch_findings
 from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, linked_code

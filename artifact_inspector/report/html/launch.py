@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from artifact_inspector.execution.prediction import Line, Prediction
 from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.html.book import Book, Leaf, bind
 from artifact_inspector.report.html.code import Heat
 from artifact_inspector.report.html.drawings import Drawing, draw_launch

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.html.book import Book, bind
 from artifact_inspector.report.html.cache import bind_leaves
 from artifact_inspector.report.html.kernel import KernelView

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.pair import FactPair, Pair, RegionPair, Side, StagePair, State
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.model import Consequence
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
 from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, linked_code

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.rows import Row, rows_of
 from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.files.cache import Problem
-from artifact_inspector.model.value import dataclass
 
 SCHEMA_VERSION: Literal[1] = 1
 SchemaVersion = Literal[1]

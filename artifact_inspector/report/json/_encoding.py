@@ -17,11 +17,10 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from artifact_inspector.model import SourceLine
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.printable import without_orders
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Words:
     """The words that a text field may hold now; more may come within a schema version."""
 

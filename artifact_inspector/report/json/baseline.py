@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from artifact_inspector.comparison.baseline import Baseline, Recorded
@@ -18,7 +19,6 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
 from artifact_inspector.report.json._encoding import Words, encode, harmless, shape
 from artifact_inspector.report.json.comparison import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from artifact_inspector.analysis.access.cache_policies import Policy
@@ -16,7 +17,6 @@ from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document, each_once
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.json._finding import Finding

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.compiling import ProgramRun
 from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
@@ -11,7 +12,6 @@ from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import FactPair, Pair, Parting, RegionPair, Side, StagePair, Turn
 from artifact_inspector.comparison.why import Causes
 from artifact_inspector.files.cache import Problem
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.json.stages import Verdict

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.files.cache import Problem
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 
 

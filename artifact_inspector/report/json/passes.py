@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.passes.bisection import Bisection
 from artifact_inspector.passes.observation import Observation
 from artifact_inspector.passes.trace import PassTrace

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.execution.prediction import Line, Prediction
 from artifact_inspector.findings import find_launch_findings
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.json._finding import Finding

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.execution.timing.ranking import Ranked
 from artifact_inspector.execution.timing.trying import Refused
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.json.comparison import CategoryName

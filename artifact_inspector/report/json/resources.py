@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.analysis.resources.taken import Contradiction, Figure, Resources
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Limits, Target
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._encoding import Words, shape
 
 if TYPE_CHECKING:

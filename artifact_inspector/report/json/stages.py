@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from artifact_inspector.analysis.access.accesses import Accesses
@@ -20,7 +21,6 @@ from artifact_inspector.analysis.overlap.waits import WaitEffect
 from artifact_inspector.analysis.shared.conversions import Conversion
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import Queue, Stage
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.words import VERDICTS
 

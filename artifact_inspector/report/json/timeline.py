@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from artifact_inspector.analysis.overlap.track import Stretch
 from artifact_inspector.facts.lane import Event, Loading
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import EventKind
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import Words, shape
 

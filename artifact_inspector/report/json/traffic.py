@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.analysis.access.traffic import Traffic
 from artifact_inspector.hardware.peaks import Peaks, unit_of_type
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 

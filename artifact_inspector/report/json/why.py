@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.comparison.why import Causes, Reason
-from artifact_inspector.model.value import dataclass
 from artifact_inspector.report.json._document import Document
 
 
