@@ -51,7 +51,7 @@ def _brief() -> Any:
 
 
 class _Plainly:
-    """Takes words for words and for paths; leaves all else to typer, which loads pydantic for it."""
+    """Takes words, paths and default numbers for what they are; typer loads pydantic for all else."""
 
     @classmethod
     def of(cls, param: Any) -> None:
@@ -61,7 +61,7 @@ class _Plainly:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         kind = param.type_descriptor.annotation
-        if value is None or (kind is str and type(value) is str):
+        if value is None or (kind in (str, int, float) and type(value) is kind):
             return () if value is None and (param.multiple or param.nargs == -1) else value
         if kind is Path and isinstance(value, str | Path):
             return Path(value)

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-import typer
-
 from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 
@@ -32,15 +30,15 @@ def exit_codes(*, json: bool) -> Iterator[None]:
             from artifact_inspector.report.json import as_text
             from artifact_inspector.report.json.error import error_document
 
-            typer.echo(as_text(error_document(error), "ascii"), nl=False)
+            sys.stdout.write(as_text(error_document(error), "ascii"))
         _fail(error)
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     except MemoryError:  # what took it may still be there: no import
         sys.stderr.write("inspect-kernel: There is not enough memory for what was read.\n")
-        raise typer.Exit(UNREADABLE) from None
+        raise SystemExit(UNREADABLE) from None
     except OSError as error:
-        raise typer.Exit(unwritten(error)) from None
+        raise SystemExit(unwritten(error)) from None
 
 
 def unwritten(error: OSError) -> int:
@@ -59,7 +57,7 @@ def _fail(error: InspectorError) -> NoReturn:
     try:
         _say(error)
     finally:
-        raise typer.Exit(code) from None
+        raise SystemExit(code) from None
 
 
 def _say(error: InspectorError) -> None:

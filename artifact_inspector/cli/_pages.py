@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._reading import inspect_kernels, recalling
 from artifact_inspector.cli._telling import say
-from artifact_inspector.files.sources import read_python
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
@@ -44,6 +43,8 @@ def view_kernels(
 
 def read_here(file: str) -> str | None:
     """The text of a source file, where it lies in this directory."""
+    from artifact_inspector.files.sources import read_python
+
     return read_python(file, Path.cwd())
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from artifact_inspector.cli._exit import UNREADABLE
 from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError
@@ -174,4 +172,4 @@ def refuse_unreadable(kernels: Iterable[KernelFacts]) -> None:
 def refuse_unknown(known: Iterable[bool]) -> None:
     """The same, of kernels of which it is told whether anything is known."""
     if not any(known):
-        raise typer.Exit(UNREADABLE)
+        raise SystemExit(UNREADABLE)

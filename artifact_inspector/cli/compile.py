@@ -13,8 +13,8 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Gpus, Json, Out, Stages, Warps
+from artifact_inspector.cli._showing import report
 from artifact_inspector.cli._telling import notice, print_json, print_report
-from artifact_inspector.cli.inspect import report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -136,6 +135,8 @@ class RulePages:
         self.rules = rules
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.markdown import Markdown  # and Pygments, and a parser of Markdown
+
         for number, rule in enumerate(self.rules):
             if number:
                 yield ""

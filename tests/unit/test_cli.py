@@ -532,22 +532,58 @@ def test_the_names_of_the_commands_are_all_of_them() -> None:
     assert set(group.commands) == cli.COMMANDS
 
 
-def test_a_run_that_begins_with_a_directory_loads_its_own_command_alone(tmp_path: Path) -> None:
-    words = [str(FIXTURES / "3.6.0" / "sm_75" / "softmax"), "softmax", "-t", "T4", "--limit", "3"]
+def loaded(*words: str) -> tuple[str, list[str]]:
+    """What a command line prints, and which commands, typer and pydantic it loads for that."""
     code = (
         "import sys\nfrom artifact_inspector.cli import main\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "own = 'artifact_inspector.cli.'\n"
-        "print([n for n in sys.modules if n.startswith(own) and n[len(own)] != '_'], file=sys.stderr)\n"
-        "print('pydantic' in sys.modules, file=sys.stderr)"
+        "print(*(n.removeprefix(own) for n in sys.modules if n.startswith(own) and n[len(own)] != '_'),"
+        " *({'typer', 'pydantic', 'pygments'} & set(sys.modules)), file=sys.stderr)"
     )
-    plain, limited = (
-        subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True, check=True)
-        for given in (words[:4], words)
-    )
-    assert plain.stderr.splitlines() == ["['artifact_inspector.cli.inspect']", "False"]
-    assert limited.stdout == plain.stdout
-    assert plain.stdout.startswith("softmax_kernel\n")
+    asked = [sys.executable, "-c", code, *words]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    return done.stdout, sorted(done.stderr.split())
+
+
+def test_a_run_that_begins_with_a_directory_loads_its_own_command_alone() -> None:
+    words = [str(FIXTURES / "3.6.0" / "sm_75" / "softmax"), "softmax", "-t", "T4", "--limit", "3"]
+    plain, modules = loaded(*words[:4])
+    limited, _ = loaded(*words)
+    assert modules == ["inspect", "typer"]
+    assert limited == plain
+    assert plain.startswith("softmax_kernel\n")
+
+
+def test_a_list_loads_no_typer_and_is_what_the_application_prints() -> None:
+    cache = str(FIXTURES / "3.6.0" / "sm_75" / "softmax")
+    plain, modules = loaded(cache)
+    whole, with_typer = loaded(cache, "--limit", "0")
+    assert (modules, with_typer) == ([], ["inspect", "pydantic", "typer"])
+    assert plain == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "homes"),
+    [
+        ("bisect", {"passes", "compile"}),
+        ("demo", {"compile"}),
+        ("skill", {"mcp"}),
+        ("try", {"trial", "compile"}),
+        ("rank", {"rank"}),
+    ],
+)
+def test_a_command_loads_what_it_needs_and_few_others(name: str, homes: set[str]) -> None:
+    printed, modules = loaded(name, "--help")
+    assert set(modules) == {"inspect", "typer", *homes}
+    assert f"Usage: inspect-kernel {name}" in printed
+
+
+def test_the_module_of_each_command_is_known() -> None:
+    homes = {
+        command.callback.__module__.rpartition(".")[2]: command for command in cli.app.registered_commands
+    }  # type: ignore[union-attr]
+    assert {module for name in cli.COMMANDS for module in cli._wanted([name])} == set(homes)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import typer
 from rich.text import Text
 
 from artifact_inspector.cli._exit import exit_codes
@@ -141,7 +140,7 @@ def test_a_width_that_is_none_or_beyond_any_screen_is_bounded(
 
 
 def test_an_error_moves_no_cursor_and_orders_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit), exit_codes(json=False):
+    with pytest.raises(SystemExit), exit_codes(json=False):
         raise CacheError("a\x1b[2J\u202eb\n::error::x", "\x07 ##[error]x")
     said = capsys.readouterr().err
     assert said.startswith("inspect-kernel: a\\x1b[2J\\u202eb\n")
@@ -149,7 +148,7 @@ def test_an_error_moves_no_cursor_and_orders_nothing(capsys: pytest.CaptureFixtu
 
 
 def test_memory_that_runs_out_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as ended, exit_codes(json=False):
+    with pytest.raises(SystemExit) as ended, exit_codes(json=False):
         raise MemoryError
-    assert ended.value.exit_code == 3
+    assert ended.value.code == 3
     assert capsys.readouterr().err == "inspect-kernel: There is not enough memory for what was read.\n"
