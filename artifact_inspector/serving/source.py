@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from hashlib import blake2b
+
+from artifact_inspector.model.digest import blake2b
 
 MARK = "# inspect-kernel:"
 """Begins a comment line above a kernel that says how it is compiled, in the options of `compile`."""
