@@ -198,15 +198,20 @@ def predict_launches(
     Raises:
         UsageError: arguments that do not fit the kernel.
     """
-    found = []
-    for entry, request in pairs:
-        progress(entry)
+    places: dict[int, list[int]] = {}
+    for place, (entry, _) in enumerate(pairs):
+        places.setdefault(id(entry), []).append(place)
+    found: dict[int, Prediction] = {}
+    for own in places.values():  # each kernel is read once, however often it is launched
+        entry = pairs[own[0]][0]
         loaded = load_kernel(entry, disassemble)
-        loaded, launch = fit_launch(loaded, request, entry.constants)
-        wave = _wave(entry, disassemble, gpu, ctas_per_wave)
-        run = run_launch(loaded, launch, limit=steps, footprints=wave is not None)
-        found.append(predict(run, _cache_bytes(entry, gpu), wave))
-    return found
+        wave, cache_bytes = _wave(entry, disassemble, gpu, ctas_per_wave), _cache_bytes(entry, gpu)
+        for place in own:
+            progress(entry)
+            fitted, launch = fit_launch(loaded, pairs[place][1], entry.constants)
+            run = run_launch(fitted, launch, limit=steps, footprints=wave is not None)
+            found[place] = predict(run, cache_bytes, wave)
+    return [found[place] for place in range(len(pairs))]
 
 
 def _wave(

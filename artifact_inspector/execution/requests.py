@@ -10,6 +10,7 @@ from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import BITS, Launch, Tensor, evaluate_extent
+from artifact_inspector.model.limits import LAUNCHES
 from artifact_inspector.model.text import integer
 
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
@@ -164,6 +165,11 @@ def parse_document_of(document: Any, name: str) -> tuple[Request, ...]:
     rows = document if isinstance(document, list) else [document]
     if not rows:
         raise UsageError(f"{name} has no launch.", _DOCUMENT)
+    if len(rows) > LAUNCHES.most:
+        raise UsageError(
+            f"{name} has {len(rows):,} launches; {LAUNCHES.most:,} are run on paper at most.",
+            f"Choose some of them, or set {LAUNCHES.switch}.",
+        )
     return tuple(_request(row, name) for row in rows)
 
 

@@ -50,21 +50,10 @@ LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take 
 """What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")
 CTAS = Limit("ctas", 1 << 24, "CTAs of a launch that is run on paper")
+LAUNCHES = Limit("launches", 1000, "launches of one record that are run on paper")
+"""As many as `capture` and `bench` keep of one directory."""
 TOOL_SECONDS = Limit("tool_seconds", 60, "seconds of a disassembler or an assembler at one file")
 """The largest cubins known here take a disassembler under ten."""
 TOOL_MIB = Limit("tool_mib", 8192, "MiB of address space of such a tool")
 """nvdisasm takes 1.5 GiB for the largest cubin that is read."""
-LIMITS = (
-    MIB,
-    DIGITS,
-    FRAMES,
-    NESTING,
-    RESULTS,
-    EDGES,
-    CARRIED,
-    LAYOUT,
-    PROBLEMS,
-    CTAS,
-    TOOL_SECONDS,
-    TOOL_MIB,
-)
+LIMITS = tuple(one for one in list(globals().values()) if isinstance(one, Limit))

@@ -10,12 +10,16 @@ import pytest
 
 from artifact_inspector.api import predicting
 from artifact_inspector.api.contests import enter_tries
+from artifact_inspector.api.predicting import predict_launches
 from artifact_inspector.cli._reading import open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.order import CtaOrder, Wave
-from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.requests import Request, parse_document_of
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.report.prediction import describe_order
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def _cache(root: Path, *rows: dict[str, Any]) -> Path:
@@ -78,3 +82,24 @@ def test_a_wave_has_no_more_ctas_than_the_launch(ctas: int, waves: int, told: st
     wave = Wave(ctas, 32, None, 32, None)
     order = CtaOrder(1280, "as given", (wave,) * waves, waves, 32, 32, 32, None, (), (), ())
     assert next(iter(describe_order(order))) == told
+
+
+def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    (entry,) = open_cache(FIXTURES / "3.6.0/gfx942/masked_add").entries
+    tensors = dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), Tensor((256,), "fp32"))
+    requests = [Request((1,), {**tensors, "n": count}) for count in (256, 128, 64)]
+    read, load = [], predicting.load_kernel
+    monkeypatch.setattr(predicting, "load_kernel", lambda *given: read.append(given) or load(*given))
+    together = predict_launches([(entry, request) for request in requests], None)
+    assert len(read) == 1
+    assert together == [predict_launches([(entry, request)], None)[0] for request in requests]
+
+
+def test_more_launches_than_are_run_are_refused_in_words() -> None:
+    rows = [{"grid": [1]}] * 20_000
+    with pytest.raises(
+        UsageError, match="the record has 20,000 launches; 1,000 are run on paper at most"
+    ) as told:
+        parse_document_of({"launches": rows}, "the record")
+    assert "ARTIFACT_INSPECTOR_MOST_LAUNCHES" in str(told.value.remedy)
+    assert len(parse_document_of(rows[:1000], "the record")) == 1000
