@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling.ask import manifest
-from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
+from artifact_inspector.compiling.ask.manifest import made_directory, read_launches, read_manifest, record
+from artifact_inspector.errors import UsageError
 from artifact_inspector.files.beside import MANIFEST, MOST_RECORDS
 
 
@@ -30,3 +31,14 @@ def test_a_record_beyond_the_bound_is_not_read(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == [{"kernel": "k"}]
     place.write_text(entries + " " * (MOST_RECORDS - len(entries) + 1))
     assert read_manifest(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"entries": 1}', "[" * 100_000])
+def test_a_record_that_cannot_be_read_is_not_written_over(text: str, tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text(text)
+    with pytest.raises(
+        UsageError, match=r"inspect-kernel\.json cannot be read, and what it records would be lost"
+    ):
+        made_directory(tmp_path)
+    record(tmp_path, (), [{"kernel": "k"}])
+    assert (tmp_path / MANIFEST).read_text() == text

@@ -18,7 +18,7 @@ from artifact_inspector.compiling.ask.captured import (
     find_notes,
 )
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
-from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, record
+from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, made_directory, record
 from artifact_inspector.compiling.ask.process import this_interpreter
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.capture.recorder import Event, Recorder
@@ -129,11 +129,7 @@ def checked_directory(targets: Sequence[Target], out: Path, configs: int | None)
         raise UsageError("There is no target to capture for.", "Name one: --target sm_90,gfx942")
     if configs is not None and configs < 1:
         raise UsageError(f"{configs} configurations are none.", "Give a number from 1 on, or all.")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"Cannot write to {out}: {error.strerror}.", "Name another directory.") from error
-    return out.resolve()
+    return made_directory(out)
 
 
 def _value(text: str) -> object:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.environments import cache_directory, find_interpreter, parse_triton
-from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.manifest import made_directory, record
 from artifact_inspector.compiling.ask.process import answers, this_interpreter
 from artifact_inspector.compiling.ask.remote import remote_answers
 from artifact_inspector.compiling.ask.request import KernelRequest, place_of
@@ -64,7 +64,7 @@ def compile_kernels(
     written = [_known(request).as_json() for request in requests]
     versions = [parse_triton(one) for one in dict.fromkeys(tritons)]
     here = None if versions else this_interpreter()
-    out_dir = _made(out_dir)
+    out_dir = made_directory(out_dir)
     asked = {"targets": [str(one) for one in wanted], "out": str(out_dir), "environment": {}}
     asks = [{**ask, **asked} for ask in written]
     counts = [len(asks) * len(wanted)] * (len(versions) or 1)
@@ -211,16 +211,6 @@ def _known(request: KernelRequest) -> KernelRequest:
         (f"Did you mean {near[0]}? " if near else "")
         + f"There are {', '.join(REFERENCE_KERNELS)}; a kernel of yours is FILE.py:KERNEL.",
     )
-
-
-def _made(out_dir: Path) -> Path:
-    try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"Cannot write to {out_dir}: {error.strerror}.", "Name another directory."
-        ) from error
-    return out_dir.resolve()
 
 
 def _result(row: Mapping[str, Any], place: str) -> CompileResult:

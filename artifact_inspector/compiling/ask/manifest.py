@@ -18,15 +18,16 @@ from threading import Lock
 from typing import Any
 
 from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.errors import CacheError
+from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.beside import MANIFEST, MOST_RECORDS
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
+from artifact_inspector.model.limits import LAUNCHES
 
 _ONE_AT_A_TIME = Lock()
 """Threads of one process may compile into one directory."""
 SCHEMA_VERSION = 1
-MOST_LAUNCHES = 1000
+MOST_LAUNCHES = LAUNCHES.default
 """That are kept; the newest."""
 CAPTURED_AT = "captured at "
 """In front of the line of a launch: the place of a kernel that cannot be imported (defined in a function)."""
@@ -43,13 +44,40 @@ def read_launches(directory: Path) -> list[dict[str, Any]]:
     return _rows(directory, "launches")
 
 
-def _rows(directory: Path, key: str) -> list[dict[str, Any]]:
+def made_directory(out: Path) -> Path:
+    """A cache directory to compile into, made if it is missing.
+
+    Raises:
+        UsageError: it cannot be had, or has a manifest that cannot be read, whose rows would be lost.
+    """
     try:
-        document = json.loads(read_content(directory / MANIFEST, MOST_RECORDS))
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot write to {out}: {error.strerror}.", "Name another directory.") from error
+    if _document(out) is None:
+        raise UsageError(
+            f"{out / MANIFEST} cannot be read, and what it records would be lost.",
+            "Move it away, or name another directory.",
+        )
+    return out.resolve()
+
+
+def _rows(directory: Path, key: str) -> list[dict[str, Any]]:
+    return [row for row in (_document(directory) or {}).get(key, ()) if isinstance(row, dict)]
+
+
+def _document(directory: Path) -> dict[str, Any] | None:
+    """What a directory's manifest holds, nothing where there is none; None where it cannot be read."""
+    try:
+        found = json.loads(read_content(directory / MANIFEST, MOST_RECORDS))
+    except FileNotFoundError:
+        return {}
     except (OSError, ValueError, RecursionError):
-        return []
-    rows = document.get(key) if isinstance(document, dict) else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return None
+    is_one = isinstance(found, dict) and all(
+        isinstance(found.get(key, []), list) for key in ("entries", "launches")
+    )
+    return found if is_one else None
 
 
 def record(
@@ -61,6 +89,8 @@ def record(
 
 
 def _record(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
+    if _document(directory) is None:
+        return  # somebody else's by now
     known = {json.dumps(one): one for one in (*read_launches(directory), *map(dict, launches))}
     entries = {_identity(entry): entry for entry in read_manifest(directory)}
     for result in results:
