@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from artifact_inspector.api.workloads import is_reference, run_workload
@@ -21,6 +20,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import Which, choose
 from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 
 
@@ -101,7 +101,7 @@ def _workload(chosen: Sequence[Artifact]) -> tuple[Request, ...]:
     if len(own) != 1:
         return ()
     (entry,) = own.values()
-    with TemporaryDirectory(prefix="inspect-kernel-") as made:
+    with scratch_directory() as made:
         requests, _ = run_workload(entry, Path(made))
     # the entry in the cache is the one that is meant, whatever this one's hash
     return tuple(replace(one, hash=None) for one in requests[:1])

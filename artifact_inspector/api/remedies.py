@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
@@ -13,6 +12,7 @@ from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.again import Again, compile_again
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.findings import RULES, Finding, Switch, SwitchKind, find_findings
 from artifact_inspector.formats.mlir.retold import with_divisor, with_input_precision
 from artifact_inspector.passes.subject import of_entry
@@ -56,7 +56,7 @@ def try_switches(kernel: KernelFacts) -> tuple[list[Tried], tuple[str, ...]]:
     own = kernel.artifact.triton_version
     if own is not None and not own.fits(here):
         notes.append(f"the entry is of Triton {own}: figures may differ from its own")
-    with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as scratch:
+    with scratch_directory() as scratch:
         possible = [text for text in texts if text is not None]
         base, *made = compile_again(
             [(saved, options), *possible], subject.name, subject.target, Path(scratch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Collection
 from importlib import import_module
@@ -79,6 +80,9 @@ SELDOM = 50_000
 def main() -> None:
     """Run the command on the process's arguments."""
     gc.set_threshold(SELDOM)
+    if sys.platform != "win32":  # who is asked to end leaves no directory behind; what it forks just ends
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # who started it closed them
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))

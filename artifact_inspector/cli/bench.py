@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import Json, Nvdisasm, Sass
 from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def bench(
 def _directory(out: Path | None) -> Iterator[Path]:
     """Where to compile: a directory with nothing in it that an earlier run has left."""
     if out is None:
-        with TemporaryDirectory(prefix="inspect-kernel-") as made:
+        with scratch_directory() as made:
             yield Path(made)
         return
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):

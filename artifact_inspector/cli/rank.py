@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +22,7 @@ from artifact_inspector.cli._launches import (
 from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Targets
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.cli._telling import print_json, print_report
+from artifact_inspector.files.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from artifact_inspector.api.contests import Contest
@@ -75,7 +75,7 @@ def rank(
         requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
         pairs = pair_launches(opened, name, wanted, requests, every=every)
         own = grid is None and launch is None and not arg
-        with TemporaryDirectory(prefix="inspect-kernel-") as made:
+        with scratch_directory() as made:
             contest = (
                 enter_pairs(pairs) if every else _compile(pairs, words, configs, out or Path(made), own=own)
             )

@@ -7,8 +7,9 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
+
+from artifact_inspector.files.scratch import is_alive
 
 _PREFIX = ".compiling-"
 
@@ -32,7 +33,7 @@ def sweep(out: Path) -> None:
     """Remove from a cache what compiles of processes that have ended left beside the entries."""
     for left in out.glob(f"{_PREFIX}*"):
         match = re.match(rf"{re.escape(_PREFIX)}(\d+)-", left.name)
-        if match and not _is_alive(int(match[1])):
+        if match and not is_alive(int(match[1])):
             shutil.rmtree(left, ignore_errors=True)
 
 
@@ -56,12 +57,3 @@ def publish(staging: Path, entry: str, out: Path) -> Path:
             path.write_text(json.dumps(group))
         path.replace(destination / path.name)
     return destination
-
-
-def _is_alive(pid: int) -> bool:
-    with suppress(PermissionError):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-    return True

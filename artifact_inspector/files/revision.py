@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.files.tools import find_on_path
 
 MOST_KEPT = 8
@@ -91,7 +92,7 @@ def read_revision(file: Path, word: str, keep: Path) -> Revision:
 def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
     """All of it, or nothing: it takes its name when it is whole."""
     tree.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as scratch:
+    with scratch_directory() as scratch:
         own = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
         listed = _run(git, top, ["ls-tree", "-r", "-z", "--name-only", commit], {}).stdout
         names = [name for name in listed.split(b"\0") if name.endswith(b".py")]

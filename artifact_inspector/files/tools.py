@@ -20,6 +20,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
 
 
@@ -41,7 +42,7 @@ def find_in_package(package: str) -> list[Path]:
 @contextlib.contextmanager
 def private_copy(content: bytes, name: str) -> Iterator[Path]:
     """The content as a file in a directory that nobody else reads, gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="artifact-inspector-") as directory:
+    with scratch_directory() as directory:
         path = Path(directory, name)
         path.write_bytes(content)
         yield path

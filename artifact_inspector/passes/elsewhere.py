@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
@@ -15,6 +14,7 @@ from artifact_inspector.compiling.ask.again import compile_again
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.passes.subject import of_entry
 
@@ -49,7 +49,7 @@ def _compiled(kernel: KernelFacts, target: Target) -> Elsewhere:
         options = dict(subject.ask["options"])
         if subject.target.backend is not target.backend:
             options = {name: value for name, value in options.items() if name in _OF_EVERY_VENDOR}
-        with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as scratch:
+        with scratch_directory() as scratch:
             text = subject.saved or ""
             (made,) = compile_again([(text, options)], subject.name, target, Path(scratch))
             if made.artifact is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import Artifact, read_stage
 from artifact_inspector.files.disassembly import disassemble as sass_of
 from artifact_inspector.files.disassembly import find_disassembler
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.passes.compiled import (
     DumpedCompile,
@@ -60,7 +60,7 @@ class Subject:
 
     @contextmanager
     def _placed(self) -> Iterator[tuple[dict[str, Any], Path]]:
-        with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as scratch:
+        with scratch_directory() as scratch:
             directory, ask = Path(scratch), dict(self.ask)
             if self.saved is not None:
                 file = directory / f"{self.name}.ttir"

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.scratch import sweep
 from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
 from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def program(path: Path, mark: Path) -> None:
@@ -88,3 +94,53 @@ def test_a_tool_that_takes_too_long_or_too_much_memory_is_stopped(monkeypatch: p
     status, said = run_tool([sys.executable, "-c", hungry], 100000, errors=True)
     assert status != 0
     assert b"MemoryError" in said
+
+
+def test_what_killed_processes_left_is_removed_by_a_later_one(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = {
+        "of one that ended": tmp_path / f"inspect-kernel-{ended.pid}-abc",
+        "of one that runs": tmp_path / f"inspect-kernel-{os.getpid()}-abc",
+        "of one that ended just now": tmp_path / f"inspect-kernel-{ended.pid}-new",
+        "of another name": tmp_path / "inspect-kernel-abc",
+    }
+    for name, place in left.items():
+        place.mkdir()
+        (place / "a.cubin").touch()
+        if "just now" not in name:
+            os.utime(place, (0, 0))
+    (tmp_path / f"inspect-kernel-{ended.pid}-link").symlink_to(left["of one that runs"])
+    sweep(tmp_path)
+    assert [name for name, place in left.items() if not place.exists()] == ["of one that ended"]
+
+
+def test_a_command_that_is_asked_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    tool, cache, scratch = tmp_path / "nvdisasm", tmp_path / "cache", tmp_path / "scratch"
+    tool.write_text(
+        "#!/bin/sh\n[ \"$1\" = --version ] || sleep 30\necho 'nvdisasm: NVIDIA (R) CUDA disassembler V99.0.0'\n"
+    )
+    tool.chmod(0o755)
+    shutil.copytree(FIXTURES / "3.6.0" / "sm_100" / "softmax", cache, ignore=shutil.ignore_patterns("*.sass"))
+    scratch.mkdir()
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "artifact_inspector",
+            str(cache),
+            "--sass",
+            "--nvdisasm",
+            str(tool),
+            "--no-index",
+        ],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 20
+    while not any(scratch.glob("*/*")) and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.02)
+    assert any(scratch.glob("*/*"))
+    process.terminate()
+    assert process.wait(10) == 128 + signal.SIGTERM
+    assert list(scratch.iterdir()) == []

@@ -6,7 +6,6 @@ as Dask itself needs them. The cache directory is the caller's alone.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from artifact_inspector.compiling.ask.environments import find_interpreter
 from artifact_inspector.compiling.ask.process import answers, this_interpreter
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.errors import CompileError
+from artifact_inspector.files.scratch import scratch_directory
 
 CHUNKS_PER_THREAD = 4
 """Few enough that Triton is not loaded for every job, enough that all threads end together."""
@@ -105,7 +105,7 @@ def _compile_there(
     """Runs on a Dask worker, in one of its threads: compiles into a directory of its own, one at a time."""
     interpreter = this_interpreter() if version is None else find_interpreter(*version)
     numbers = [number for number, _ in jobs]
-    with tempfile.TemporaryDirectory(prefix="inspect-kernel-") as out:
+    with scratch_directory() as out:
         asks = [{**ask, "out": out} for _, ask in jobs]
         found: list[tuple[int, dict[str, Any], Files]] = []
         for row in answers(interpreter, asks, workers=1, time_limit=time_limit):

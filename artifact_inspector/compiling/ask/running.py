@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from artifact_inspector.compiling.ask.process import Interpreter, this_interpret
 from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.compiling.publishing import sweep
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 
 POLL_SECONDS = 0.05
@@ -150,7 +149,8 @@ class _Running:
     ) -> None:
         self.target, self._command, self._live = target, command, live
         self._given = given
-        self._scratch = Path(tempfile.mkdtemp(prefix="inspect-kernel-"))
+        self._held = scratch_directory()
+        self._scratch = Path(self._held.name)
         self._directory = directory
         self._events = self._scratch / "events"
         self._settings = {
@@ -253,7 +253,7 @@ class _Running:
         """End it if it still runs, and leave nothing behind."""
         self._end_process()
         sweep(self._directory)
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._held.cleanup()
 
     def _end_process(self) -> None:
         if self._process is not None and self._process.poll() is None:
