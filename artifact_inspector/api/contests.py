@@ -65,17 +65,19 @@ def enter_tries(
     base, request = pairs[0]
     check_tries(base, tries)
     if own and is_reference(base):
+        remedy = None
         requests, refused = run_workload(base, out, tries, configs)
         made = pair_launches(open_cache(out), None, (), requests) if requests else ()
     else:
         request = request_for_tries(request, tries, configs)
         results = compile_tries(base, tries, out, configs=configs, planned=planned, progress=progress)
         entries = {entry.directory: entry for entry in open_cache(out).entries}
+        remedy = next((one.remedy for one in results if one.remedy), None)
         names = dict.fromkeys(one.directory.name for one in results if one.directory is not None)
         made = [(entries[name], request) for name in names if name in entries]
         refused = tuple(_refused(one, tries) for one in results if one.directory is None)
     if not made:
-        raise UsageError(f"None of them compiles{f': {refused[0].message}' if refused else '.'}")
+        raise UsageError(f"None of them compiles{f': {refused[0].message}' if refused else '.'}", remedy)
     return enter_pairs(made, refused)
 
 

@@ -110,8 +110,13 @@ def _workload(chosen: Sequence[Artifact]) -> tuple[Request, ...]:
 def _rows_of(
     rows: list[dict[str, Any]], chosen: set[str], *, grid: bool, every: bool
 ) -> list[dict[str, Any]]:
-    """The launches of the chosen kernels, by hash, or those of their siblings, whose grid is another."""
+    """The launches of the chosen kernels, by hash, or those of their siblings, whose grid is another.
+
+    What an autotuner measured and did not choose is meant where every form is, or no other.
+    """
     own = [row for row in rows if row.get("hash") is None or row["hash"] in chosen]
+    if not every:
+        own = [row for row in own if not row.get("tuning")] or own
     if grid and (not own or (every and not chosen <= {row.get("hash") for row in own})):
         alike = {json.dumps(row.get("args"), sort_keys=True): {**row, "hash": None} for row in own or rows}
         return list(alike.values())

@@ -88,7 +88,7 @@ class CtaOrder:
     footprint_bytes: int
     """Of the whole launch, each counted once."""
     fits_l2: bool | None
-    """All that the launch reads stays in the second-level cache, whatever the order."""
+    """All that the launch reads and writes stays in the second-level cache, whatever the order."""
     others: tuple[OtherOrder, ...]
     tiles: tuple[tuple[int, int], ...]
     """Row and column of the tile that each CTA writes, in the order of the CTAs; empty where they are no
@@ -103,7 +103,7 @@ def find_order(
     tile_bytes: Mapping[str, int],
     ctas_per_wave: int,
     basis: str,
-    l2_bytes: int | None,
+    fits_l2: bool | None,
 ) -> CtaOrder:
     """The waves of a launch.
 
@@ -113,7 +113,7 @@ def find_order(
         tile_bytes: tensor → bytes of the block that one load of it reads.
         ctas_per_wave: that run side by side.
         basis: whence that is known.
-        l2_bytes: of the second-level cache.
+        fits_l2: all that the launch reads and writes stays in the second-level cache.
     """
     order = np.arange(launch.ctas)
     tensors = [
@@ -130,7 +130,7 @@ def find_order(
         distinct_bytes_read=sum(wave.distinct_bytes_read for wave in waves),
         bytes_asked=sum(wave.bytes_asked for wave in waves),
         footprint_bytes=whole,
-        fits_l2=None if l2_bytes is None else whole <= l2_bytes,
+        fits_l2=fits_l2,
         others=tuple(_others(order, tiles, tensors, ctas_per_wave)),
         tiles=tuple(tiles),
         ctas=tuple(

@@ -141,7 +141,7 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
         outside_count=sum(run.counts.more_outside.values()),
         notes=run.launch.notes,
         held_against_hardware=loaded.beginning is None,
-        cta_order=_order(run, wave, l2_bytes),
+        cta_order=_order(run, wave, _fits(counters, l2_bytes)),
         shared_accesses=_shared_accesses(run, complete),
     )
 
@@ -152,11 +152,17 @@ def _shared_accesses(run: Run, complete: bool) -> tuple[SharedAccess, ...]:
     return tuple(sorted(found, key=lambda one: (-(one.line.conflicts or 0), one.line.line)))
 
 
-def _order(run: Run, wave: tuple[int, str] | None, l2_bytes: int | None) -> CtaOrder | None:
+def _fits(counters: Counters, l2_bytes: int | None) -> bool | None:
+    """Whether all that is read and written stays in the second-level cache; None where that is not known."""
+    read, written = counters.unique_bytes_read, counters.unique_bytes_written
+    return None if None in (read, written, l2_bytes) else read + written <= l2_bytes  # type: ignore[operator]
+
+
+def _order(run: Run, wave: tuple[int, str] | None, fits_l2: bool | None) -> CtaOrder | None:
     footprints = run.memory.footprints
     if wave is None or footprints is None or run.ended or run.sampled:
         return None
-    return find_order(run.launch, footprints, run.loaded.tile_bytes, *wave, l2_bytes)
+    return find_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2)
 
 
 def _line(run: Run, step: Step, complete: bool) -> Line:

@@ -132,7 +132,7 @@ def _waves(canvas: Canvas, order: CtaOrder, left: float, width: float) -> float:
             canvas.text(left + 4, y + 11, cut(f"{name}  {_size(amount)}", full - 8, 9), "ink small")
             y += 19
     if order.fits_l2:
-        said = f"all {_size(order.footprint_bytes)} that it reads fit the L2: the order saves little"
+        said = "all that it reads and writes fits in the L2: the order saves little"
         canvas.text(left, y + 12, cut(said, full, 9), "small faint")
         y += 14
     return y

@@ -96,9 +96,15 @@ def describe_order(order: CtaOrder) -> Iterator[str]:
         f"({share:.0%}){blocks}"
     )
     yield f"all waves read {order.distinct_bytes_read:,} B; each byte once is {order.footprint_bytes:,} B"
-    for other in order.others:
-        blocks = "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} blocks"
-        yield f"{other.name}: {other.distinct_bytes_read:,} B{blocks}"
+    own = (order.distinct_bytes_read, first.distinct_tiles)
+    if order.others and all((x.distinct_bytes_read, x.first_wave_tiles) == own for x in order.others):
+        yield "row-major, column-major and grouped orders would read the same"
+    else:
+        for other in order.others:
+            blocks = (
+                "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} blocks"
+            )
+            yield f"{other.name}: {other.distinct_bytes_read:,} B{blocks}"
     if order.fits_l2:
         yield "all of it fits in the L2: another order saves nothing there"
 

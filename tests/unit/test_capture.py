@@ -19,6 +19,7 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
+from artifact_inspector.api.predicting import recorded_launches
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
@@ -188,6 +189,36 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out", configs=None)
     assert len(run.kernels) == 5
     assert not run.notes
+    cache = open_cache(tmp_path / "out")
+    (chosen,) = recorded_launches(cache, "tuned")  # what the program launched
+    assert chosen.hash == run.kernels[0].hash
+    assert chosen.grid == (32, 1, 1)
+    (measured,) = recorded_launches(cache, run.kernels[3].hash)
+    assert measured.grid == (4, 1, 1)
+    tuned = {one.hash: one.grid[0] for one in recorded_launches(cache, "tuned", every=True)}
+    assert tuned == {one.hash: -(-1000 // int(one.constexprs["BLOCK"])) for one in run.kernels}
+
+
+@needs_triton
+def test_nothing_is_on_record_of_a_launch_of_what_does_not_compile(program, tmp_path):
+    command = program(
+        """
+        import triton
+        import triton.language as tl
+        """,
+        SCALE,
+        """
+        @triton.jit
+        def uneven(x, BLOCK: tl.constexpr):
+            tl.store(x + tl.arange(0, BLOCK), 0.0)
+
+        for block in (3, 4):
+            uneven[1,](Pointer(), BLOCK=block)
+        """,
+    )
+    (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
+    assert [kernel.directory is None for kernel in run.kernels] == [True, False]
+    assert [row["hash"] for row in read_launches(tmp_path / "out")] == [run.kernels[1].hash]
 
 
 @needs_torch

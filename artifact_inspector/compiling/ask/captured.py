@@ -104,7 +104,10 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
 
 
 def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """Each different launch of what was compiled, as `compiling.arguments` writes it, and whose it is."""
+    """Each different launch of what was compiled, as `compiling.arguments` writes it, and whose it is.
+
+    One that an autotuner alone made, to measure a configuration that was not chosen, is marked so.
+    """
     made = [x for x in events if x["event"] == "compiled" and x["directory"] is not None]
     names = {(x["kernel"], x["target"]): x["name"] for x in made}
     found: dict[str, dict[str, Any]] = {}
@@ -113,7 +116,11 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
         if event["event"] == "given" and key in names:
             whose = {"hash": key[0], "kernel": names[key], "target": key[1]}
             launch = {**whose, "grid": event["grid"], "args": event["args"]}
-            found[json.dumps(launch, sort_keys=True)] = launch
+            same = json.dumps(launch, sort_keys=True)
+            if not event["tuning"]:
+                found[same] = launch
+            else:
+                found.setdefault(same, {**launch, "tuning": True})
     return list(found.values())
 
 

@@ -3,7 +3,8 @@
 An object with `schema_version` and `entries`, one for each kernel, target, configuration and Triton
 version that was ever asked for there, the newest answer of each; and with `launches`, those that a captured
 or a measured program made, as `compiling.arguments` writes them, each with the `hash`, `kernel` and `target`
-of what it launched: `inspect-kernel predict CACHE --launch CACHE/inspect-kernel.json` runs them on paper.
+of what it launched, and `tuning` where only an autotuner did: `inspect-kernel predict CACHE` and `rank CACHE`
+run them on paper.
 Triton itself does not read it.
 """
 

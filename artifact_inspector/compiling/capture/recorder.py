@@ -80,7 +80,9 @@ class Recorder:
                 stream.flush()
         os._exit(0)
 
-    def given(self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any]) -> None:
+    def given(
+        self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any], *, tuning: bool
+    ) -> None:
         """Write with which arguments a kernel was launched, each different launch once, and not too many."""
         event = {
             "event": "given",
@@ -88,6 +90,7 @@ class Recorder:
             "target": str(target),
             "grid": [int(size) for size in grid],
             "args": args,
+            "tuning": tuning,
         }
         key = json.dumps(event, default=str)
         with self._lock:

@@ -141,9 +141,9 @@ class TritonStandIn:
         """Count a launch that did nothing."""
         self.recorder.launched(kernel, target, grid, benchmark=self._benchmarking)
         given = getattr(self._thread, "arguments", None)
-        if given is not None and not self._benchmarking:
+        if given is not None:
             record = describe_arguments(*given, values=self._held.knows, addresses=False)
-            self.recorder.given(kernel, target, grid, record)
+            self.recorder.given(kernel, target, grid, record, tuning=self._benchmarking)
         if given is not None:
             self._held.launched((*given[1], *given[2].values()), lambda: _text(kernel))
 

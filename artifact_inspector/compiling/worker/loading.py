@@ -201,8 +201,11 @@ def _run_import(where: str, load: Callable[[], T]) -> T:
         ) from error
     except (Exception, SystemExit) as error:
         remedy = f"See the whole error with: python {'' if where.endswith('.py') else '-m '}{where}"
-        if "active driver" in str(error):
-            remedy = "It asks for a GPU when it is imported: `inspect-kernel capture` answers for one."
+        if any(word in str(error) for word in ("active driver", "CUDA", "NVIDIA driver")):
+            remedy = (
+                "It asks for a GPU when it is imported: put what does below `if __name__ == '__main__':`, "
+                "or let `inspect-kernel capture` answer for one."
+            )
         raise CompileError(
             f"{where} does not import: {type(error).__name__}: {error}{_place_of(error)}.", remedy
         ) from error

@@ -163,7 +163,8 @@ def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], co
         what = ", ".join(changed) or "configuration"
         raise UsageError(
             f"The grid is a number, which may be another for each {what}.",
-            "Give it as an expression: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.",
+            "Give it as an expression: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; of an autotuned kernel "
+            "`inspect-kernel capture --configs all` has the launch of each configuration on record.",
         )
     fixed = {name: value for name, value in request.arguments.items() if name not in tries}
     return Request(request.grid, fixed, None, request.notes)
