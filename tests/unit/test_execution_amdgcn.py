@@ -109,6 +109,10 @@ def value(machine: Machine, name: str) -> object:
         ("v_add_u32_e32 v1, 3, v0\nv_lshlrev_b32_e32 v1, 2, v1\nds_permute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 9", "s4", 6),
         ("v_lshlrev_b32_e32 v1, 3, v0\nds_permute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 2", "s4", 33),  # 1 gives as well
         ("v_lshlrev_b32_e32 v1, 3, v0\nds_permute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 3", "s4", 0),  # nobody gives
+        ("v_lshlrev_b32_e32 v1, 2, v0\nv_cmp_gt_u32_e32 vcc, 8, v0\ns_and_b64 exec, exec, vcc\nv_xor_b32_e32 v1, 32, v1\n"
+         "ds_bpermute_b32 v2, v1, v0\nv_readlane_b32 s4, v2, 3", "s4", 0),  # lane 11 is off
+        ("global_load_dword v3, v0, s[0:1]\nv_cmp_gt_u32_e32 vcc, 8, v0\ns_and_b64 exec, exec, vcc\nv_lshlrev_b32_e32 v1, 2, v0\n"
+         "v_mov_b32_e32 v3, v0\nds_permute_b32 v2, v1, v3\nv_readlane_b32 s4, v2, 7", "s4", 7),  # what is off is not known
         ("v_mov_b32_e32 v1, 0x40000000\nv_mov_b32_e32 v2, 1.0\nv_fmamk_f32 v3, v1, 0x40400000, v2\nv_readfirstlane_b32 s4, v3", "s4", 0x40E00000),  # 2 · 3 + 1
         ("v_mov_b32_e32 v1, 0x40000000\nv_mov_b32_e32 v2, 1.0\nv_fmaak_f32 v3, v1, v2, 0x40400000\nv_readfirstlane_b32 s4, v3", "s4", 0x40A00000),  # 2 · 1 + 3
         ("v_sub_u32_e64 v1, v0, 1 clamp\nv_readfirstlane_b32 s4, v1", "s4", 0),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.amdgcn.operands import (
     Build,
@@ -19,7 +20,16 @@ from artifact_inspector.execution.amdgcn.operands import (
     source,
     sources,
 )
-from artifact_inspector.execution.interpreter.lanes import FULL, Known, Unknown, Value, apply, spread
+from artifact_inspector.execution.interpreter.lanes import (
+    FULL,
+    Known,
+    Unknown,
+    Value,
+    apply,
+    bits_unknown,
+    data_of,
+    spread,
+)
 from artifact_inspector.execution.interpreter.numbers import each
 from artifact_inspector.formats.amdgcn.operations import Action, Meaning
 from artifact_inspector.formats.amdgcn.statement import Statement
@@ -95,44 +105,43 @@ def _write_lane(statement: Statement, _meaning: Meaning) -> Run:
 
 
 def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
-    """`ds_bpermute_b32`: another lane's register by its number times four; `ds_permute_b32` gives its own."""
+    """`ds_bpermute_b32`: another lane's register by its number times four; `ds_permute_b32` gives its own.
+
+    A lane that is off has a 0 to be read.
+    """
     place, value, write = source(statement.operands[1]), source(statement.operands[2]), put(statement)
     offset = statement.number("offset")
-    pushes = statement.base.startswith("ds_permute")
+    move = _pushed if statement.base.startswith("ds_permute") else _pulled
 
     def run(machine: Machine) -> None:
-        at, held = place(machine), value(machine)
-        missing = next((v for v in (at, held) if isinstance(v, Unknown)), None)
-        if missing is not None:
-            write(machine, Unknown(0, FULL, missing.why))
+        at, held = machine.settled(place(machine)), machine.settled(value(machine))
+        if isinstance(at, Unknown):
+            write(machine, Unknown(0, FULL, at.why))
             return
-        if pushes:
-            write(machine, _pushed(machine, ((at + offset) >> 2) % machine.program.warp, held))
-            return
-        if isinstance(held, np.ndarray) and held.shape[1] > 1:
-            warp = machine.program.warp
-            start = np.arange(machine.threads).reshape(1, -1) // warp * warp
-            goes = start + ((at + offset) >> 2) % warp
-            rows = max(held.shape[0], goes.shape[0])
-            held = np.take_along_axis(
-                np.broadcast_to(held, (rows, machine.threads)),
-                np.broadcast_to(goes, (rows, machine.threads)),
-                axis=1,
-            )
-        write(machine, held)
+        lane = ((at + offset) >> 2) % machine.program.warp
+        found, bad = (move(machine, lane, part) for part in (data_of(held), bits_unknown(held)))
+        write(machine, Unknown(found, bad, held.why) if bad.any() else found)
 
     return on_lanes(run)
 
 
-def _pushed(machine: Machine, goes: Known, held: Known) -> Known:
+def _by_wave(machine: Machine, value: Known) -> NDArray[Any]:
+    return spread(value, machine.shape).reshape(-1, machine.program.warp)
+
+
+def _pulled(machine: Machine, lane: Known, held: Known) -> NDArray[np.int64]:
+    """What lanes take of others of their wave."""
+    given = np.where(_by_wave(machine, machine.on), _by_wave(machine, held), 0)
+    return np.take_along_axis(given, _by_wave(machine, lane), axis=1).reshape(machine.shape)
+
+
+def _pushed(machine: Machine, lane: Known, held: Known) -> NDArray[np.int64]:
     """What lanes are given by others of their wave: the highest wins, and who is given nothing reads 0."""
-    warp = machine.program.warp
-    on = spread(machine.on, machine.shape).reshape(-1, warp)
-    to, what = (spread(given, machine.shape).reshape(-1, warp) for given in (goes, held))
+    on, to, what = (_by_wave(machine, given) for given in (machine.on, lane, held))
     found = np.zeros(on.shape, np.int64)
     rows = np.arange(len(on))
-    for lane in range(warp):
-        found[rows, to[:, lane]] = np.where(on[:, lane], what[:, lane], found[rows, to[:, lane]])
+    for at in range(machine.program.warp):
+        found[rows, to[:, at]] = np.where(on[:, at], what[:, at], found[rows, to[:, at]])
     return found.reshape(machine.shape)
 
 

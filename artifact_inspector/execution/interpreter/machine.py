@@ -182,6 +182,12 @@ class Machine:
                 return found
         return choose(self.on, value, together(old))
 
+    def settled(self, value: Value) -> Value:
+        """A value as known where it is in all lanes that are on."""
+        if isinstance(value, Unknown) and not is_true(self._and(self.on, np.asarray(value.bad) != 0)):
+            return value.data
+        return value
+
     def unknown(self, name: str) -> Unknown:
         """A register of which nothing is known, and why."""
         return self.names.unknown(name)

@@ -138,7 +138,7 @@ def _shuffle(statement: Statement) -> Run:
     kind = statement.modifiers[0]
 
     def run(machine: Machine) -> None:
-        held, by, bound = (_settled(machine, reader(machine)) for reader in (value, lane, clamp))
+        held, by, bound = (machine.settled(reader(machine)) for reader in (value, lane, clamp))
         unknown = next((v for v in (by, bound) if isinstance(v, Unknown)), None)
         if unknown is not None:
             write_all(machine, beside, Unknown(False, True, unknown.why))
@@ -174,13 +174,6 @@ def _taken(machine: Machine, held: Value, origin: Any) -> Value:
     return np.take_along_axis(np.broadcast_to(held, places.shape), places, axis=1)
 
 
-def _settled(machine: Machine, value: Value) -> Value:
-    """A value as known where it is in all lanes that are on."""
-    if isinstance(value, Unknown) and not is_true(machine._and(machine.on, np.asarray(value.bad) != 0)):
-        return value.data
-    return value
-
-
 _JOINED: Mapping[str, Any] = {
     "MIN": np.minimum, "MAX": np.maximum, "SUM": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or,
     "XOR": np.bitwise_xor,
@@ -196,7 +189,7 @@ def _reduce(statement: Statement) -> Run:
     is_signed, of_floats = statement.has("S32"), statement.has("F32")
 
     def run(machine: Machine) -> None:
-        value, mask = _settled(machine, reader(machine)), machine.on
+        value, mask = machine.settled(reader(machine)), machine.on
         machine.on = widen(mask, machine.program.warp)
         if name is None:
             return
@@ -222,7 +215,7 @@ def _match(statement: Statement) -> Run:
     every = statement.has("ALL")
 
     def run(machine: Machine) -> None:
-        value, mask = _settled(machine, reader(machine)), machine.on
+        value, mask = machine.settled(reader(machine)), machine.on
         if isinstance(value, Unknown):
             found: Value = Unknown(0, FULL, value.why)
             holds: Value = Unknown(False, True, value.why)
