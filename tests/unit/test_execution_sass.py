@@ -228,6 +228,34 @@ def test_a_branch_on_data_that_was_not_given_is_undecided_by_name() -> None:
     assert ended[0].reasons == ("values of x",)
 
 
+ADDRESS = (
+    "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\nIMAD.SHL.U32 R7, R0, 0x4, RZ\n"
+)
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        "LDG.E R4, desc[UR4][R2.64]\nSTS [R7], R4\nLDS R5, [R7]",
+        "MOV R4, 0x1\nSTS [R7], R4\nLDG.E R4, desc[UR4][R2.64]\nSTS [R4], R7\nLDS R5, [R7]",  # it may be anywhere
+        "STS [R7], R0\nLDG.E R4, desc[UR4][R2.64]\nISETP.NE.AND P0, PT, R4, RZ, PT\n@P0 STS [R7], R7\nLDS R5, [R7]",
+        "LDGSTS.E [R7], desc[UR4][R2.64]\nLDS R5, [R7]",
+    ],
+)
+def test_what_goes_through_shared_memory_keeps_its_reason(through: str) -> None:
+    machine, _, _ = run(ADDRESS + through, tensors={"x": Tensor((32,), "i32")})
+    found = machine.read("R5")
+    assert isinstance(found, Unknown)
+    assert machine.names.of(found.why) == ("values of x",)
+
+
+def test_a_copy_writes_zeros_in_lanes_that_read_nothing() -> None:
+    code = "ISETP.LT.AND P0, PT, R0, 0x2, PT\nLDGSTS.E [R7], desc[UR4][R2.64], P0\nLDS R5, [R7]"
+    x = Tensor((32,), "i32", values=tuple(range(10, 42)))
+    machine, _, _ = run(ADDRESS + code, tensors={"x": x})
+    assert value(machine, "R5") == [[10, 11] + [0] * 30]
+
+
 def test_data_that_is_given_is_followed() -> None:
     machine, _, ended = run(
         "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\n"

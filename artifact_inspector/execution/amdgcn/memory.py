@@ -15,9 +15,10 @@ from artifact_inspector.execution.interpreter.access import (
     access_global,
     load_global,
     load_shared,
+    lose_shared,
     store_shared,
 )
-from artifact_inspector.execution.interpreter.asked import lanes_of
+from artifact_inspector.execution.interpreter.asked import Lanes, lanes_of
 from artifact_inspector.execution.interpreter.lanes import (
     FULL,
     Mask,
@@ -95,6 +96,13 @@ def _inside(machine: Machine, within: Mask) -> Mask:
     return machine.on if within is True else machine._and(machine.on, within)
 
 
+def _copied(machine: Machine, lanes: Lanes | None, size: int) -> None:
+    """What goes from global memory into LDS on its own: where it lands is not followed."""
+    value = load_global(machine, lanes, size, 1)[0]
+    held = value if isinstance(value, Unknown) else machine.unknown("a copy into LDS, which is not followed")
+    lose_shared(machine, held.why)
+
+
 def _load_buffer(statement: Statement, meaning: Meaning) -> Run:
     to_shared = statement.has("lds") or meaning.into_shared
     where = _Buffer(statement, meaning.size, 0 if to_shared else 1)
@@ -105,7 +113,7 @@ def _load_buffer(statement: Statement, meaning: Meaning) -> Run:
         mask = _inside(machine, within)
         lanes = access_global(machine, address, meaning.size, reads=True, writes=False, mask=mask)
         if to_shared:
-            machine.shared.forget()
+            _copied(machine, lanes, meaning.size)
             return
         if lanes is None and not is_true(mask) and machine.maybe is None:
             values: list[Value] = [0] * _words(meaning)
@@ -169,7 +177,7 @@ def _load_global(statement: Statement, meaning: Meaning) -> Run:
     def run(machine: Machine) -> None:
         lanes = access_global(machine, where(machine), meaning.size, reads=True, writes=False)
         if to_shared:
-            machine.shared.forget()
+            _copied(machine, lanes, meaning.size)
         elif is_true(machine.on) or machine.maybe is not None:
             _write(machine, names, list(load_global(machine, lanes, meaning.size, _words(meaning))), meaning)
 

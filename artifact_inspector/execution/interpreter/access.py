@@ -368,7 +368,7 @@ _OF_SHARED = 8
 
 def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
     """What words in shared memory hold, where that is known."""
-    nothing = machine.unknown("what shared memory holds")
+    nothing = not_in_shared(machine)
     if lanes is None or machine.shared.data is None:
         return [nothing] * words
     addresses, mask = _by_cta(lanes, ())
@@ -385,13 +385,30 @@ def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
     return found
 
 
+def not_in_shared(machine: Machine) -> Unknown:
+    """What is read of shared memory and not known there: of what was stored, any may be its reason."""
+    why = machine.shared.why
+    return Unknown(0, FULL, why) if why else machine.unknown("shared memory, which nothing wrote")
+
+
+def lose_shared(machine: Machine, why: int, start: int | None = None) -> None:
+    """Know nothing of shared memory any more from a byte on, for a reason."""
+    machine.shared.forget(start)
+    machine.shared.why |= why
+
+
 def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Sequence[Value]) -> None:
     """Keep what is stored to shared memory; what is not known is forgotten there."""
     shared = machine.shared
+    if machine.maybe is not None:  # lanes of which it is not known whether they store
+        lose_shared(machine, machine.maybe.why)
     if lanes is None:  # it may be anywhere
-        if machine.counts.why.get(machine.step.index):
-            shared.forget()
+        if why := machine.counts.why.get(machine.step.index):
+            lose_shared(machine, why)
         return
+    for value in values:
+        if isinstance(value, Unknown):
+            shared.why |= value.why
     wholly = [isinstance(value, Unknown) and not isinstance(value.bad, np.ndarray) for value in values]
     if shared.data is None and all(wholly):
         return

@@ -32,13 +32,15 @@ class Scratch:
         self.data: NDArray[np.uint8] | None = None
         self.known: NDArray[np.uint8] | None = None
         """1 for every byte that is known."""
+        self.why = 0
+        """Names of what was stored and not known, wherever it was."""
         self.most = 1 << 62
         """Bytes of all CTAs together that are kept."""
 
     def copy(self) -> Scratch:
         """Another with the same content."""
         other = Scratch()
-        other.words = dict(self.words)
+        other.words, other.why = dict(self.words), self.why
         if self.data is not None and self.known is not None:
             other.data, other.known = self.data.copy(), self.known.copy()
         return other

@@ -1,9 +1,9 @@
-"""SASS's accesses to global, shared, local and constant memory, tensor copies and atomics."""
+"""SASS's accesses to global, shared, local and constant memory, and atomics."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from artifact_inspector.execution.interpreter.access import (
     keep_global,
     load_global,
     load_shared,
+    not_in_shared,
     past_l1_served,
     store_shared,
 )
@@ -161,7 +162,7 @@ def _copy_to_shared(statement: Statement) -> Run:
     origin = _address(second, is_global=True, extended=statement.has("E"))
     chosen = [o for o in statement.operands if o.kind is OperandKind.PREDICATE]
     given = [predicate(o) for o in chosen]
-    past_l1 = statement.has("BYPASS")
+    past_l1, words = statement.has("BYPASS"), max(size // 4, 1)
     # Nsight Compute counts wavefronts of a copy past the L1 as if P0 did not hold.
     as_zeros, as_read = (
         past_l1 and any(o.name == "P0" and o.invert is inverted for o in chosen) for inverted in (False, True)
@@ -184,10 +185,9 @@ def _copy_to_shared(statement: Statement) -> Run:
         else:
             taken = lanes_of(machine, address) if as_read else lanes
             into = access_copied(machine, near, size, taken, past_l1=past_l1)
-        words = max(size // 4, 1)
-        values = [machine.unknown("what shared memory holds")] * words
-        if lanes is not None and lanes.mask is None:
-            values = list(load_global(machine, lanes, size, words))
+        values: Sequence[Value] = [0] * words
+        if lanes is not None or machine.counts.why.get(machine.step.index):
+            values = load_global(machine, lanes, size, words)
         store_shared(machine, into, size, values)
 
     return run
@@ -229,8 +229,6 @@ def _store_shared(statement: Statement) -> Run:
     return run
 
 
-_OWN = 0x400
-"""Where a CTA's own shared memory begins on GPUs that have such copies: 1 KiB in front is the system's."""
 _MATRICES = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
 
 
@@ -284,7 +282,7 @@ def _matrix_lanes(machine: Machine, rows: Lanes | None, number: int, *, turned: 
 
 def _load_pair(machine: Machine, parts: list[Lanes]) -> Value:
     if not parts:
-        return machine.unknown("what shared memory holds")
+        return not_in_shared(machine)
     low, *rest = [load_shared(machine, part, 4 // len(parts), 1)[0] for part in parts]
     return apply(lambda a, b: a | b << 16, low, rest[0]) if rest else low
 
@@ -376,24 +374,7 @@ def _load_constant(statement: Statement) -> Run:
     return run
 
 
-# ── Tensor copies ────────────────────────────────────────────────────────────────────────────────
-
-
-def _tensor_copy(statement: Statement) -> Run:
-    """TMA: what it moves stands in the tensor map; what lands in shared memory is not known."""
-
-    def run(machine: Machine) -> None:
-        machine.environment.copy_tensor(machine, statement)
-        machine.shared.forget(_OWN)
-
-    return run
-
-
-def _bulk(statement: Statement) -> Run:
-    del statement
-    return lambda machine: machine.counts.mark(
-        machine.step.index, machine.unknown("a bulk copy, whose size is not followed").why
-    )
+# ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _warpgroup_product(statement: Statement) -> Run:
@@ -434,11 +415,6 @@ MEMORY: Mapping[str, Build] = {
     "LDC": _load_constant,
     "ULDC": _load_constant,
     "LDCU": _load_constant,
-    "UTMALDG": _tensor_copy,
-    "UTMASTG": _tensor_copy,
-    "UTMAREDG": _tensor_copy,
-    "UBLKCP": _bulk,
-    "UBLKRED": _bulk,
     "HGMMA": _warpgroup_product,
     "IGMMA": _warpgroup_product,
     "QGMMA": _warpgroup_product,

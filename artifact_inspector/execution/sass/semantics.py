@@ -13,27 +13,24 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.lanes import (
     FULL,
     Names,
     Unknown,
     Value,
-    as_wide,
-    distinct,
-    spread,
 )
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
-from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor, copy_box, read_maps
+from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor
 from artifact_inspector.execution.launch import Launch, Tensor, encode
 from artifact_inspector.execution.sass.control import CONTROL, NOTHING, branch_to, free_columns
+from artifact_inspector.execution.sass.copies import COPIES
 from artifact_inspector.execution.sass.float import FLOAT
 from artifact_inspector.execution.sass.integer import INTEGER
 from artifact_inspector.execution.sass.lanes import LANES
 from artifact_inspector.execution.sass.logic import LOGIC
 from artifact_inspector.execution.sass.memory import MEMORY
-from artifact_inspector.execution.sass.operands import Build, Run, following, is_nothing, words
+from artifact_inspector.execution.sass.operands import Build, Run, is_nothing, words
 from artifact_inspector.execution.sass.waits import WAITS
 from artifact_inspector.formats.sass import reading as language
 from artifact_inspector.formats.sass.statement import OperandKind, Statement, parse_statement
@@ -42,7 +39,16 @@ from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-SEMANTICS: Mapping[str, Build] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **CONTROL, **LANES, **WAITS}
+SEMANTICS: Mapping[str, Build] = {
+    **INTEGER,
+    **LOGIC,
+    **FLOAT,
+    **MEMORY,
+    **COPIES,
+    **CONTROL,
+    **LANES,
+    **WAITS,
+}
 """Opcode without modifiers → what builds its run from a statement."""
 
 WORD = 16
@@ -177,7 +183,7 @@ def _step(at: int, instruction: Instruction, module: Module, target: int | None)
 
 
 def _is_uniform(statement: Statement) -> bool:
-    if not statement.base.startswith("U") or statement.base in MEMORY:
+    if not statement.base.startswith("U") or statement.base in MEMORY or statement.base in COPIES:
         return statement.base in ("S2UR", "CS2UR", "ULDC", "LDCU")
     return True
 
@@ -338,6 +344,8 @@ class Environment:
         self.names = names
         self.program = program
         layout = _Layout(program.arch)
+        self.first_parameter = layout.parameters
+        """Where parameters begin in constant bank 0."""
         self.bank = bytearray(0x1000)
         self.known: dict[int, str | None] = {}
         """Byte → None where it is known, else the name of what was not given."""
@@ -410,41 +418,3 @@ class Environment:
         if found is None:
             return self.names.unknown(f"special register {name}")
         return value.item() if isinstance(value := found(), np.ndarray) and value.size == 1 else value
-
-    def copy_tensor(self, machine: Machine, statement: Statement) -> None:
-        """A copy by the tensor unit, by the map at the address that its last operand names."""
-        places = [operand for operand in statement.operands if operand.kind is OperandKind.ADDRESS]
-        dimensions = next((int(m[0]) for m in statement.modifiers if m[:1].isdigit() and m[1:] == "D"), 0)
-        reads = statement.base == "UTMALDG"
-        first = places[0].parts[0][0]
-        skip = 2 if reads else 1  # where in shared memory, and a load's barrier
-        coordinates = [machine.read(following(first, skip + axis)) for axis in range(dimensions)]
-        address = as_wide(*(machine.read(following(places[-1].parts[0][0], step)) for step in (0, 1)))
-        if isinstance(address, Unknown):
-            if spread(address.bad, machine.shape)[spread(machine.on, machine.shape)].any():
-                machine.counts.mark(machine.step.index, address.why)
-                return
-            address = address.data
-        described = self._descriptors(machine, distinct(address, machine.on))
-        for held, its in described:
-            if held is None or dimensions != len(held.tensor.shape):
-                why = "a tensor map that cannot be read" if held is None else "a tensor map of another rank"
-                machine.counts.mark(machine.step.index, self.names.bit(why))
-                return
-            mask = True if len(described) == 1 else np.isin(spread(address, machine.shape), its)
-            copy_box(machine, held, coordinates, reads=reads, updates=statement.base == "UTMAREDG", mask=mask)
-
-    def _descriptors(
-        self, machine: Machine, places: NDArray[np.int64]
-    ) -> list[tuple[Descriptor | None, NDArray[np.int64]]]:
-        """What is described at some addresses: among the parameters, or where the kernel put it."""
-        found: list[tuple[Descriptor | None, NDArray[np.int64]]] = []
-        own = np.zeros(len(places), bool)
-        for offset, held in self.descriptors.items():
-            here = np.isin(places - WINDOW, (offset, offset - _Layout(self.program.arch).parameters))
-            if here.any():
-                found.append((held, places[here]))
-                own |= here
-        if not own.all():
-            found += read_maps(machine.memory, places[~own])
-        return found
