@@ -33,10 +33,10 @@ MISSES = {
     "called_in_loop-2": {"instructions"},  # once more for each warp that returns in two parts, 0.11 %
 }
 UNKNOWN = {
-    "splitk_lock-1": "shared memory",  # what an atomic returns, handed round
+    "splitk_lock-1": "what an atomic returns",  # handed round through shared memory
     "maths-1": "values of x",
     "fp64_rows-1": "the result of DADD",
-    "work_counter-1": "what shared memory holds",  # what an atomic returns, handed round
+    "work_counter-1": "what an atomic returns",
 }
 SHORT = (
     "desc_add-1", "desc_persistent-1", "chained_two_ctas-1", "divisions-1", "noinline-1", "binary_search-1",
