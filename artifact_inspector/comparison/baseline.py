@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 from artifact_inspector.analysis.flow.program import Program
 from artifact_inspector.comparison.cause import find_reason
@@ -27,7 +28,6 @@ from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
 from artifact_inspector.files.binaries import read_loaded
 from artifact_inspector.files.reading import read_file
 from artifact_inspector.model import Stage
-from artifact_inspector.model.digest import blake2b
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import name_regions

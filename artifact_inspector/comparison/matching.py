@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program
@@ -20,7 +21,6 @@ from artifact_inspector.facts.selection import read_program
 from artifact_inspector.files.cache import Artifact, Problem, read_stage
 from artifact_inspector.formats.canonical import canonical
 from artifact_inspector.model import Stage
-from artifact_inspector.model.digest import blake2b
 from artifact_inspector.model.text import split_words
 from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.fact import Value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.asked import View, ask_all, kernel_of
@@ -19,7 +20,6 @@ from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import State, digest_of_package, state_of_files
 from artifact_inspector.files.index import Index
-from artifact_inspector.model.digest import blake2b
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble

@@ -7,6 +7,7 @@ a stem, whatever the directory is called.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,8 +137,6 @@ def hold_files(stem: str, contents: Mapping[str, bytes]) -> Cache:
         for suffix, content in contents.items()
         if suffix in SUFFIXES
     }
-    import hashlib  # here, for it loads OpenSSL
-
     digest = hashlib.sha256(b"".join(held[suffix].content for suffix in sorted(held)))
     files: dict[str, File] = {**held}
     found = Found()

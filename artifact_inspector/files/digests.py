@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from time import time_ns
 from typing import NamedTuple
 
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.reading import Stamp, read_stamped, stamp_of
-from artifact_inspector.model.digest import blake2b
 from artifact_inspector.model.limits import LIMITS
 from artifact_inspector.version import __version__
 

@@ -16,11 +16,11 @@ import stat
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.files.kept import is_off, user_cache
-from artifact_inspector.model.digest import blake2b
 
 SWITCH = "ARTIFACT_INSPECTOR_INDEX"
 """Environment variable: `off` does without the index."""

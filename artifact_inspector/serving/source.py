@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-
-from artifact_inspector.model.digest import blake2b
+from hashlib import blake2b
 
 MARK = "# inspect-kernel:"
 """Begins a comment line above a kernel that says how it is compiled, in the options of `compile`."""

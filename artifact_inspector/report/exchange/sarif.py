@@ -7,11 +7,11 @@ to be shown beside a line, GitHub's "SARIF support for code scanning".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from artifact_inspector.model.digest import blake2b
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.remarks import Kind, Remark
 from artifact_inspector.version import __version__
