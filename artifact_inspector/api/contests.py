@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from artifact_inspector.api.predicting import pair_launches
 from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.requests import Request
-from artifact_inspector.execution.timing.ranking import Contestant
+from artifact_inspector.execution.timing.ranking import Contestant, label_launches
 from artifact_inspector.execution.timing.trying import (
     Refused,
     check_tries,
@@ -27,11 +29,52 @@ class Contest(NamedTuple):
     contestants: tuple[Contestant, ...]
     refused: tuple[Refused, ...] = ()
     """What was to be tried and does not compile."""
+    problems: tuple[str, ...] = ()
+    """What each contestant computes; empty where all are of one problem."""
 
 
 def enter_pairs(pairs: Sequence[tuple[Artifact, Request]], refused: Sequence[Refused] = ()) -> Contest:
     """A contest of compiled kernels, each with a launch."""
     return Contest(tuple(Contestant(one, request, one.constants) for one, request in pairs), tuple(refused))
+
+
+def enter_record(pairs: Sequence[tuple[Artifact, Request]]) -> Contest:
+    """A contest of launches on record: each problem, a kernel with its arguments, has a winner of its own."""
+    contest = enter_pairs(pairs)
+    kernels: dict[tuple[str, str], dict[object, list[int]]] = {}
+    for at, one in enumerate(contest.contestants):
+        kernel = kernels.setdefault((one.artifact.display_name, str(one.artifact.target)), {})
+        kernel.setdefault(tuple(_arguments(one).items()), []).append(at)
+    if sum(map(len, kernels.values())) == 1:
+        return contest
+    contestants, problems = list(contest.contestants), [""] * len(contest.contestants)
+    for (name, target), asked in kernels.items():
+        apart = _differing([_arguments(contestants[places[0]]) for places in asked.values()])
+        for places in asked.values():
+            held = _arguments(contestants[places[0]])
+            told = [name, target, *(f"{key}={_spelled(held[key])}" for key in apart if key in held)]
+            labels = label_launches([contestants[at] for at in places])
+            for at, label in zip(places, labels, strict=True):
+                problems[at] = " ".join(told)
+                contestants[at] = replace(contestants[at], label=label or contestants[at].artifact.hash[:12])
+    return Contest(tuple(contestants), problems=tuple(problems))
+
+
+def _arguments(one: Contestant) -> dict[str, Any]:
+    return {name: value for name, value in one.request.arguments.items() if name not in one.constants}
+
+
+def _differing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of the numbers that differ between sets of arguments, or of the tensors where no number does."""
+    names = [name for name in rows[0] if len({row.get(name) for row in rows}) > 1]
+    numbers = [name for name in names if not isinstance(rows[0][name], Tensor)]
+    return numbers or names
+
+
+def _spelled(value: object) -> str:
+    if not isinstance(value, Tensor):
+        return str(value)
+    return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
 def enter_tries(

@@ -63,7 +63,7 @@ def rank(
 ) -> None:
     """Put launches in order, the fastest first, by what they keep busy and wait for: no GPU is needed."""
     with exit_codes(json=json):
-        from artifact_inspector.api.contests import enter_pairs
+        from artifact_inspector.api.contests import enter_pairs, enter_record
         from artifact_inspector.api.predicting import pair_launches
         from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.json.ranking import RankingDocument
@@ -76,14 +76,15 @@ def rank(
         pairs = pair_launches(opened, name, wanted, requests, every=every)
         own = grid is None and launch is None and not arg
         with scratch_directory() as made:
-            contest = (
-                enter_pairs(pairs) if every else _compile(pairs, words, configs, out or Path(made), own=own)
-            )
+            if not every:
+                contest = _compile(pairs, words, configs, out or Path(made), own=own)
+            else:
+                contest = enter_record(pairs) if own else enter_pairs(pairs)
             found = _rank(contest.contestants, gpu, steps, nvdisasm)
         if json:
-            print_json(RankingDocument(rank=tuple(found), refused=contest.refused))
+            print_json(RankingDocument(rank=tuple(found), refused=contest.refused, problems=contest.problems))
         else:
-            print_report(RankingReport(found, contest.refused))
+            print_report(RankingReport(found, contest.refused, contest.problems))
 
 
 def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:

@@ -26,17 +26,19 @@ class RankingReport:
     found: Sequence[Ranked]
     refused: Sequence[Refused] = ()
     """What does not compile."""
+    problems: Sequence[str] = ()
+    """What each launch computes, by its place; empty where all are of one problem."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        scored = [row for row in self.found if row.score is not None]
-        if scored:
-            yield _table(scored)
-            yield Text(_spread(scored))
+        problems: dict[str, list[Ranked]] = {}
+        for row in sorted(self.found, key=lambda row: row.launch) if self.problems else ():
+            problems[self.problems[row.launch]] = []
         for row in self.found:
-            if not row.fits:
-                yield Text(f"out: {_name(row)}: an SM cannot hold one CTA of it, so the launch would fail")
-            elif row.score is None:
-                yield Text(f"not ranked: {_name(row)}: it depends on {', '.join(row.unknown)}")
+            problems.setdefault(self.problems[row.launch] if self.problems else "", []).append(row)
+        for place, (problem, rows) in enumerate(problems.items()):
+            if problem:
+                yield Padding(Text(problem, style="bold"), (1 if place else 0, 0, 0, 0))
+            yield from _contest(rows)
         for message, labels in _by_message(self.refused).items():
             more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
             yield Text(f"not compiled: {labels[0]}{more}: {message}")
@@ -49,6 +51,19 @@ _KEY = (
     "do. Terms are shares of it: units kept busy (issue, alu, fma, xu, lsu, tensor), traffic (l2, dram), the "
     "launch of CTAs, and path: waves × one CTA on its own. Time the first five."
 )
+
+
+def _contest(found: Sequence[Ranked]) -> Iterator[Table | Text]:
+    """The launches of one problem, the best first."""
+    scored = [row for row in found if row.score is not None]
+    if scored:
+        yield _table(scored)
+        yield Text(_spread(scored))
+    for row in found:
+        if not row.fits:
+            yield Text(f"out: {_name(row)}: an SM cannot hold one CTA of it, so the launch would fail")
+        elif row.score is None:
+            yield Text(f"not ranked: {_name(row)}: it depends on {', '.join(row.unknown)}")
 
 
 def _table(rows: Sequence[Ranked]) -> Table:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from artifact_inspector.api import predicting
-from artifact_inspector.api.contests import enter_tries
+from artifact_inspector.api.contests import enter_record, enter_tries
 from artifact_inspector.api.predicting import predict_launches
 from artifact_inspector.cli._reading import open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.order import CtaOrder, Wave
 from artifact_inspector.execution.requests import Request, parse_document_of
@@ -61,6 +62,23 @@ def test_a_workload_is_launched_in_every_configuration_that_is_tried(tmp_path: P
     assert all(one.constants["BLOCK_SIZE"] == 1024 for one in found.contestants)
     assert len(found.refused) == 2
     assert all("BLOCK_SIZE=1000" in label and "power of 2" in why for label, why in found.refused)
+
+
+def test_each_problem_on_record_has_a_winner_of_its_own(tmp_path: Path) -> None:
+    rows = [{"directory": f"e{block}", "constants": {"BLOCK": block}} for block in (64, 128)]
+    entries = {entry.constants["BLOCK"]: entry for entry in open_cache(_cache(tmp_path, *rows)).entries}
+
+    def launch(block: int, n: int, extent: int) -> tuple[Artifact, Request]:
+        held = {"x": Tensor((extent,), "fp16"), "n": n, "BLOCK": block}
+        return entries[block], Request((n // block,), held)
+
+    pairs = [launch(block, n, 8 * n) for n in (1024, 4096) for block in (64, 128)]
+    contest = enter_record(pairs)
+    assert contest.problems == ("k sm_80 n=1024",) * 2 + ("k sm_80 n=4096",) * 2
+    assert [one.label for one in contest.contestants] == ["BLOCK=64", "BLOCK=128"] * 2
+    shapes = enter_record([launch(64, 1024, 8), launch(128, 1024, 8), launch(64, 1024, 16)])
+    assert shapes.problems == ("k sm_80 x=fp16[8]",) * 2 + ("k sm_80 x=fp16[16]",)
+    assert enter_record(pairs[:2]).problems == ()
 
 
 def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:

@@ -22,3 +22,6 @@ class RankingDocument(Document):
     """The best first; behind them those whose way is not known, and those that do not fit."""
     refused: tuple[Refused, ...] = ()
     """What was to be tried and does not compile, with what the compiler said."""
+    problems: tuple[str, ...] = ()
+    """What each launch computes, by its place among the launches: a kernel with its arguments. Only launches of
+    one problem are rivals. Empty where all are of one."""
