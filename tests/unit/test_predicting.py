@@ -14,7 +14,6 @@ from artifact_inspector.api.predicting import predict_launches
 from artifact_inspector.cli._reading import open_or_advise
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.order import CtaOrder, Wave
 from artifact_inspector.execution.requests import Request, parse_document_of
 from artifact_inspector.files.cache import Artifact, open_cache

@@ -23,5 +23,5 @@ class RankingDocument(Document):
     refused: tuple[Refused, ...] = ()
     """What was to be tried and does not compile, with what the compiler said."""
     problems: tuple[str, ...] = ()
-    """What each launch computes, by its place among the launches: a kernel with its arguments. Only launches of
-    one problem are rivals. Empty where all are of one."""
+    """What each launch computes, by its place among the launches: a kernel with its arguments. Launches
+    of one problem alone are rivals. Empty where all are of one."""
