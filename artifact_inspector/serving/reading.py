@@ -259,15 +259,19 @@ def _told(entry: Artifact, found: Prediction) -> list[Item]:
 
 
 def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
-    from artifact_inspector.execution.timing.ranking import Contestant, rank_launches
+    from artifact_inspector.api.contests import enter_record
+    from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.files.objdump import disassembling
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.ranking import RankingDocument
 
     pairs = _launches(service, given, every=True)
-    contestants = [Contestant(entry, request, entry.constants) for entry, request in pairs]
-    found = rank_launches(contestants, disassembling(), gpu=given.get("gpu"))
-    return page("rank", given, encode(RankingDocument(rank=tuple(found)))["rank"], bound, "launches")
+    contest = enter_record(pairs)
+    found = rank_launches(contest.contestants, disassembling(), gpu=given.get("gpu"))
+    rows = encode(RankingDocument(rank=tuple(found)))["rank"]
+    if contest.problems:
+        rows = [{"problem": contest.problems[row["launch"]], **row} for row in rows]
+    return page("rank", given, rows, bound, "launches")
 
 
 _ARGUMENTS = "Name → fp16[2048,2048] for a tensor, or a number; else those of the launch on record."
@@ -349,7 +353,8 @@ READING = (
     Tool(
         "rank",
         "Which compiled forms of an NVIDIA kernel (blocks, warps, stages) will be fastest for one launch, "
-        "the best first, by what they keep busy and wait for on paper. An order, no forecast of times.",
+        "the best first, by what they keep busy and wait for on paper. An order, no forecast of times; "
+        "forms of another `problem` (kernel, arguments) are no rivals.",
         (
             CACHE, NAME, TARGET,
             text("grid", "CTAs, by each form's constants: 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
