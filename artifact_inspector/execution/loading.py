@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
@@ -24,7 +25,6 @@ from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import integer
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
-_UNFOLDED = re.compile(r"(?P<wide>(?:i64 )+)(?P<flags>(?:i1 )+)(?P<narrow>(?:i32 )+)(?:i64 ?)+")
 FLAG = -1
 """Part of a descriptor that says how to fill what is outside of its tensor."""
 _LAUNCHES = ("reqntid", "maxntid")
@@ -275,7 +275,7 @@ def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
 
     On a target with tensor maps these are once the extents and strides. Without, the descriptor is a pointer,
     and they follow twice, in 64 bits and as Triton's code has them, how to fill what is outside in between.
-    They are named `a_desc_0` or, where the text keeps names, `a_desc.shape.0`.
+    They are named `a_desc_0` or, where the text keeps names, `a_desc.shape.0`; 3.4 does not say how to fill.
 
     Source:
         Triton 3.4 to 3.9, `make_tensordesc_arg` of both backends.
@@ -287,12 +287,24 @@ def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
         return ()
     own = re.compile(re.escape(names[0]) + r"(_\d{1,9}|\.[a-zA-Z]\w*(\.\w+)*)")
     stop = next((at for at in range(1, len(names)) if own.fullmatch(names[at]) is None), len(names))
-    found = _UNFOLDED.fullmatch(" ".join(kinds[1:stop]))
-    if found is None:
-        return ()
-    wide, flags, rank = (found[part].count("i") for part in ("wide", "flags", "narrow"))
+    found = parts_behind(kinds[1:stop])
+    return found if len(found) == stop - 1 else ()
+
+
+def parts_behind(kinds: Sequence[str]) -> tuple[int, ...]:
+    """What stands behind a pointer that is a descriptor in parts, by the types; nothing where they differ.
+
+    Example:
+        >>> parts_behind(["i64", "i64", "i32", "i64", "i32"])
+        (0, 1, 0, 1)
+    """
+    wide = next((at for at, kind in enumerate(kinds) if kind != "i64"), 0)
+    rank, flags = wide // 2, len([*takewhile("i1".__eq__, kinds[wide:])])
     every = tuple(range(2 * rank))
-    return (*every, *(FLAG,) * flags, *every) if wide == len(every) else ()
+    expected = ["i64"] * wide + ["i1"] * flags + ["i32"] * rank + ["i64"] * rank
+    if not rank or wide % 2 or [*kinds[: len(expected)]] != expected:
+        return ()
+    return (*every, *(FLAG,) * flags, *every)
 
 
 def _threads(artifact: Artifact, problems: list[Problem]) -> int:

@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from artifact_inspector.execution.launch import BITS, Launch, Tensor
-from artifact_inspector.execution.loading import Loaded, Parameter
+from artifact_inspector.execution.loading import Loaded, Parameter, parts_behind
 from artifact_inspector.execution.requests import OPTIONS, Request, resolve
 
 _PLACEHOLDER = re.compile(r"arg\d{1,4}")
@@ -30,18 +30,33 @@ def fit_launch(loaded: Loaded, request: Request, constants: Mapping[str, Any] = 
     Raises:
         UsageError: the grid cannot be computed.
     """
-    taken: dict[str, Parameter] = {}
-    for part in loaded.parameters:
-        if part.type:
-            taken.setdefault(part.argument, part)
-    if taken and all(map(_PLACEHOLDER.fullmatch, taken)) and taken.keys().isdisjoint(request.arguments):
+    own = {part.argument for part in loaded.parameters if part.type}
+    if own and all(map(_PLACEHOLDER.fullmatch, own)) and own.isdisjoint(request.arguments):
         given = [name for name in request.arguments if name not in constants and name not in OPTIONS]
-        found = _fit([*taken.values()], given, request.arguments)
-        if found is not None:
-            names = dict(zip(taken, found, strict=False))
-            loaded = _renamed(loaded, names)
-            request = replace(request, notes=(*request.notes, _note(names, several=len(found) > len(taken))))
+        for parameters in (loaded.parameters, _folded(loaded.parameters)):
+            taken = {part.argument: part for part in reversed(parameters) if part.type}
+            found = _fit([*reversed(taken.values())], given, request.arguments)
+            if found is not None:
+                names = dict(zip(reversed(taken), found, strict=False))
+                loaded = _renamed(replace(loaded, parameters=parameters), names)
+                note = _note(names, several=len(found) > len(taken))
+                request = replace(request, notes=(*request.notes, note))
+                break
     return loaded, resolve(request, [part.argument for part in loaded.parameters], constants)
+
+
+def _folded(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """The same where pointers with the types of a descriptor's parts behind them are descriptors."""
+    found: list[Parameter] = []
+    while len(found) < len(parameters):
+        first, *rest = parameters[len(found) :]
+        found.append(first)
+        if first.type.startswith("*"):
+            parts = parts_behind([part.type for part in rest])
+            for part, at in zip(rest, parts, strict=False):
+                name = f"{first.name}_{at}"
+                found.append(replace(part, name=name, argument=first.argument, part=at))
+    return tuple(found)
 
 
 def _fit(

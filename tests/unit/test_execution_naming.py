@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 from artifact_inspector.api.predicting import predict_launches
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.loading import Parameter, load_kernel
+from artifact_inspector.execution.naming import fit_launch
 from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.running import arguments_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.files.objdump import disassembling
@@ -107,3 +111,16 @@ def test_own_names_may_be_given_instead() -> None:
     found = prediction("3.2.0/gfx942/gemv_splitk", own, 8, 8)
     assert found.counters == prediction("3.2.0/gfx942/gemv_splitk", GEMV, 8, 8).counters
     assert not any("order given" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("flags", [[], ["i1"]], ids=["3.4", "3.5"])
+def test_a_descriptor_without_names_is_told_by_the_types_of_its_parts(flags: list[str]) -> None:
+    (entry,) = open_cache(FIXTURES / "3.2.0/gfx942/gemv_splitk").entries
+    kinds = ["*fp16", "i64", "i64", "i64", "i64", *flags, "i32", "i32", "i64", "i64", "*fp32", "i32"]
+    parameters = tuple(Parameter(f"arg{n}", kind, f"arg{n}") for n, kind in enumerate(kinds))
+    loaded = replace(load_kernel(entry, None), parameters=parameters)
+    given = {"a_desc": Tensor((48, 80), "fp16"), "c_ptr": Tensor((9,), "fp32"), "K": 80}
+    found, launch = fit_launch(loaded, Request((1,), given))
+    shape = [48, 80, 80, 1]
+    told = [value for _, value in arguments_of(found, launch)]
+    assert told == [given["a_desc"], *shape, *([0] if flags else []), *shape, given["c_ptr"], 80]
