@@ -237,7 +237,7 @@ def test_a_process_that_never_ends_writing_is_not_waited_for(
 
 
 def test_the_oldest_go_where_there_are_too_many(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 50_000)
+    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
     clock = iter(range(0, 10**9, 10))
     monkeypatch.setattr(module.time, "time", lambda: next(clock))
     for n in range(100):
@@ -249,23 +249,44 @@ def test_the_oldest_go_where_there_are_too_many(place: Path, monkeypatch: pytest
             int.from_bytes(key, "big") for key in index.read(n.to_bytes(32, "big") for n in range(100))
         )
     assert stats is not None
-    assert stats.bytes <= 50_000
+    assert stats.bytes <= 100_000
     assert left == list(range(100 - len(left), 100))
     assert len(left) >= 30
     assert said == []
 
 
 def test_what_is_asked_for_counts_as_young(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(module, "MOST_BYTES", 500_000)
     now = [0]
     monkeypatch.setattr(module.time, "time", lambda: now[0])
-    first = {b"a" * 32: random.Random(1).randbytes(1500), b"b" * 32: random.Random(2).randbytes(1500)}
+    first = {b"a" * 32: random.Random(1).randbytes(150_000), b"b" * 32: random.Random(2).randbytes(150_000)}
     kept(place, first)
     now[0] += 10 * module.DAY
     assert found(place, [b"a" * 32])[0]
     now[0] += 1
-    kept(place, {b"c" * 32: random.Random(3).randbytes(2300)})
+    kept(place, {b"c" * 32: random.Random(3).randbytes(230_000)})
     assert found(place, [b"a" * 32, b"b" * 32])[0].keys() == {b"a" * 32}
+
+
+@pytest.mark.parametrize("most", [256 << 20, 1 << 20])
+def test_what_a_few_values_take_to_be_kept_does_not_grow_with_what_is_there(
+    place: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", most)
+    chance, steps, taken = random.Random(1), 0, []
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    with Index(place, lambda said: None) as index:
+        assert index._connection is not None
+        index._connection.set_progress_handler(step, 10)
+        for _ in range(2000):
+            before = steps
+            index.write({chance.randbytes(32): chance.randbytes(900)})
+            taken.append(steps - before)
+    assert sum(taken[1600:]) < 4 * sum(taken[:400])
 
 
 def test_clearing_leaves_nothing_and_gives_the_room_back(place: Path) -> None:
