@@ -54,16 +54,8 @@ class Matrix:
     forms: tuple[Form, ...]
     causes: Causes
     """Why it was compiled so often."""
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Options besides warps and stages in which forms of one target and version differ."""
-        values: dict[tuple[str | None, str | None, str], set[Value]] = {}
-        for form in self.forms:
-            for name, value in form.summary.options.items():
-                if name not in ("num_warps", "num_stages"):
-                    values.setdefault((form.summary.target, form.summary.triton, name), set()).add(value)
-        return tuple(dict.fromkeys(name for (_, _, name), found in values.items() if len(found) > 1))
+    options: tuple[str, ...]
+    """Options besides warps and stages in which forms of one target and version differ."""
 
 
 def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Matrix:
@@ -87,7 +79,16 @@ def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Mat
     forms = sorted((_form(*each) for each in zip(found, labels, strict=True)), key=_natural)
     for word in reversed(sort):
         forms = _sorted(forms, word)
-    return Matrix(names[0], tuple(forms), find_causes(compiled))
+    return Matrix(names[0], tuple(forms), find_causes(compiled), _options(forms))
+
+
+def _options(forms: Sequence[Form]) -> tuple[str, ...]:
+    values: dict[tuple[str | None, str | None, str], set[Value]] = {}
+    for form in forms:
+        for name, value in form.summary.options.items():
+            if name not in ("num_warps", "num_stages"):
+                values.setdefault((form.summary.target, form.summary.triton, name), set()).add(value)
+    return tuple(dict.fromkeys(name for (_, _, name), found in values.items() if len(found) > 1))
 
 
 def _form(kernel: KernelFacts, label: str) -> Form:

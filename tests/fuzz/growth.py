@@ -31,7 +31,7 @@ from tests.fuzz.guided import READERS
 from tests.fuzz.tables import TABLES
 from tests.fuzz.views import check_view
 
-__all__ = ["KINDS", "count_steps", "exponent", "measure"]
+__all__ = ["KINDS", "ask_for", "count_steps", "exponent", "measure"]
 
 KINDS: Mapping[str, tuple[str, Callable[[int], str | bytes]]] = {
     **{name: (stage.value, make) for name, (stage, make) in GENERATORS.items()},
@@ -69,9 +69,9 @@ def measure(name: str, size: int, way: str = "read") -> Cost | str:
     return (ended.stderr.strip().splitlines() or [f"stopped ({ended.returncode})"])[-1][:100]
 
 
-def count_steps(name: str, size: int, way: str, place: Path) -> int:
-    """Lines of the package that run for a file of a kind, each loop of one line by its turns: a cost without a clock."""
-    ask, count = _asked(way, _write(name, size, place)), 0
+def count_steps(ask: Callable[[], object]) -> int:
+    """Lines of the package that run, those of a loop as often as it turns: a cost without a clock."""
+    count = 0
 
     def each(frame: FrameType, event: str, _: Any) -> Callable[..., object]:
         nonlocal count
@@ -87,6 +87,11 @@ def count_steps(name: str, size: int, way: str, place: Path) -> int:
     finally:
         sys.settrace(None)
     return count
+
+
+def ask_for(name: str, size: int, way: str, place: Path) -> Callable[[], object]:
+    """What looks at a file of a kind, as a command does."""
+    return _asked(way, _write(name, size, place))
 
 
 def _write(name: str, size: int, place: Path) -> Path:

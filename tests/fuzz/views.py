@@ -15,7 +15,7 @@ from typer.main import get_command
 from artifact_inspector.cli import app
 from tests.fuzz.checks import EscapeError
 
-__all__ = ["VIEWS", "check_view"]
+__all__ = ["VIEWS", "check_view", "run_here"]
 
 _FAULTS = ("inspector itself failed", "Traceback (most recent call last)")
 
@@ -57,7 +57,7 @@ def check_view(view: str, broken: Path, whole: Path, away: Path) -> None:
     """Run one command; raise where it does anything but end in words."""
     entry = next(broken.iterdir()).name
     names = {"CACHE": str(broken), "WHOLE": str(whole), "AWAY": str(away), "HASH": entry}
-    code, said = _run([_filled(word, names) for word in VIEWS[view]])
+    code, said = run_here([_filled(word, names) for word in VIEWS[view]])
     if code not in (0, 1, 2, 3):
         raise EscapeError(f"{view}: exit code {code}")
     for fault in _FAULTS:
@@ -70,11 +70,11 @@ def _command() -> Callable[..., object]:
     return get_command(app).main
 
 
-def _run(words: list[str]) -> tuple[object, str]:
-    """The exit code of a command and all that it prints."""
+def run_here(words: list[str], index: str = "off") -> tuple[object, str]:
+    """The exit code of a command and all that it prints, in this process."""
     kept = io.BytesIO()
     stream = io.TextIOWrapper(kept, encoding="utf-8", write_through=True)
-    environment = patch.dict(os.environ, {"ARTIFACT_INSPECTOR_INDEX": "off"})
+    environment = patch.dict(os.environ, {"ARTIFACT_INSPECTOR_INDEX": index})
     try:
         with environment, redirect_stdout(stream), redirect_stderr(stream):
             _command()(words, prog_name="inspect-kernel")
