@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.api.predicting import pair_launches
 from artifact_inspector.api.workloads import is_reference, run_workload
+from artifact_inspector.compiling.ask.request import parse_configs
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
@@ -101,8 +102,8 @@ def enter_tries(
     Raises:
         UsageError: there are several kernels, one takes no such constant, or nothing compiles.
     """
-    if configs is not None and configs != "all" and not (configs.isdecimal() and int(configs)):
-        raise UsageError(f"--configs {configs} is neither `all` nor a number.")
+    if configs is not None:
+        parse_configs(configs)
     if len({entry.hash for entry, _ in pairs}) != 1:
         raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
     base, request = pairs[0]

@@ -12,7 +12,6 @@ from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
 from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out
 from artifact_inspector.cli._telling import notice, print_json, print_report
-from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling import ProgramRun
@@ -74,15 +73,15 @@ def _run(
     command: list[str], targets: list[str], out: Path, configs: str, limits: dict[str, Any]
 ) -> list[ProgramRun]:
     from artifact_inspector.compiling import capture_program
+    from artifact_inspector.compiling.ask.request import parse_configs
     from artifact_inspector.facts.selection import parse_targets
 
-    if configs != "all" and not configs.isdecimal():
-        raise UsageError(f"--configs takes a number or all, not {configs!r}.", "Try --configs all.")
+    number = parse_configs(configs)
     return capture_program(
         command,
         [str(one) for one in parse_targets(targets)],
         out,
-        configs=None if configs == "all" else int(configs),
+        configs=None if number == "all" else number,
         notice=notice,
         **limits,
     )

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -162,6 +162,7 @@ def read_requests(
         UsageError: they make no sense together.
     """
     from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, Written
+    from artifact_inspector.compiling.ask.request import parse_configs
 
     for kernel in kernels:
         if re.fullmatch(r"[A-Za-z_]\w*=.*", kernel):
@@ -171,11 +172,7 @@ def read_requests(
             f"--signature and --const are for one kernel, and {len(kernels) or 'all'} are asked for.",
             "Name one kernel, as FILE.py:KERNEL.",
         )
-    if configs is not None and configs != "all" and (not configs.isdecimal() or int(configs) < 1):
-        raise UsageError(f"--configs {configs} is no number.", "Give all, or how many.")
-    number: int | Literal["all"] | None = None
-    if configs is not None:
-        number = "all" if configs == "all" else int(configs)
+    number = None if configs is None else parse_configs(configs)
     given = {"num_warps": num_warps, "num_stages": num_stages}
     options = {name: value for name, value in given.items() if value is not None}
     options |= {name: _value(text) for name, text in _pairs("--option", option or ())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -78,7 +79,10 @@ def encode(given: Any, size: int) -> bytes | None:
     if given is None or size > 8:
         return None
     if isinstance(given, float):
-        return struct.pack("<f" if size == 4 else "<d", given)[:size]
+        try:
+            return struct.pack("<f" if size == 4 else "<d", given)[:size]
+        except OverflowError:  # as the cast in Triton's launcher has it
+            return struct.pack("<f", math.copysign(math.inf, given))
     return (int(given) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 

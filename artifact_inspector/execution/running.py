@@ -107,6 +107,8 @@ def _value(parameter: Parameter, given: Any) -> Any:
         raise UsageError(f"{name} is a number ({kind}), and a tensor was given.", f"Give it as {name}=128.")
     if kind.startswith("i") and isinstance(given, float):
         raise UsageError(f"{name} is a whole number ({kind}), and {given!r} is none.")
+    if given is not None and not -_WORD < given < _WORD and not isinstance(given, float):
+        raise UsageError(f"{name} is a number ({kind}), and one of 64 bits at most.")
     return 0 if given is None else float(given) if kind.startswith(("f", "bf")) else int(given)
 
 
@@ -116,6 +118,7 @@ def _added(loaded: Loaded, launch: Launch, name: str) -> Tensor | None:
     return launch.tensors.get(name)
 
 
+_WORD = 1 << 64
 _TENSOR = "Give a tensor as NAME=fp16[2048,2048]."
 
 
@@ -201,7 +204,23 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool 
         environment = amdgcn.Environment(program, loaded.beginning, launch, arguments, threads, names)
     else:
         environment = sass.Environment(program, launch, arguments, threads, names, descriptors)
-    return Started(loaded, launch, counts, Memory(launch), names, environment, side_by_side)
+    return Started(loaded, launch, counts, _memory(launch), names, environment, side_by_side)
+
+
+def _memory(launch: Launch) -> Memory:
+    """What keeps of each tensor which elements are touched.
+
+    Raises:
+        UsageError: they are too many.
+    """
+    try:
+        return Memory(launch)
+    except MemoryError:
+        size = sum(tensor.bytes for tensor in launch.tensors.values())
+        raise UsageError(
+            f"The tensors span {size:.3g} bytes, which are more than can be followed in the memory that there is.",
+            "Give smaller ones.",
+        ) from None
 
 
 def _with_memory(loaded: Loaded, launch: Launch) -> Launch:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.request import parse_configs
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, DeviceError, InspectorError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
@@ -44,8 +45,8 @@ def plan(
     Raises:
         UsageError: an unknown kernel, a file that is not there, a wrong number of configurations.
     """
-    if configs is not None and configs != "all" and not (configs.isdecimal() and int(configs) > 0):
-        raise UsageError(f"--configs takes `all` or a number, not {configs!r}.")
+    if configs is not None:
+        parse_configs(configs)
     jobs = []
     for word in dict.fromkeys(words or REFERENCE_KERNELS):
         file, colon, name = word.rpartition(":")

@@ -26,6 +26,9 @@ from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.trace import Keep, PassTrace, trace
 from artifact_inspector.vocabulary.options import read_options
 
+_WORDS_FOR_TOOLS = frozenset({"ptx_options", "ir_override", "instrumentation_mode"})
+"""Options that are words for ptxas, or name files: of a stranger's cache they could have any file written or read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -102,8 +105,13 @@ def of_entry(artifact: Artifact, triton: str | None = None) -> Subject:
         assert version is not None
         candidates = str(version).split("/")
         triton = candidates[-1]
+        if "=" in triton:  # of whoever types it, the Python that is to be run
+            raise UsageError(f"{version!r} is no version of Triton.", "Say which: --triton 3.6.0.")
         if len(candidates) > 1:
             notes.append(f"its metadata does not tell {' from '.join(candidates)}: Triton {triton} was taken")
+    left_out = sorted(name for name in _WORDS_FOR_TOOLS if artifact.metadata.get(name))
+    if left_out:
+        notes.append(f"compiled without {', '.join(left_out)}: a cache's words reach no tool")
     text = read_stage(artifact, "ttir").source.text
     ask = {
         "place": "",
@@ -149,4 +157,5 @@ def trace_passes(
 
 def _options(artifact: Artifact) -> dict[str, Any]:
     """What the compile was asked for, as a compile takes it: the numbers of a tuple are numbers."""
-    return {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
+    options = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
+    return {name: value for name, value in options.items() if name not in _WORDS_FOR_TOOLS}

@@ -13,6 +13,7 @@ from artifact_inspector.errors import CompileError, InspectorError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.beside import time_of
 from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.model.text import integer
 from artifact_inspector.serving.lines import Form, compiled_at
 from artifact_inspector.serving.source import WrittenKernel
 
@@ -176,8 +177,8 @@ def parse_asked(text: str) -> Asked:
                     options[str(key)] = said if literal is MISSING else literal
                 else:
                     constants[str(key)] = said
-        elif name in ("--num-warps", "--num-stages") and value.isdecimal():
-            options[name[2:].replace("-", "_")] = int(value)
+        elif name in ("--num-warps", "--num-stages") and (number := integer(value)) is not None:
+            options[name[2:].replace("-", "_")] = number
         else:
             raise UsageError(
                 f"A kernel's comment takes no {word!r}.", "It takes -t, -S, -c, --num-warps, --option."

@@ -14,6 +14,7 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.findings import Finding, find_findings, find_launch_findings
 from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.model.region import RegionId
+from artifact_inspector.model.text import integer
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import brief_of, summarise
@@ -94,8 +95,9 @@ class Form:
         for source in sources:
             place = source.innermost if isinstance(source, SourceLine) else str(source)
             file, _, number = place.partition(" ")[0].rpartition(":")
-            if file == self.file and number.isdecimal():
-                yield int(number) + self.shift
+            line = integer(number)
+            if file == self.file and line is not None:
+                yield line + self.shift
 
     @cached_property
     def _ahead(self) -> Mapping[int, int]:

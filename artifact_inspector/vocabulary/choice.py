@@ -9,7 +9,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.beside import size_of, time_of
 from artifact_inspector.findings import RULES, Rule, Severity, find_findings
 from artifact_inspector.model import Verdict
-from artifact_inspector.model.text import split_words
+from artifact_inspector.model.text import integer, split_words
 
 Key = Callable[[KernelFacts], float | str | None]
 KEYS: Mapping[str, Key] = {
@@ -78,7 +78,7 @@ def _less(value: float | None) -> float | None:
 def is_called(rule: Rule, word: str) -> bool:
     """Whether a person means this rule: by `AI003`, `003` as lists have it, `3`, or `not-pipelined`."""
     number = word.upper().removeprefix("AI")
-    return word.lower() == rule.name or (number.isdecimal() and int(number) == int(rule.code[2:]))
+    return word.lower() == rule.name or integer(number) == int(rule.code[2:])
 
 
 def _code(word: str) -> str:

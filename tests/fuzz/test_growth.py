@@ -17,7 +17,7 @@ from tests.fuzz.checks import within
 from tests.fuzz.growth import KINDS, Cost, ask_for, count_steps, measure
 from tests.fuzz.guided import READERS
 from tests.fuzz.many import COMMANDS, make_cache
-from tests.fuzz.views import run_here
+from tests.fuzz.promises import run
 
 
 def test_each_kind_of_file_is_made_and_read() -> None:
@@ -53,8 +53,8 @@ def test_a_command_takes_as_many_steps_as_there_are_kernels(
     for count in (10, 40):
         cache = str(make_cache(count, tmp_path / str(count)))
         command = [word.replace("CACHE", cache).replace("AWAY", str(tmp_path)) for word in COMMANDS[name]]
-        run_here(command, "on")  # what is found of each kernel is kept
-        steps.append(count_steps(partial(run_here, command, "on")))
+        run(command, "on")  # what is found of each kernel is kept
+        steps.append(count_steps(partial(run, command, "on")))
     assert math.log(steps[1] / steps[0], 4) < 1.05
 
 

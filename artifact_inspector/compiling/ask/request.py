@@ -11,6 +11,7 @@ from typing import Any, Literal
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.signature import Item, parse_signature
 from artifact_inspector.errors import UsageError
+from artifact_inspector.model.text import integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,24 @@ class KernelRequest:
             "configs": self.configs,
             "changed": dict(self.changed),
         }
+
+
+def parse_configs(text: str) -> int | Literal["all"]:
+    """How many of a kernel's own configurations are asked for.
+
+    Raises:
+        UsageError: it is neither `all` nor a number from 1 on.
+
+    Example:
+        >>> parse_configs("all"), parse_configs("3")
+        ('all', 3)
+    """
+    if text == "all":
+        return "all"
+    number = integer(text)
+    if number is None or number < 1:
+        raise UsageError(f"--configs takes `all` or a number from 1 on, not {text[:40]!r}.")
+    return number
 
 
 def place_of(kernel: Any) -> str:

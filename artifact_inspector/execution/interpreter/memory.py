@@ -19,6 +19,8 @@ from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
 
 MOST_TRACKED = 1 << 32
 """Bytes of a tensor whose elements are followed one by one."""
+_TOGETHER = 1 << 20
+"""Granules that are counted together: they fit a processor's cache."""
 MOST_RUNS = 1 << 20
 """Stretches that wait to be merged before they are marked."""
 _LONG = 64
@@ -111,17 +113,23 @@ class Region:
         self._pending, self._count = {}, 0
 
     @property
-    def fetched(self) -> NDArray[np.uint8]:
-        """What comes from device memory: what is read, and what atomics work on."""
-        self.settle()
-        return self.read if self.updated is None else self.read | self.updated
+    def fetched(self) -> tuple[NDArray[np.uint8], ...]:
+        """Marks of what comes from device memory: what is read, and what atomics work on."""
+        return (self.read,) if self.updated is None else (self.read, self.updated)
 
-    def count(self, marks: NDArray[np.uint8]) -> tuple[int, int]:
-        """Bytes and sectors that are marked."""
+    def count(self, *marks: NDArray[np.uint8]) -> tuple[int, int]:
+        """Bytes and sectors that are marked in any of some arrays; what nobody touched is passed over quickly."""
         self.settle()
-        bytes_marked = int(np.count_nonzero(marks)) * self.granule
-        sectors = marks.reshape(-1, SECTOR // self.granule)
-        return min(bytes_marked, self.tensor.bytes), int(np.count_nonzero(sectors.any(axis=1)))
+        touched = sectors = 0
+        for start in range(0, len(marks[0]), _TOGETHER):
+            block = marks[0][start : start + _TOGETHER].view(bool)
+            for more in marks[1:]:
+                block = block | more[start : start + _TOGETHER].view(bool)
+            found = int(np.count_nonzero(block))
+            if found:
+                touched += found
+                sectors += int(np.count_nonzero(block.reshape(-1, SECTOR // self.granule).any(axis=1)))
+        return min(touched * self.granule, self.tensor.bytes), sectors
 
 
 _WIDE: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
@@ -301,7 +309,7 @@ class Memory:
     def sectors(self) -> tuple[int, int]:
         """Sectors that were read or updated and that were written, each counted once."""
         return (
-            sum(region.count(region.fetched)[1] for region in self.regions),
+            sum(region.count(*region.fetched)[1] for region in self.regions),
             sum(region.count(region.written)[1] for region in self.regions),
         )
 

@@ -79,7 +79,7 @@ _TYPES: Mapping[str, str] = {
 
 def arch_of(module: Module) -> int:
     """The number of the architecture that SASS is for, 90 where it does not say."""
-    return int("".join(c for c in module.attributes.get("target", "sm_90") if c.isdigit()) or 90)
+    return int("".join(c for c in module.attributes.get("target", "sm_90") if c in "0123456789")[:4] or 90)
 
 
 def read_program(

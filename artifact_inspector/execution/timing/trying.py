@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, read_manifest
-from artifact_inspector.compiling.ask.request import KernelRequest, Written
+from artifact_inspector.compiling.ask.request import KernelRequest, Written, parse_configs
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.requests import Request
 from artifact_inspector.files.cache import Artifact
+from artifact_inspector.model.text import integer
 
 OPTIONS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
 """What is no constant of the kernel but an option of the compiler."""
@@ -55,14 +56,20 @@ def parse_tries(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _number(name: str, text: str) -> int:
+    number = integer(text)
+    if number is None:
+        raise UsageError(f"{name} is a number, and {text[:40]!r} is none.", _FORM)
+    return number
+
+
 def _values(text: str, word: str) -> Sequence[str]:
     first, dots, last = text.partition("..")
     if not dots:
         return (text,)
-    try:
-        low, high = int(first), int(last)
-    except ValueError:
-        raise UsageError(f"{word!r} is nothing to try.", _FORM) from None
+    low, high = integer(first), integer(last)
+    if low is None or high is None:
+        raise UsageError(f"{word!r} is nothing to try.", _FORM)
     if not 0 <= high - low < MOST_TRIES:
         raise UsageError(f"{word!r} has a range that is empty or too long.", _FORM)
     return [str(value) for value in range(low, high + 1)]
@@ -108,30 +115,30 @@ def compile_tries(
         UsageError: nothing says how the kernel was compiled.
     """
     row = _recorded(base)
-    place, target = str(row["place"]), str(row["target"])
-    constants = dict(row.get("constants", {}))
-    options = dict(row.get("options", {}))
+    place, target = str(row["place"]), str(row.get("target"))
+    constants, options = _object(row.get("constants")), _object(row.get("options"))
     if place.startswith(CAPTURED_AT):
         raise UsageError(
             f"{base.display_name} was {place}, and cannot be imported to be compiled otherwise.",
             "Capture it again if an older release did; a kernel inside of a function cannot be tried.",
         )
-    types = dict(text.split("=", 1) for text in row.get("types", ()))
-    asked: int | str | None = configs if configs is None or configs == "all" else int(configs)
+    _refuse_own_code(base, place)
+    types = dict(text.split("=", 1) for text in _texts(row.get("types")) if "=" in text)
+    asked = None if configs is None else parse_configs(configs)
     requests = []
     for values in product(*tries.values()):
         chosen = dict(zip(tries, values, strict=True))
         given: dict[str, Any] = {
             name: Written(str(value)) for name, value in chosen.items() if name not in OPTIONS
         }
-        said = {name: int(value) for name, value in chosen.items() if name in OPTIONS}
+        said = {name: _number(name, value) for name, value in chosen.items() if name in OPTIONS}
         if asked is None:
             kept = {name: value for name, value in constants.items() if name not in types}
             given = {**{name: Written(repr(value)) for name, value in kept.items()}, **given}
             requests.append(KernelRequest(place, types, given, {**options, **said}))
         else:
             own = None if place in REFERENCE_KERNELS else types
-            requests.append(KernelRequest(place, own, given, said, asked))  # type: ignore[arg-type]
+            requests.append(KernelRequest(place, own, given, said, asked))
     return compile_kernels(requests, [target], out, planned=planned, progress=progress)
 
 
@@ -150,6 +157,26 @@ def _unrecorded(base: Artifact) -> UsageError:
         f"Nothing says how {base.display_name} was compiled, so that it could be compiled otherwise.",
         "Compile it with `inspect-kernel compile FILE.py:KERNEL` or `inspect-kernel capture` first.",
     )
+
+
+def _refuse_own_code(base: Artifact, place: str) -> None:
+    """Refuse to import what lies in the cache itself: whoever made the cache may have written it."""
+    path, file = next(iter(base.files.values())), Path(place.rpartition(":")[0])
+    if not isinstance(path, Path) or file.suffix != ".py":
+        return
+    if file.resolve().is_relative_to(path.parent.parent.resolve()):
+        raise UsageError(
+            f"{base.display_name} was compiled from {file}, which lies in the cache, and nothing there is run.",
+            "Move it out of the cache, and compile it again.",
+        )
+
+
+def _object(found: Any) -> dict[str, Any]:
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _texts(found: Any) -> list[str]:
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], configs: str | None) -> Request:

@@ -144,6 +144,7 @@ def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -
 def harmless(text: str) -> str:
     """JSON in which what shows nothing of its own is escaped, and what a CI system would obey anywhere."""
     text = without_orders(text, ":", "\\u0023") if "##" in text else text
+    text = text.replace("\x7f", "\\u007f")
     plain = text.isascii() or text.replace("\n", " ").isprintable()
     return (
         text if plain else "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
