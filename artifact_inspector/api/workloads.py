@@ -13,6 +13,7 @@ from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.execution.requests import Request, parse_document
 from artifact_inspector.execution.timing.trying import Refused
 from artifact_inspector.files.artifact import Artifact
+from artifact_inspector.model.text import integer
 
 
 def is_reference(entry: Artifact) -> bool:
@@ -69,4 +70,4 @@ def _refused(kernel: CapturedKernel) -> Refused:
 
 
 def _value(text: str) -> int | str:
-    return int(text) if text.isdigit() else text
+    return text if (number := integer(text)) is None else number

@@ -90,6 +90,8 @@ def _tensor(
     if any(extent < 0 for extent in shape):
         raise UsageError(f"{name} has a negative extent.", _FORM)
     given = None if values is None else tuple(_flat(values))
+    if given is not None and not all(isinstance(one, float) or _is_word(one) for one in given):
+        raise UsageError(f"{name} has values that are no numbers of 64 bits at most.", _FORM)
     found = Tensor(tuple(shape), kind, tuple(stride), pointer, given)
     if not 0 <= (pointer or 0) <= _SPACE - min(found.bytes, _SPACE + 1):
         raise UsageError(f"{name} lies outside the {_SPACE:.2g} bytes that a GPU can address.", _FORM)
@@ -101,6 +103,10 @@ def _tensor(
                 "Give every element in the order of memory.",
             )
     return found
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, int) and -(1 << 63) <= value < 1 << 64
 
 
 def _flat(values: Any) -> Iterable[Any]:
@@ -170,7 +176,10 @@ def parse_document_of(document: Any, name: str) -> tuple[Request, ...]:
             f"{name} has {len(rows):,} launches; {LAUNCHES.most:,} are run on paper at most.",
             f"Choose some of them, or set {LAUNCHES.switch}.",
         )
-    return tuple(_request(row, name) for row in rows)
+    try:
+        return tuple(_request(row, name) for row in rows)
+    except RecursionError:
+        raise UsageError(f"{name} is nested too deeply.", _DOCUMENT) from None
 
 
 _DOCUMENT = (

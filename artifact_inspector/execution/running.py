@@ -218,7 +218,7 @@ def _memory(launch: Launch) -> Memory:
     except MemoryError:
         size = sum(tensor.bytes for tensor in launch.tensors.values())
         raise UsageError(
-            f"The tensors span {size:.3g} bytes, which are more than can be followed in the memory that there is.",
+            f"The tensors span {size:.3g} bytes, more than can be followed in the memory that there is.",
             "Give smaller ones.",
         ) from None
 

@@ -27,7 +27,7 @@ from artifact_inspector.passes.trace import Keep, PassTrace, trace
 from artifact_inspector.vocabulary.options import read_options
 
 _WORDS_FOR_TOOLS = frozenset({"ptx_options", "ir_override", "instrumentation_mode"})
-"""Options that are words for ptxas, or name files: of a stranger's cache they could have any file written or read."""
+"""Options that are words for ptxas, or name files: of a stranger's cache they could have any file written."""
 
 
 @dataclass(frozen=True, slots=True)

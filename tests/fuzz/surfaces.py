@@ -12,11 +12,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 from tests.fuzz.campaign import kernel_mutant
-from tests.fuzz.checks import EscapeError
 from tests.fuzz.corpus import kernels
 from tests.fuzz.documents import damaged_document
 from tests.fuzz.launching import launch_of
@@ -154,15 +151,10 @@ def _records(chance: random.Random, place: Path) -> str:
         ["predict", cache, "--arg", "N=7", "--steps", "3000"], ["rank", cache, "--steps", "3000"],
         ["rank", cache, "--try", "num_warps=4,²", "--steps", "3000"],
         ["rank", cache, "--configs", "²", "--steps", "3000"],
-        ["passes", cache, "-t", "gfx942"], ["inspect", cache, "--json"], ["why", cache], ["why", cache, "--json"],
+        ["inspect", cache, "--json"], ["why", cache], ["why", cache, "--json"],
         ["matrix", cache], ["findings", cache, "--try"], ["rank", cache, "--try", "BLOCK=1..9", "--steps", "3000"],
     ))  # fmt: skip
-    with patch("artifact_inspector.compiling.ask.process.Compiler", _refuse_to_compile, create=True):
-        return _ended(check_command(words, place))
-
-
-def _refuse_to_compile(*_: Any, **__: Any) -> Any:
-    raise EscapeError("a record made it compile")
+    return _ended(check_command(words, place))
 
 
 def _hash(kernel: Path) -> str:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from artifact_inspector.analysis.shared import scratch
 from artifact_inspector.analysis.shared.layouts import Layout
+from artifact_inspector.compiling.ask.request import parse_configs
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.interpreter.memory import Region
+from artifact_inspector.execution.launch import Tensor, encode
+from artifact_inspector.execution.requests import parse_document_of
+from artifact_inspector.execution.timing.trying import compile_tries
+from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.formats.sass.statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
 from artifact_inspector.model.encoding import LayoutKind
+from artifact_inspector.passes.subject import of_entry
+from artifact_inspector.report.json import as_text
 from tests.fuzz.checks import check_text, within
 from tests.fuzz.paper import run_on_paper
+
+COPY = Path(__file__).parents[2] / "fixtures" / "3.6.0" / "sm_80" / "copy"
 
 
 @pytest.mark.parametrize(
@@ -50,3 +68,59 @@ def test_a_reduction_without_lanes_is_not_known() -> None:
     held = Layout((4,), (), (), (1, 2), (4,), (0,), (1,), LayoutKind.BLOCKED)
     with within(1):
         assert scratch._converted(held, 0, [32], None) is None  # type: ignore[arg-type]
+
+
+def _entry(**metadata: Any) -> Artifact:
+    (entry, *_) = open_cache(COPY).entries
+    return replace(entry, metadata={**entry.metadata, **metadata})
+
+
+def test_no_word_of_a_cache_chooses_what_is_run_or_written() -> None:
+    asked = of_entry(_entry(ptx_options="-o /tmp/pwn", ir_override="/etc/passwd", instrumentation_mode="pwn"))
+    assert asked.ask["options"].keys().isdisjoint({"ptx_options", "ir_override", "instrumentation_mode"})
+    assert any("ptx_options" in note for note in asked.notes)
+    other = _entry()
+    assert other.triton_version is not None
+    with pytest.raises(UsageError, match="no version of Triton"):
+        of_entry(replace(other, triton_version=type(other.triton_version)("3.6.0=halt")))
+
+
+def test_code_that_lies_in_a_cache_is_not_compiled(tmp_path: Path) -> None:
+    shutil.copytree(next(COPY.glob("*/")), tmp_path / "entry")
+    (tmp_path / "evil.py").write_text("raise SystemExit(77)\n")
+    row = {"directory": "entry", "place": f"{tmp_path / 'evil.py'}:k", "target": "sm_80", "types": 7}
+    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
+    (base,) = open_cache(tmp_path).entries
+    with pytest.raises(UsageError, match="nothing there is run"):
+        compile_tries(base, {"num_warps": ("4",)}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("text", ["²", "0", "-1", "9" * 5000, "", "1.0"])
+def test_a_number_of_configurations_is_one(text: str) -> None:
+    with pytest.raises(UsageError, match="or a number"):
+        parse_configs(text)
+
+
+def test_a_float_beyond_what_a_parameter_holds_is_infinite() -> None:
+    assert encode(-1e300, 4) == encode(-math.inf, 4)
+
+
+def test_what_is_touched_of_a_huge_tensor_is_counted_in_passing() -> None:
+    region = Region("x", Tensor((1 << 30,), "fp16", pointer=1 << 40))
+    region.read[[5, 6, 1 << 29]] = 1
+    region.written[5] = 1
+    with within(2):
+        assert region.count(region.read) == (6, 2)
+        assert region.count(region.read, region.written) == (6, 2)
+
+
+@pytest.mark.parametrize("values", [[{}], ["x"], [None], [1 << 64]])
+def test_values_of_a_tensor_are_numbers(values: list[Any]) -> None:
+    with pytest.raises(UsageError, match="no numbers"):
+        parse_document_of(
+            {"grid": [1], "args": {"x": {"shape": [1], "dtype": "i32", "values": values}}}, "it"
+        )
+
+
+def test_a_delete_is_escaped_in_json() -> None:
+    assert as_text({"a": "\x7f"}, "utf-8", indent=None) == '{"a": "\\u007f"}\n'

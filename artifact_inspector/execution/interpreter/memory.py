@@ -69,7 +69,8 @@ class Region:
             self.content = np.zeros(tensor.bytes, np.uint8)
         form = _FORMS.get(tensor.dtype)
         if tensor.values is not None and form is not None:
-            self.content = np.array(tensor.values).astype(f"<{form}").view(np.uint8).reshape(-1)
+            with np.errstate(invalid="ignore", over="ignore"):  # of whole numbers, what is none is any
+                self.content = np.array(tensor.values).astype(f"<{form}").view(np.uint8).reshape(-1)
 
     def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
         """Mark what an access of some bytes at each address touches."""
@@ -118,7 +119,7 @@ class Region:
         return (self.read,) if self.updated is None else (self.read, self.updated)
 
     def count(self, *marks: NDArray[np.uint8]) -> tuple[int, int]:
-        """Bytes and sectors that are marked in any of some arrays; what nobody touched is passed over quickly."""
+        """Bytes and sectors that are marked in any of some arrays; what nobody touched takes little time."""
         self.settle()
         touched = sectors = 0
         for start in range(0, len(marks[0]), _TOGETHER):

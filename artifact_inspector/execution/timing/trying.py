@@ -166,7 +166,7 @@ def _refuse_own_code(base: Artifact, place: str) -> None:
         return
     if file.resolve().is_relative_to(path.parent.parent.resolve()):
         raise UsageError(
-            f"{base.display_name} was compiled from {file}, which lies in the cache, and nothing there is run.",
+            f"{base.display_name} was compiled from {file}, which lies in the cache: nothing there is run.",
             "Move it out of the cache, and compile it again.",
         )
 
