@@ -30,11 +30,10 @@ from artifact_inspector.hardware.targets import (
     parse_stage_target,
 )
 from artifact_inspector.model import Backend, TritonVersion
+from artifact_inspector.model.limits import METADATA
 
 HEAD = 64 * 1024
 """Bytes of a stage in which its target is looked for."""
-MOST_METADATA = 16 << 20
-"""Bytes; Triton writes a few thousand."""
 
 
 def find_artifacts(
@@ -120,7 +119,7 @@ def _artifact(
 def _metadata(path: File, complain: Complain) -> dict[str, object] | None:
     odd: list[str] = []
     try:
-        content = json.loads(read_content(path, MOST_METADATA), parse_constant=odd.append)
+        content = json.loads(read_content(path, METADATA), parse_constant=odd.append)
     except OSError as error:
         complain(f"{fault(error)}; what the stages tell is used instead", "json")
         return None

@@ -23,7 +23,7 @@ from artifact_inspector.files.artifact import (
     Problem,
     StageText,
 )
-from artifact_inspector.model.limits import MIB
+from artifact_inspector.model.limits import MIB, Limit
 from artifact_inspector.model.text import SourceText
 
 Stamp = tuple[int, ...]
@@ -31,30 +31,25 @@ Stamp = tuple[int, ...]
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def most_bytes() -> int:
-    """Bytes that a file may have to be read."""
-    return MIB.most << 20
-
-
-def read_content(file: File, most: int | None = None) -> bytes:
+def read_content(file: File, most: int | Limit = MIB) -> bytes:
     """The content of a file.
 
     Args:
-        most: bytes that it may have; None for `most_bytes()`.
+        most: bytes that it may have, or the bound that says how many MiB.
 
     Raises:
         OSError: it cannot be read, is no regular file, or has more; `strerror` says which.
     """
     if isinstance(file, HeldFile):
         return file.content
-    return _read(file, most_bytes() if most is None else most, whole=True)[0]
+    return _read(file, most, whole=True)[0]
 
 
 def read_stamped(file: File) -> tuple[bytes, Stamp]:
     """The content of a file, and its stamp as it was opened; errors as for `read_content`."""
     if isinstance(file, HeldFile):
         return file.content, ()
-    content, found = _read(file, most_bytes(), whole=True)
+    content, found = _read(file, MIB, whole=True)
     return content, _stamp(found)
 
 
@@ -77,15 +72,17 @@ def read_head(file: File, count: int) -> bytes:
     return file.content[:count] if isinstance(file, HeldFile) else _read(file, count, whole=False)[0]
 
 
-def _read(path: Path, most: int, *, whole: bool) -> tuple[bytes, os.stat_result]:
+def _read(path: Path, bound: int | Limit, *, whole: bool) -> tuple[bytes, os.stat_result]:
+    most = bound if isinstance(bound, int) else bound.most << 20
     descriptor = os.open(path, _FLAGS)  # a pipe that nobody writes to would make an ordinary open wait
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "no regular file")
         if whole and found.st_size > most:
-            size = f"{found.st_size >> 20} MiB, and more than {most >> 20} are not read"
-            raise OSError(errno.EFBIG, f"{size}: set {MIB.switch} to read it")
+            size = f"{-(-found.st_size >> 20)} MiB, and more than {most >> 20} are not read"
+            remedy = "" if isinstance(bound, int) else f": set {bound.switch} to read it"
+            raise OSError(errno.EFBIG, size + remedy)
         # What says that it is empty (/proc, /sys/kernel/tracing) may wait for ever, or never end.
         left = min(found.st_size, most)
         parts = []

@@ -35,6 +35,8 @@ class Limit:
 
 MIB = Limit("mib", 64, "MiB of a file")
 """ptxas and LLVM print less for the largest kernels known here."""
+METADATA = Limit("metadata_mib", 1, "MiB of a kernel's metadata")
+"""Triton writes a few thousand bytes."""
 DIGITS = Limit("digits", 18, "digits of a number")
 """So many fit into 64 bits. A number with more is not known."""
 FRAMES = Limit("frames", 256, "callers of a source line, each inlined into the next")

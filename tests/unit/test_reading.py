@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -13,8 +14,8 @@ import pytest
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import open_cache, read_stage
-from artifact_inspector.files.reading import most_bytes, read_content, read_head, read_named
-from artifact_inspector.model.limits import LIMITS, MIB, Limit
+from artifact_inspector.files.reading import read_content, read_head, read_named
+from artifact_inspector.model.limits import LIMITS, METADATA, MIB, Limit
 
 PTX = ".version 8.7\n.target sm_80\n"
 
@@ -35,12 +36,24 @@ def test_a_sparse_file_of_a_gigabyte_is_not_read_and_the_kernel_stays(tmp_path: 
     assert read_stage(found, "ptx").source.text == PTX
 
 
+def test_metadata_beyond_their_own_bound_are_told_with_the_way_to_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = entry(tmp_path / "x")
+    (directory / "k.json").write_text(json.dumps({"num_warps": 7, **{f"k{n}": n for n in range(90_000)}}))
+    (problem,) = open_cache(tmp_path).problems
+    assert f"2 MiB, and more than 1 are not read: set {METADATA.switch} to read it" in problem.problem
+    monkeypatch.setenv(METADATA.switch, "2")
+    cache = open_cache(tmp_path)
+    assert (cache.problems, cache.entries[0].num_warps) == ((), 7)
+
+
 def test_the_bound_can_be_set_and_a_bound_that_is_no_number_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIB.switch, "3")
-    assert most_bytes() == 3 << 20
+    assert MIB.most == 3
     for text in ("", "-1", "9" * 5000, "²"):
         monkeypatch.setenv(MIB.switch, text)
-        assert most_bytes() == 64 << 20
+        assert MIB.most == 64
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="There is no /proc.")
