@@ -99,14 +99,14 @@ class StageFacts(Record):
 
     def region(self, name: str) -> RegionFacts | None:
         """The region of that id, if the stage has it."""
-        return self._derive("region", self._regions_by_id).get(name)
+        return self.derive("region", self._regions_by_id).get(name)
 
     def _regions_by_id(self) -> dict[str, RegionFacts]:
         return {found.id: found for found in reversed(self.regions)}
 
     def waits_in(self, *regions: str | None) -> tuple[WaitFacts, ...]:
         """The waits that stand in some regions, in text order."""
-        places = self._derive("waits", self._waits_by_region)
+        places = self.derive("waits", self._waits_by_region)
         return tuple(
             self.waits[at] for at in sorted(at for one in set(regions) for at in places.get(one, ()))
         )
@@ -120,7 +120,7 @@ class StageFacts(Record):
     @property
     def has_matrix(self) -> bool:
         """True where any region has matrix work."""
-        return self._derive("matrix", lambda: any(work.matrix for work in self.work.values()))
+        return self.derive("matrix", lambda: any(work.matrix for work in self.work.values()))
 
 
 @dataclass(frozen=True, slots=True)

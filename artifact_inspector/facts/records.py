@@ -40,7 +40,7 @@ class Record:
                 object.__setattr__(self, name, value)
             return value
 
-    def _derive(self, name: str, find: Callable[[], Derived]) -> Derived:
+    def derive(self, name: str, find: Callable[[], Derived]) -> Derived:
         """What follows from the fields and is no field: found once."""
         try:
             derived = self._derived

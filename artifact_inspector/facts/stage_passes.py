@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from artifact_inspector.analysis.access.accesses import (
     Accesses,
@@ -34,17 +34,18 @@ from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_fligh
 from artifact_inspector.analysis.overlap.issue import Issue, find_issue
 from artifact_inspector.analysis.overlap.partitions import Slot, find_slots
 from artifact_inspector.analysis.overlap.steady_state import Walk, walk_through
-from artifact_inspector.analysis.overlap.track import find_track
 from artifact_inspector.analysis.overlap.waits import find_waits
 from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
 from artifact_inspector.facts.kernel import COUNTED, Outline, WaitFacts
-from artifact_inspector.facts.lane import Lane, make_lane
 from artifact_inspector.facts.modules import Disassemble, parse_source, read_source
 from artifact_inspector.facts.table import Pass, at, earlier
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import SourceText
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.lane import Lane
 
 _PLAIN = re.compile(r"[^\w$]")
 _TENSOR = (Stage.TTIR, Stage.TTGIR)
@@ -267,6 +268,9 @@ def _in_flight(ordered: Ordered, walks: Sequence[Walk]) -> dict[str, InFlight]:
 
 
 def _lanes(module: Module, ordered: Ordered, walks: Sequence[Walk]) -> tuple[Lane, ...]:
+    from artifact_inspector.analysis.overlap.track import find_track  # for pictures alone
+    from artifact_inspector.facts.lane import make_lane
+
     return tuple(
         make_lane(
             module,

@@ -49,8 +49,12 @@ class Row:
     state: str
 
     @classmethod
-    def of(cls, kernel: KernelFacts, digest: str, form: str) -> Row:
-        """The row of one kernel, with the part of its hash and the label that tell it from others."""
+    def of(cls, kernel: KernelFacts) -> Row:
+        """The row of one kernel, without the part of its hash and the label that tell it from others."""
+        return kernel.derive("row", lambda: cls._of(kernel))
+
+    @classmethod
+    def _of(cls, kernel: KernelFacts) -> Row:
         artifact, last = kernel.artifact, kernel.last
         changed = kernel.changed_at
         if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
@@ -63,8 +67,8 @@ class Row:
             state = f"partial, ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
         return cls(
             name=artifact.display_name,
-            form=form,
-            hash=digest,
+            form="",
+            hash="",
             target=_or_dash(None if artifact.target is None else artifact.target.arch),
             triton=_or_dash(artifact.triton_version),
             warps=_or_dash(artifact.num_warps),
@@ -188,7 +192,7 @@ def rows_of(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[Row]:
     """
     several = _tell_apart(kernels, labels)
     return [
-        Row.of(kernel, digest, label if several else "")
+        replace(Row.of(kernel), hash=digest, form=label if several else "")
         for kernel, digest, label in zip(kernels, digests(kernels), labels, strict=True)
     ]
 

@@ -16,12 +16,9 @@ from rich.text import Text
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.files.tuning import Timed
-from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Verdict
 from artifact_inspector.report.console import is_for_a_screen
-from artifact_inspector.report.overview import Overview
-from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.rows import (
     Row,
     Shown,
@@ -41,7 +38,6 @@ from artifact_inspector.report.words import (
     describe_notes,
     describe_unknown,
     describe_verdict,
-    mma_count,
     plural,
 )
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
@@ -71,13 +67,16 @@ class CacheReport:
     @staticmethod
     def view(kernel: KernelFacts) -> None:
         """Ask a kernel for what its row shows."""
-        Row.of(kernel, "", str(kernel.program and ""))
+        Row.of(kernel)
+        _ = kernel.program  # for the label of its form
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = self.kernels[: self._most(console)]
         if not self.kernels:
             yield Text(f"No kernels in {self.cache.root}.")
         elif len(shown) < len(self.kernels) and not (self.narrowed or self.is_sorted):
+            from artifact_inspector.report.overview import Overview  # on a terminal alone
+
             yield self._title()
             yield Overview(self.kernels, len(shown))
             shown = self.kernels
@@ -181,6 +180,7 @@ def _key(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Renderable
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
         return Text()
+    rows = [Row.of(kernel) for kernel in kernels]
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -197,19 +197,17 @@ def _key(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Renderable
         grid.add_row(
             "×u", "the compiler unrolled the loop u times; distances are in iterations of the source"
         )
-    floats = (
-        "; float: scalar instructions in their place" if any("float" in mma_count(k) for k in kernels) else ""
-    )
+    floats = "; float: scalar instructions in their place" if any("float" in row.mma for row in rows) else ""
     grid.add_row("MMA", f"matrix instructions in the region of the verdict, of all in the file{floats}")
     grid.add_row("wait", _WAIT_KEY)
-    if any(registers_text(kernel) for kernel in kernels):
+    if any(row.registers for row in rows):
         grid.add_row(
             "regs, bl" if "bl" in headings else "regs, blocks",
             "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor",
         )
     if "ms" in headings:
         grid.add_row("ms", "what Triton's autotuner timed, of all keys; `inspect-kernel matrix` tells each")
-    if any(find_findings(kernel) for kernel in kernels):
+    if any(row.findings for row in rows):
         grid.add_row("AI…", "findings (001 is AI001), as `inspect-kernel findings` lists them")
     return Padding(grid, (1, 0, 0, 0), style="dim")
 

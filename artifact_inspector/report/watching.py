@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.measure import Measurement
@@ -37,7 +37,7 @@ def line_of(kernel: KernelFacts) -> str:
 
 
 def _row(kernel: KernelFacts) -> Row:
-    return Row.of(kernel, kernel.artifact.hash[:DIGEST], "")
+    return replace(Row.of(kernel), hash=kernel.artifact.hash[:DIGEST])
 
 
 @dataclass(frozen=True, slots=True)

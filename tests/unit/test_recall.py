@@ -30,11 +30,15 @@ from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.digests import state_of_files
 from artifact_inspector.files.index import SWITCH, Index
+from artifact_inspector.findings import Finding, find_findings
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.limits import NESTING
+from artifact_inspector.report import rows
+from artifact_inspector.report.console import to_text
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.cache import cache_document
 from artifact_inspector.report.json.streamed import write_cache
+from artifact_inspector.report.text import CacheReport
 
 SOME = ("gemv_one_warp", "layer_norm", "softmax")
 
@@ -420,3 +424,17 @@ def test_a_kernel_that_was_read_leaves_no_cycles() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_the_row_of_a_kernel_is_made_once(cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Counter[str] = Counter()
+
+    def found(kernel: KernelFacts) -> tuple[Finding, ...]:
+        made[kernel.artifact.directory] += 1
+        return find_findings(kernel)
+
+    recall(cache, index, CacheReport.view)
+    monkeypatch.setattr(rows, "find_findings", found)
+    kernels = recall(cache, index, CacheReport.view)
+    assert to_text(CacheReport(open_cache(cache), kernels, narrowed=False), 200)
+    assert made == Counter(kernel.artifact.directory for kernel in kernels)
