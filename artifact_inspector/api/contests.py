@@ -14,7 +14,7 @@ from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.requests import Request
-from artifact_inspector.execution.timing.ranking import Contestant, label_launches
+from artifact_inspector.execution.timing.contestants import Contestant, label_launches
 from artifact_inspector.execution.timing.trying import (
     Refused,
     check_tries,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
@@ -16,7 +17,8 @@ from artifact_inspector.compiling.ask.compile import processors
 from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.requests import parse_document_of
-from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank_launches
+from artifact_inspector.execution.timing.contestants import Contestant
+from artifact_inspector.execution.timing.ranking import Ranked, rank_launches
 from artifact_inspector.files.cache import hold_files
 from artifact_inspector.files.objdump import disassembling
 
@@ -81,9 +83,9 @@ class Pruner:
         compiled = time.perf_counter()
         self.ranked = [] if not made else self._rank(made)
         self.seconds = {"compile": compiled - start, "rank": time.perf_counter() - compiled}
-        scored = [row for row in self.ranked if row.score is not None]
+        scored = [row for row in self.ranked if row.score is not None and row.same_as is None]
         # one that nothing is known of is no worse for it: it is timed too, where there is room
-        others = [row for row in self.ranked if row.score is None and row.fits]
+        others = [row for row in self.ranked if row.score is None and row.same_as is None and row.fits]
         kept = [configs[row.launch] for row in (*scored, *others)][: self.keep]
         return kept or list(configs)
 
@@ -121,7 +123,11 @@ class Pruner:
             gpu=self.gpu or _device(),
             processors=processors(),
         )
-        return [row.at(places[row.launch]) for row in rows]
+        firsts = [None if row.same_as is None else places[row.same_as] for row in rows]
+        return [
+            replace(row, launch=places[row.launch], same_as=first)
+            for row, first in zip(rows, firsts, strict=True)
+        ]
 
 
 def _innermost(kernel: Any) -> Any:

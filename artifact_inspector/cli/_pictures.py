@@ -88,7 +88,7 @@ def model_residency(
     pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> Residency:
     """The model of one launch's resident warps."""
-    from artifact_inspector.execution.timing.ranking import Contestant
+    from artifact_inspector.execution.timing.contestants import Contestant
     from artifact_inspector.execution.timing.residency import find_residency
 
     if len(pairs) != 1:

@@ -27,7 +27,8 @@ from artifact_inspector.files.scratch import scratch_directory
 if TYPE_CHECKING:
     from artifact_inspector.api.contests import Contest
     from artifact_inspector.execution.requests import Request
-    from artifact_inspector.execution.timing.ranking import Contestant, Ranked
+    from artifact_inspector.execution.timing.contestants import Contestant
+    from artifact_inspector.execution.timing.ranking import Ranked
     from artifact_inspector.files.cache import Artifact
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -55,18 +55,22 @@ _KEY = (
 
 def _contest(found: Sequence[Ranked]) -> Iterator[Table | Text]:
     """The launches of one problem, the best first."""
-    scored = [row for row in found if row.score is not None]
+    scored = [row for row in found if row.score is not None and row.same_as is None]
     if scored:
-        yield _table(scored)
-        yield Text(_spread(scored))
+        twins: dict[int, list[str]] = {}
+        for row in found:
+            if row.same_as is not None:
+                twins.setdefault(row.same_as, []).append(_name(row))
+        yield _table(scored, twins)
+        yield Text(_spread(scored, sum(map(len, twins.values()))))
     for row in found:
         if not row.fits:
             yield Text(f"out: {_name(row)}: an SM cannot hold one CTA of it, so the launch would fail")
-        elif row.score is None:
+        elif row.score is None and row.same_as is None:
             yield Text(f"not ranked: {_name(row)}: it depends on {', '.join(row.unknown)}")
 
 
-def _table(rows: Sequence[Ranked]) -> Table:
+def _table(rows: Sequence[Ranked], twins: Mapping[int, Sequence[str]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("#", justify="right")
     table.add_column("score", justify="right")
@@ -84,7 +88,7 @@ def _table(rows: Sequence[Ranked]) -> Table:
         table.add_row(
             str(place),
             f"{row.score / best:.2f}×",
-            _name(row),
+            _together([_name(row), *twins.get(row.launch, ())]),
             row.binding or "",
             ", ".join(told),
             str(row.blocks),
@@ -97,9 +101,27 @@ def _name(row: Ranked) -> str:
     return row.label or row.hash[:12]
 
 
-def _spread(rows: Sequence[Ranked]) -> str:
+def _together(names: Sequence[str]) -> str:
+    """The names of launches that are the same: `w=4 stages=2|3` where one word differs.
+
+    Example:
+        >>> _together(["w=4 stages=2", "w=4 stages=3"]), _together(["a=1 b=1", "a=2 b=2", "a=3 b=3"])
+        ('w=4 stages=2|3', 'a=1 b=1 and 2 of the same code')
+    """
+    words = [name.split() for name in names]
+    columns = [list(dict.fromkeys(column)) for column in zip(*words, strict=False)]
+    alike = len({len(row) for row in words}) == 1 and sum(len(column) > 1 for column in columns) == 1
+    if not alike:
+        return names[0] + (f" and {len(names) - 1} of the same code" if len(names) > 1 else "")
+    return " ".join(
+        "|".join([column[0], *(word.partition("=")[2] for word in column[1:])]) for column in columns
+    )
+
+
+def _spread(rows: Sequence[Ranked], twins: int) -> str:
     first, last = rows[0].score or 1.0, rows[-1].score or 1.0
     counted = "1 launch" if len(rows) == 1 else f"{len(rows)} launches"
+    counted += f", {twins} more of the same machine code" if twins else ""
     close = sum(1 for row in rows if (row.score or 0.0) <= 1.05 * first)
     near = f"; {close} within 5 % of the first" if close > 1 else ""
     return f"{counted}, spread {last / first:.1f}×{near}"

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from artifact_inspector.api.predicting import pair_launches
 from artifact_inspector.execution.requests import parse_document
-from artifact_inspector.execution.timing.ranking import Contestant, Ranked, rank_launches
+from artifact_inspector.execution.timing.contestants import Contestant
+from artifact_inspector.execution.timing.ranking import Ranked, rank_launches
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 

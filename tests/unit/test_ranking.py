@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from saved import saved
+
+from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.timing.contestants import Contestant, find_twins
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.ranking import Ranked, _throughput, put_in_order
 from artifact_inspector.execution.timing.sampling import choose_ctas
@@ -12,6 +19,20 @@ FREE = Control(stall=1, result=None, operands=None, waits=())
 
 def row(launch: int, score: float | None, *, fits: bool = True) -> Ranked:
     return Ranked(launch, "hash", "", score, None, {}, fits, 1, 1)
+
+
+def test_launches_of_the_same_code_grid_and_arguments_are_one() -> None:
+    artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
+    held = {"a_ptr": Tensor((64, 64), "fp16"), "M": 64, "BLOCK": 64, "num_warps": 4}
+
+    def enter(grid: str | int, constants: Mapping[str, int] = {}, **changed: int) -> Contestant:
+        return Contestant(artifact, Request((grid,), {**held, **changed}), constants)
+
+    rivals = [enter(1), enter("cdiv(M,BLOCK)"), enter(2), enter(1, M=32), enter(1, {"BLOCK": 32})]
+    # a constant is compiled in: another one with the same code changes nothing
+    assert find_twins([*rivals, enter(1, {"BLOCK": 64}, BLOCK=8), enter(1, num_warps=8)]) == [
+        0, 0, 2, 3, 4, 4, 0
+    ]  # fmt: skip
 
 
 def test_a_control_code_says_stall_scoreboards_and_waits() -> None:

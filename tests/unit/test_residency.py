@@ -11,8 +11,8 @@ from saved import saved
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.requests import parse_document
+from artifact_inspector.execution.timing.contestants import Contestant
 from artifact_inspector.execution.timing.controls import Control
-from artifact_inspector.execution.timing.ranking import Contestant
 from artifact_inspector.execution.timing.residency import (
     SLOTS,
     Activity,

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.taken import Resources, find_resources
@@ -22,7 +21,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded, load_kernel
 from artifact_inspector.execution.naming import fit_launch
-from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.timing.contestants import Contestant, find_twins, label_launches
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.costs import Chip, Costs, find_costs
 from artifact_inspector.execution.timing.forking import map_forked
@@ -30,7 +29,6 @@ from artifact_inspector.execution.timing.sampling import Sample, sample_launch
 from artifact_inspector.execution.timing.walking import Walk, walk
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_code, read_cubin
-from artifact_inspector.files.cache import Artifact
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING
@@ -66,10 +64,8 @@ class Ranked:
     unknown: tuple[str, ...] = field(default=())
     """What was not given, so that the score lacks it or there is none."""
     notes: tuple[str, ...] = field(default=())
-
-    def at(self, launch: int) -> Ranked:
-        """The same at another place among the launches."""
-        return replace(self, launch=launch)
+    same_as: int | None = None
+    """The place of the first launch of the same code, grid and arguments; None where it is the first."""
 
 
 def chip_of(target: Target, gpu: str | None) -> Chip:
@@ -258,37 +254,6 @@ def put_in_order(found: Sequence[Ranked]) -> list[Ranked]:
 # ── Many launches ────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Contestant:
-    """A launch that takes part in a ranking."""
-
-    artifact: Artifact
-    request: Request
-    constants: Mapping[str, Any]
-    """What the kernel was compiled with, as far as that is known."""
-    label: str = ""
-    """What it is called; by default what sets it apart from the others."""
-
-
-def label_launches(contestants: Sequence[Contestant]) -> list[str]:
-    """What sets each launch apart from the others: constants and options that differ between them."""
-    rows = []
-    for one in contestants:
-        held = {**one.request.arguments, **one.constants}
-        row = {name: value for name, value in held.items() if isinstance(value, (int, float, str, bool))}
-        for option in ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu"):
-            value = one.artifact.metadata.get(option)
-            if isinstance(value, int):
-                row[option] = value
-        rows.append(row)
-    names = dict.fromkeys(name for row in rows for name in row)
-    varied = [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
-    return [
-        one.label or " ".join(f"{name}={row[name]}" for name in varied if name in row)
-        for one, row in zip(contestants, rows, strict=True)
-    ]
-
-
 def rank_launches(
     contestants: Sequence[Contestant],
     disassemble: Disassemble | None,
@@ -312,7 +277,7 @@ def rank_launches(
         UsageError: what the GPU can do is not known, arguments are missing or wrong, a grid launches nothing.
         CacheError: a kernel has no machine code that can be read.
     """
-    labels = label_launches(contestants)
+    labels, firsts = label_launches(contestants), find_twins(contestants)
 
     def judge(at: int) -> Ranked:
         one = contestants[at]
@@ -324,8 +289,13 @@ def rank_launches(
             loaded, launch, chip_of(target, gpu), limits, index=at, label=labels[at], limit=limit
         )
 
-    found = []
-    for row in map_forked(judge, range(len(contestants)), processors):
+    judged: dict[int, Ranked] = {}
+    for row in map_forked(judge, sorted(set(firsts)), processors):
         progress()
-        found.append(row)
-    return put_in_order(found)
+        judged[row.launch] = row
+    twins = [
+        replace(judged[first], launch=at, label=labels[at], hash=contestants[at].artifact.hash, same_as=first)
+        for at, first in enumerate(firsts)
+        if at != first
+    ]
+    return put_in_order([*judged.values(), *twins])

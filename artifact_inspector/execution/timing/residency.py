@@ -18,9 +18,10 @@ from artifact_inspector.analysis.resources.taken import find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.naming import fit_launch
+from artifact_inspector.execution.timing.contestants import Contestant
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.costs import find_costs
-from artifact_inspector.execution.timing.ranking import Contestant, blocks_of, chip_of
+from artifact_inspector.execution.timing.ranking import blocks_of, chip_of
 from artifact_inspector.execution.timing.sampling import sample_launch
 from artifact_inspector.execution.timing.walking import Cost, Does, Front
 from artifact_inspector.facts.modules import Disassemble

@@ -10,7 +10,7 @@ from artifact_inspector.execution.timing.trying import Refused
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-shape(Ranked, "launch hash label score binding terms fits", rounded={"score": 1})
+shape(Ranked, "launch hash label score binding terms fits same_as", rounded={"score": 1})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
