@@ -12,6 +12,7 @@ It is an order, no forecast of times: the clock, other work and the order of CTA
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -271,7 +272,7 @@ def rank_launches(
         gpu: a product by its name; None is the one that stands for the kernels' target.
         limit: steps after which one counts as endless.
         processors: how many are judged at a time.
-        progress: called whenever one was.
+        progress: called for each when it was.
 
     Raises:
         UsageError: what the GPU can do is not known, arguments are missing or wrong, a grid launches nothing.
@@ -290,8 +291,10 @@ def rank_launches(
         )
 
     judged: dict[int, Ranked] = {}
+    counted = Counter(firsts)
     for row in map_forked(judge, sorted(set(firsts)), processors):
-        progress()
+        for _ in range(counted[row.launch]):
+            progress()
         judged[row.launch] = row
     twins = [
         replace(judged[first], launch=at, label=labels[at], hash=contestants[at].artifact.hash, same_as=first)
