@@ -255,7 +255,9 @@ def _root(front: list[str], made: Mapping[str, list[str]], arguments: set[str]) 
 def _parameters(function: Function | None) -> tuple[Parameter, ...]:
     if function is None:
         return ()
-    types: Sequence[str] = function.signature or ("",) * len(function.arguments)
+    types: Sequence[str] = function.signature
+    if len(types) != len(function.arguments):
+        types = ("",) * len(function.arguments)
     kinds = [kind if kind.startswith("!") else kind.partition(":")[0] for kind in types]
     divisors = [1 if kind.startswith("!") else integer(kind.partition(":")[2]) or 1 for kind in types]
     names = [name.lstrip("%") for name in function.arguments]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,9 @@ GIVEN = {
 COMMANDS = ("predict", "rank")
 
 
-def run(command: str, *options: str, grid: str = "8", **changed: str | None) -> Result:
+def run(command: str, *options: str, grid: str = "8", place: Path = SOFTMAX, **changed: str | None) -> Result:
     given = [f"--arg={name}={value}" for name, value in {**GIVEN, **changed}.items() if value is not None]
-    words = [command, str(SOFTMAX), "softmax", "--grid", grid, *given, *options]
+    words = [command, str(place), "softmax", "--grid", grid, *given, *options]
     return CliRunner().invoke(cli.app, words)
 
 
@@ -175,3 +176,11 @@ def test_without_arguments_it_tells_a_command_that_works() -> None:
     command = shlex.split(said(result).rpartition("For example: ")[2])
     assert command[:2] == ["inspect-kernel", "predict"]
     assert CliRunner().invoke(cli.app, command[1:]).exit_code in (0, 1)
+
+
+def test_types_that_are_cut_off_are_taken_for_unknown(tmp_path: Path) -> None:
+    place = tmp_path / "k"
+    shutil.copytree(SOFTMAX, place)
+    text = (place / "softmax_kernel.ttir").read_text()
+    (place / "softmax_kernel.ttir").write_text(text.replace("(%x_ptr", "(>x_ptr", 1))
+    assert run("predict", place=place).exit_code == 0
