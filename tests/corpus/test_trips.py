@@ -39,7 +39,9 @@ def proven(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Trips of each guess that were proven."""
     found: list[int] = []
     run = proving.Guess.run
-    monkeypatch.setattr(proving.Guess, "run", lambda guess: found.append(run(guess)) or found[-1])
+    monkeypatch.setattr(
+        proving.Guess, "run", lambda guess, **how: found.append(run(guess, **how)) or found[-1]
+    )
     return found
 
 

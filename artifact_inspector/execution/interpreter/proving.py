@@ -42,6 +42,8 @@ from artifact_inspector.execution.interpreter.rehearsal import Refused, Rehearsa
 from artifact_inspector.execution.interpreter.scratch import Full, Scratch
 from artifact_inspector.execution.interpreter.shifted import Shifted
 
+FEWEST = 6
+"""Trips for which it is worth it."""
 MOST_SHARED = 1 << 25
 """Bytes of shared memory that are copied for all trips."""
 
@@ -101,8 +103,11 @@ class Guess:
             added = [change.added.get(name, zero) for change in changes]
             self.guessed[name] = foresee(state[name], added, count, machine.rows)
 
-    def run(self) -> int:
+    def run(self, *, settle: bool = True) -> int:
         """Run the trips; where all of them are proven, the machine stands behind them.
+
+        Args:
+            settle: whether what was not as it was guessed may be settled by running them again.
 
         Returns:
             Trips that are proven: those that it would be worth it to try where they are not all.
@@ -112,7 +117,7 @@ class Guess:
         if held is not None and self.count * machine.rows * held.shape[1] > MOST_SHARED:
             return 0
         names = machine.names.count()
-        for _ in range(_MOST_TURNS if self.odd else 1):
+        for _ in range(_MOST_TURNS):
             rehearsal = Rehearsal(machine.memory, machine.rows)
             trial = self._trial(rehearsal)
             given: dict[Name, Value] = {**trial.registers, **trial.local.words}
@@ -122,16 +127,25 @@ class Guess:
             if proven < self.count:
                 return proven
             if self._begin_as_ended(trial):
-                break
+                proven = self._proven(trial, given)
+                if proven >= FEWEST or not self.disagreed or not settle:
+                    break
+                self._begin_oddly(trial)
         else:
             return 0
-        proven = self._proven(trial, given)
         if proven < self.count:
             return proven
         if is_new:  # what was not given gets its name where it is missed first
             return 0
         self._commit(trial, rehearsal, given)
         return proven
+
+    def _begin_oddly(self, trial: _Trial) -> None:
+        """Take what was not as it was guessed as the trips ended with it."""
+        self.odd.update(dict.fromkeys(self.disagreed))
+        for name in self.disagreed:
+            self.guessed.pop(name, None)
+        self._begin_as_ended(trial)
 
     def _begin_as_ended(self, trial: _Trial) -> bool:
         """Have each trip begin with what is odd as the one before it ended; True where they had."""
@@ -223,6 +237,7 @@ class Guess:
         """Trips that began in the state in which the one before them ended, and so did the one after."""
         registers = trial.registers
         assert isinstance(registers, Recorded)
+        self.disagreed: list[Name] = []
         if trial.local.words.keys() != self.machine.local.words.keys():
             return 0
         ended: dict[Name, Value] = {**dict(registers), **trial.local.words}
@@ -237,9 +252,12 @@ class Guess:
                 want: Value = rows_of(self.guessed[name].all, after)
             else:
                 want = given.get(name)
-            proven = min(proven, self._agreed(got, want))
-            if not proven:
-                return 0
+            agreed = self._agreed(got, want)
+            if agreed < FEWEST:
+                self.disagreed.append(name)
+            proven = min(proven, agreed)
+        if not proven:
+            return 0
         before = state_of(self.machine)
         for name, held in ended.items():  # side by side no less must be known than one by one
             if held is given.get(name) or not lacks(held):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.changes import Change, Name, Recorded, find_change, state_of
-from artifact_inspector.execution.interpreter.proving import Guess
+from artifact_inspector.execution.interpreter.proving import FEWEST, Guess
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.lanes import Mask, Value
@@ -25,10 +25,10 @@ MOST_OF_SUMS = 1 << 21
 """The same where registers are sums of what CTAs and lanes have, which costs as much for more of them."""
 _FEW_ARRAYS = 64
 """Steps for each register that is no such sum, at least: those are computed lane by lane for all trips."""
-FEWEST = 6
-"""Trips for which it is worth it."""
 MOST_PERIOD = 8
 """Trips after which a pipeline has gone round its buffers."""
+_MOST_UNSETTLED = 2
+"""Times that what is odd was not settled, from which on it is not tried."""
 _MORE = 4
 """Times as long as the last one a trip may take: another is not what was foreseen."""
 
@@ -43,8 +43,10 @@ class _Loop:
         """Trips to go one by one before the next guess."""
         self.carried: set[Name] | None = None
         """What a trip reads that one before it wrote."""
-        self.odd: dict[Name, int] = {}
-        """What changed as no sum does, and how often."""
+        self.settled: set[Name] = set()
+        """What changes as no sum does, where trips that ran side by side settled it."""
+        self.unsettled = 0
+        """How much more often they did not."""
         self.learned: list[Change] = []
         """How the state changed, trip by trip and then again from the first, where that was proven."""
         self.learned_at = 0
@@ -57,6 +59,8 @@ class _Loop:
         """The loop is entered anew, or goes on otherwise than before."""
         self.state: dict[Name, Value] | None = None
         self.changes: list[Change] = []
+        self.odd: dict[Name, int] = {}
+        """What changed as no sum does, and how often."""
         self.seen = 0
         """Trips since then."""
         self.begun = 0
@@ -69,7 +73,9 @@ class _Loop:
     @property
     def mostly_odd(self) -> set[Name]:
         """What changes as no sum does, beyond the first trip, which is often another."""
-        return {name for name, times in self.odd.items() if times > 1}
+        if self.unsettled >= _MOST_UNSETTLED:
+            return set()
+        return self.settled | {name for name, times in self.odd.items() if times > 1}
 
     def foresee(self) -> tuple[list[Change], set[Name]]:
         """How the state will change in the next trips, in turn, and what will as no sum does.
@@ -94,7 +100,7 @@ class _Loop:
             if turn == usual or len(turns) == 1 or len(changes) >= period:
                 return self.learned[turn:] + self.learned[:turn], odd
         period = _period([change.key for change in changes])
-        if period or len(changes) < FEWEST:
+        if period or len(changes) < FEWEST or self.unsettled >= _MOST_UNSETTLED:
             return changes[-period:] if period else [], odd
         names = dict.fromkeys(name for change in changes for name in change.added)
         new = {name for name in names if not _period([change.key.get(name) for change in changes])}
@@ -122,7 +128,7 @@ class Loops:
         for header, loop in self._loops.items():
             held = other._loops[header] = _Loop()
             held.failed, held.trips, held.carried = loop.failed, loop.trips, loop.carried
-            held.odd = dict(loop.odd)
+            held.settled, held.unsettled = loop.settled, loop.unsettled
             if all(
                 np.ndim(added) == 0 or len(added) == 1 for one in loop.learned for added in one.added.values()
             ):
@@ -149,6 +155,7 @@ class Loops:
             return
         changes, odd = loop.foresee()
         if changes and not _advance(machine, loop, changes, odd, room):
+            loop.settled = set()
             loop.failed += 1
             loop.wait = min(1 << loop.failed, 64)
 
@@ -169,7 +176,9 @@ def _advance(machine: Machine, loop: _Loop, changes: list[Change], odd: set[Name
         turn = done % len(changes)
         turned = changes[turn:] + changes[:turn]
         guess = Guess(machine, turned, count, _MORE * loop.steps, odd)
-        proven = guess.run() if count >= FEWEST else 0
+        proven = guess.run(settle=loop.unsettled < _MOST_UNSETTLED) if count >= FEWEST else 0
+        if guess.odd:
+            loop.unsettled += 1 if proven < FEWEST else -1 if proven == count else 0
         if FEWEST <= proven < count:
             expected = done + proven
         elif proven < count:
@@ -180,7 +189,7 @@ def _advance(machine: Machine, loop: _Loop, changes: list[Change], odd: set[Name
                 break
     if done:
         loop.learned, loop.learned_at, loop.failed, loop.trips = changes, loop.seen, 0, loop.seen + done
-        loop.odd |= dict.fromkeys(odd, 2)
+        loop.settled = set(guess.odd)
         loop.restart()
     return done > 0
 
