@@ -12,6 +12,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.counters import Counts, Spent
 from artifact_inspector.execution.interpreter.footprints import Footprints
+from artifact_inspector.execution.interpreter.joining import arrive
 from artifact_inspector.execution.interpreter.lanes import Names
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory import Memory
@@ -310,8 +311,9 @@ def run_all(machine: Machine) -> list[Ended]:
     ended: list[Ended] = []
     while pending:
         current = pending.pop()
+        came = False
         try:
-            current.run()
+            came = current.run()
         except Undecided as stop:
             ended.append(Ended(stop.step, current.rows, stop.reasons))
         except Spent as stop:
@@ -320,4 +322,5 @@ def run_all(machine: Machine) -> list[Ended]:
             break
         except ODD_OPERANDS:
             ended.append(Ended(current.step, current.rows, ("it has operands that it does not take",)))
+        pending += arrive(current, came=came)
     return ended

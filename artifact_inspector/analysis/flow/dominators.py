@@ -13,7 +13,7 @@ class Dominators:
     """Dominance among the blocks that can be reached from block 0."""
 
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
-        above = _immediate_dominators(successors)
+        above = immediate_dominators(successors)
         children: dict[int, list[int]] = {}
         for block, upper in above.items():
             children.setdefault(upper, []).append(block)
@@ -54,13 +54,13 @@ def passed_on_the_way(successors: Sequence[Sequence[int]], block: int) -> Iterat
         >>> list(passed_on_the_way([(1, 2), (3,), (3,), (4,), ()], 4))
         [3, 0]
     """
-    above = _immediate_dominators(successors)
+    above = immediate_dominators(successors)
     while block in above:
         block = above[block]
         yield block
 
 
-def _immediate_dominators(successors: Sequence[Sequence[int]]) -> dict[int, int]:
+def immediate_dominators(successors: Sequence[Sequence[int]]) -> dict[int, int]:
     """Of every block that can be reached, but for the entry; numbers below are places in preorder."""
     order, parent, predecessors = _preorder(successors)
     count = len(order)

@@ -29,6 +29,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     told_apart,
     widen,
 )
+from artifact_inspector.execution.interpreter.meeting import Meeting
 from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.interpreter.pieces import Pieces, together, whole_of, written
 from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
@@ -100,6 +101,8 @@ class Machine:
         self.group = self.groups[0]
         self.step = program.steps[0]
         self.pending: list[Machine] = []
+        self.meeting: Meeting | None = None
+        """Where it is joined with CTAs that went other ways."""
         self.loops = loops
         """Runs trips of loops side by side; None where each runs for itself."""
         self.trips = 1
@@ -264,7 +267,11 @@ class Machine:
         return (yes, no) if is_true(yes) else (False, self.group.mask)
 
     def _part(self, ways: NDArray[Any], kinds: list[int]) -> None:
-        """Leave the CTAs that go certain ways to machines of their own."""
+        """Leave the CTAs that go certain ways to machines of their own, until they meet."""
+        place = self.program.meets.get(self.step.index)
+        is_one = self.loops is not None and len(self.groups) == 1 and not self.waiting
+        if place is not None and is_one and (self.meeting is None or self.meeting.place != place):
+            self.meeting = Meeting(place, self.meeting)
         for way in kinds:
             self._send_off(np.flatnonzero(ways == way))
 
@@ -283,8 +290,12 @@ class Machine:
         other.group = other.groups[at]
         other.group.pc = self.step.index
         other._keep(rows)
+        if other.way:
+            other.way.pop()
         self.counts.executed[self.step.index] -= other.group.warps
         self.counts.lanes[self.step.index] -= other.group.lanes
+        if self.meeting is not None:
+            self.meeting.awaited += 1
         self.pending.append(other)
 
     def _keep(self, rows: NDArray[Any]) -> None:
@@ -312,16 +323,20 @@ class Machine:
 
     # ── Running ──────────────────────────────────────────────────────────────────────────────────
 
-    def run(self) -> None:
-        """Run until every lane has ended."""
+    def run(self) -> bool:
+        """Run until every lane has ended; True where it has come to where it meets others before."""
         while self.groups or self.waiting:
             if not self.groups:  # what they wait for will not come
                 self.groups = [group for _, group in self.waiting]
                 self.waiting = []
+            is_one = len(self.groups) == 1 and not self.waiting
+            if self.meeting is not None and is_one and self.groups[0].pc == self.meeting.place:
+                return True
             self._run_lowest()
             went_back = self.group.pc <= self.step.index and len(self.groups) == 1
             if went_back and self.loops is not None and not self.waiting:
                 self.loops.arrive(self)
+        return False
 
     def _run_lowest(self) -> None:
         group = min(self.groups, key=attrgetter("pc"))
@@ -330,6 +345,8 @@ class Machine:
         self.group = group
         others = [other.pc for other in self.groups if other is not group]
         stop = min(others) if others else len(self.program.steps)
+        if self.meeting is not None and group.pc < self.meeting.place < stop:
+            stop = self.meeting.place
         steps, counts = self.program.steps, self.counts
         way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
         while True:

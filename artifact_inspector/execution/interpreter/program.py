@@ -79,6 +79,8 @@ class Program:
     """Bytes of what requests are counted in: NVIDIA's sectors, lines of AMD's first-level cache."""
     start: int = 0
     """The step that runs first."""
+    meets: Mapping[int, int] = field(default_factory=dict)
+    """Branch → the step to which all ways from it lead."""
     bytes: int = 0
     """Of the code, which comes from device memory as data do; 0 where that is not known."""
 

@@ -8,7 +8,7 @@ gives exactly what numpy would of the whole array; one that would not leave a su
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -392,3 +392,30 @@ def _parts(value: Any) -> tuple[Any, Any] | None:
 
 _NO_LANES = np.zeros((1, 1), np.int64)
 """What lanes have that all hold the same."""
+
+
+def stacked_sums(parts: Sequence[Any], counts: Sequence[int]) -> Any | None:
+    """Registers of some CTAs each, one behind the other, as one sum; None where they are none.
+
+    Args:
+        parts: the registers.
+        counts: CTAs of each.
+    """
+    sums = [_parts_of_lanes(part) for part in parts]
+    if None in sums:
+        return None
+    lanes = sums[0][1]  # type: ignore[index]
+    rows = []
+    for (own, its), count in zip(sums, counts, strict=True):  # type: ignore[misc]
+        apart = its[0, 0] - lanes[0, 0]
+        if its is not lanes and not (its - apart == lanes).all():
+            return None
+        rows.append(np.broadcast_to(own + apart, (count, 1)))
+    return _made(np.concatenate(rows), lanes)
+
+
+def _parts_of_lanes(value: Any) -> tuple[Any, Any] | None:
+    """As `_parts`, of what lanes alone have, too."""
+    if value.__class__ is np.ndarray and value.dtype == np.int64 and value.shape[0] == 1:
+        return _NO_LANES, value
+    return _parts(value)
