@@ -21,7 +21,7 @@ from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
 from artifact_inspector.execution.amdgcn.operands import Build, Run, on_lanes
 from artifact_inspector.execution.interpreter.lanes import FULL, Names, Unknown, Value, is_spoiled
-from artifact_inspector.execution.interpreter.meeting import Stretch, find_meetings
+from artifact_inspector.execution.interpreter.meeting import meetings_in
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.execution.launch import Launch, Tensor, encode
 from artifact_inspector.formats.amdgcn import reading as language
@@ -94,7 +94,7 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
         target=module.attributes.get("target", "gfx942"),
         line=line,
         start=start,
-        meets=find_meetings([Stretch(index[b.start], index[b.stop], b.successors) for b in function.blocks]),
+        meets=meetings_in(function, index.__getitem__, ("s_endpgm",)),
     )
 
 

@@ -10,13 +10,11 @@ lanes of a warp.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from artifact_inspector.analysis.flow.dominators import immediate_dominators
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.model import Function
 
 
 class Meeting:
@@ -31,7 +29,8 @@ class Meeting:
         self.place, self.outer = place, outer
         self.awaited = 1
         """Machines that are on their way."""
-        self.here: list[Machine] = []
+        self.here: list[Any] = []
+        """Machines that have come."""
 
 
 class Stretch(NamedTuple):
@@ -43,6 +42,28 @@ class Stretch(NamedTuple):
     """Places, in the list of all stretches, of those that may follow."""
     ends: bool = False
     """Some lanes may end behind it."""
+
+
+def meetings_in(function: Function, step: Callable[[int], int], ends: tuple[str, ...]) -> dict[int, int]:
+    """Branch of a function → the step to which all ways from it lead.
+
+    Args:
+        function: as it was read.
+        step: of an instruction, by its place.
+        ends: with what opcodes begin behind which lanes may end.
+    """
+    opcodes = [instruction.opcode for instruction in function.instructions]
+    return find_meetings(
+        [
+            Stretch(
+                step(block.start),
+                step(block.stop),
+                block.successors,
+                block.stop > block.start and opcodes[block.stop - 1].startswith(ends),
+            )
+            for block in function.blocks
+        ]
+    )
 
 
 def find_meetings(stretches: Sequence[Stretch]) -> dict[int, int]:

@@ -20,7 +20,7 @@ from artifact_inspector.execution.interpreter.lanes import (
     Unknown,
     Value,
 )
-from artifact_inspector.execution.interpreter.meeting import Stretch, find_meetings
+from artifact_inspector.execution.interpreter.meeting import meetings_in
 from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
 from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor
 from artifact_inspector.execution.launch import Launch, Tensor, encode
@@ -101,7 +101,10 @@ def read_program(
     section = _section(module, kernel)
     arch = arch_of(module)
     instructions = [instruction for function in section for instruction in function.instructions]
-    targets = _targets(section)
+    targets, meets, start = _targets(section), dict[int, int](), 0
+    for function in section:
+        meets |= meetings_in(function, start.__add__, ("EXIT", "RET"))
+        start += len(function.instructions)
     steps = tuple(
         _step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)
     )
@@ -114,28 +117,8 @@ def read_program(
         arch=arch,
         target=f"sm_{arch}",
         bytes=len(steps) * WORD,
-        meets=_meets(section),
+        meets=meets,
     )
-
-
-def _meets(section: Sequence[Function]) -> dict[int, int]:
-    """Branch → the step to which all ways from it lead, within its function."""
-    found: dict[int, int] = {}
-    start = 0
-    for function in section:
-        stretches = [
-            Stretch(
-                start + block.start,
-                start + block.stop,
-                block.successors,
-                block.stop > block.start
-                and function.instructions[block.stop - 1].opcode.startswith(("EXIT", "RET")),
-            )
-            for block in function.blocks
-        ]
-        found |= find_meetings(stretches)
-        start += len(function.instructions)
-    return found
 
 
 def _section(module: Module, kernel: str) -> tuple[Function, ...]:
