@@ -94,7 +94,7 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
         target=module.attributes.get("target", "gfx942"),
         line=line,
         start=start,
-        meets=meetings_in(function, index.__getitem__, ("s_endpgm",)),
+        meets=meetings_in((function,), ("s_endpgm",), index.__getitem__),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.runs import Runs, runs_of
+from artifact_inspector.execution.interpreter.runs import Runs, each_once, runs_of
 from artifact_inspector.execution.launch import Launch
 
 SECTOR = 32
@@ -91,24 +91,24 @@ class _Portion:
     def add_alike(self, own: NDArray[np.int64], bases: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
         """CTAs whose lanes lie to each other alike, from some addresses on."""
         bases = bases - self.reads.base
-        for within in np.unique(bases % SECTOR).tolist():
+        for within in each_once(bases % SECTOR).tolist():
             here = bases % SECTOR == within
             self.entries.append((own[here], bases[here] // SECTOR, self.pattern(offsets, within)))
 
     def add_each(self, own: NDArray[np.int64], addresses: NDArray[np.int64]) -> None:
         """Lanes of CTAs one by one, flat."""
-        self.codes.append(np.unique(own * self.size + (addresses - self.reads.base) // SECTOR))
+        self.codes.append(each_once(own * self.size + (addresses - self.reads.base) // SECTOR))
         self.count += len(self.codes[-1])
         if self.count > MOST_CODES:
-            self.codes = [np.unique(np.concatenate(self.codes))]
+            self.codes = [each_once(np.concatenate(self.codes))]
             self.count = 0
 
     def end(self, ctas: NDArray[np.int64]) -> None:
         """Note what each CTA has read."""
         if self.codes:
-            codes = np.unique(np.concatenate(self.codes))
+            codes = each_once(np.concatenate(self.codes))
             rows, sectors = codes // self.size, codes % self.size
-            for row in np.unique(rows).tolist():
+            for row in each_once(rows).tolist():
                 first, last = np.searchsorted(rows, [row, row + 1]).tolist()
                 runs, base = runs_of(sectors[first:last]), sectors[first : first + 1]
                 held = self._form(Runs(runs.starts - base, runs.stops - base))
@@ -135,7 +135,7 @@ class _Portion:
         held = self.forms.get(key)
         if held is None:
             runs = Runs.together(
-                [self.patterns[kind].at(apart[kinds == kind]) for kind in np.unique(kinds).tolist()]
+                [self.patterns[kind].at(apart[kinds == kind]) for kind in each_once(kinds).tolist()]
             )
             held = self.forms[key] = len(self.reads.forms)
             self.reads.forms.append(runs)

@@ -44,26 +44,33 @@ class Stretch(NamedTuple):
     """Some lanes may end behind it."""
 
 
-def meetings_in(function: Function, step: Callable[[int], int], ends: tuple[str, ...]) -> dict[int, int]:
-    """Branch of a function → the step to which all ways from it lead.
+def meetings_in(
+    functions: Sequence[Function], ends: tuple[str, ...], step: Callable[[int], int] = int
+) -> dict[int, int]:
+    """Branch → the step to which all ways from it lead, within its function.
 
     Args:
-        function: as it was read.
-        step: of an instruction, by its place.
+        functions: one behind the other.
         ends: with what opcodes begin behind which lanes may end.
+        step: of an instruction, by its place.
     """
-    opcodes = [instruction.opcode for instruction in function.instructions]
-    return find_meetings(
-        [
-            Stretch(
-                step(block.start),
-                step(block.stop),
-                block.successors,
-                block.stop > block.start and opcodes[block.stop - 1].startswith(ends),
-            )
-            for block in function.blocks
-        ]
-    )
+    found: dict[int, int] = {}
+    first = 0
+    for function in functions:
+        opcodes = [instruction.opcode for instruction in function.instructions]
+        found |= find_meetings(
+            [
+                Stretch(
+                    step(first + block.start),
+                    step(first + block.stop),
+                    block.successors,
+                    block.stop > block.start and opcodes[block.stop - 1].startswith(ends),
+                )
+                for block in function.blocks
+            ]
+        )
+        first += len(opcodes)
+    return found
 
 
 def find_meetings(stretches: Sequence[Stretch]) -> dict[int, int]:

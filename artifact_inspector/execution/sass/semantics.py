@@ -98,13 +98,9 @@ def read_program(
         constants: banks that the binary brings.
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
-    section = _section(module, kernel)
-    arch = arch_of(module)
+    section, arch = _section(module, kernel), arch_of(module)
     instructions = [instruction for function in section for instruction in function.instructions]
-    targets, meets, start = _targets(section), dict[int, int](), 0
-    for function in section:
-        meets |= meetings_in(function, start.__add__, ("EXIT", "RET"))
-        start += len(function.instructions)
+    targets = _targets(section)
     steps = tuple(
         _step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)
     )
@@ -117,7 +113,7 @@ def read_program(
         arch=arch,
         target=f"sm_{arch}",
         bytes=len(steps) * WORD,
-        meets=meets,
+        meets=meetings_in(section, ("EXIT", "RET")),
     )
 
 
@@ -182,7 +178,7 @@ def _step(at: int, instruction: Instruction, module: Module, target: int | None)
         work=_work(statement, matrix),
         sums=base.removeprefix("U") in _SUMS,
         by_lane=base != "SHFL",
-        kind=_kind(statement, instruction),
+        kind=_kind(statement),
         is_understood=understood,
     )
 
@@ -251,9 +247,8 @@ def _then_forget(first: Run, results: tuple[str, ...], base: str) -> Run:
     return run
 
 
-def _kind(statement: Statement, instruction: Instruction) -> str:
+def _kind(statement: Statement) -> str:
     base = statement.base
-    del instruction
     if ("MMA" in base and not base.startswith("WARP")) or statement.has("MMA"):
         return "tensor"
     return _KINDS.get(base, "")

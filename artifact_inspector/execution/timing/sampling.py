@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.counters import Counts
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
 from artifact_inspector.execution.interpreter.memory import Memory, Region
+from artifact_inspector.execution.interpreter.runs import each_once
 from artifact_inspector.execution.launch import Launch
 from artifact_inspector.execution.loading import Loaded
 from artifact_inspector.execution.running import Ended, begin, excuse_strangers, run_all
@@ -171,14 +172,20 @@ class Traffic:
             if mask is not None:
                 offsets, warps = offsets[mask], warps[mask]
             at = offsets + within
-            places = np.unique(at // SECTOR)
+            places = each_once(at // SECTOR)
             found = self._patterns[key] = _Pattern(
-                len(np.unique(np.stack([warps, at // SECTOR]), axis=1)[0]),
-                len(np.unique(np.stack([warps, at // LINE]), axis=1)[0]),
+                _count_by(warps, at // SECTOR),
+                _count_by(warps, at // LINE),
                 1 + int(np.count_nonzero(np.diff(places) != 1)),
                 places - within // SECTOR,
             )
         return found
+
+
+def _count_by(warps: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
+    """Distinct numbers of each warp, all warps together."""
+    low, high = int(numbers.min()), int(numbers.max())
+    return len(each_once(warps * (high - low + 1) + (numbers - low)))
 
 
 class _Touched(NamedTuple):
