@@ -117,11 +117,11 @@ def _write_page(
     from artifact_inspector.report.html import (
         MOST_LEAVES,
         Sources,
-        launch_page,
         leaf_of,
         name_leaves,
         view_kernel,
     )
+    from artifact_inspector.report.html.launch import launch_page
 
     if len(found) > MOST_LEAVES:
         raise UsageError(f"A page shows {MOST_LEAVES} launches at most.", "Choose fewer of them.")

@@ -539,11 +539,11 @@ def loaded(*words: str) -> tuple[str, list[str]]:
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "own = 'artifact_inspector.cli.'\n"
         "print(*(n.removeprefix(own) for n in sys.modules if n.startswith(own) and n[len(own)] != '_'),"
-        " *({'typer', 'pydantic', 'pygments'} & set(sys.modules)), file=sys.stderr)"
+        " *({'typer', 'pydantic', 'markdown_it', 'numpy'} & set(sys.modules)), file=sys.stderr)"
     )
     asked = [sys.executable, "-c", code, *words]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
-    return done.stdout, sorted(done.stderr.split())
+    return done.stdout, sorted(done.stderr.splitlines()[-1].split())
 
 
 def test_a_run_that_begins_with_a_directory_loads_its_own_command_alone() -> None:
@@ -577,6 +577,13 @@ def test_a_command_loads_what_it_needs_and_few_others(name: str, homes: set[str]
     printed, modules = loaded(name, "--help")
     assert set(modules) == {"inspect", "typer", *homes}
     assert f"Usage: inspect-kernel {name}" in printed
+
+
+@pytest.mark.parametrize("words", [["findings"], ["report", "-o", "page.html"]])
+def test_what_reads_kernels_loads_no_numpy_and_no_markdown(words: list[str], tmp_path: Path) -> None:
+    command, *options = [str(tmp_path / word) if word.endswith(".html") else word for word in words]
+    _, modules = loaded(command, str(FIXTURES / "3.6.0" / "sm_75" / "softmax"), *options)
+    assert set(modules) == {"inspect", command, "typer"}
 
 
 def test_the_module_of_each_command_is_known() -> None:

@@ -23,7 +23,7 @@ from artifact_inspector.execution.timing.residency import (
 )
 from artifact_inspector.execution.timing.walking import Cost, Does, walk
 from artifact_inspector.pictures.residency import residency
-from artifact_inspector.report.html.drawings import draw_launch
+from artifact_inspector.report.html.launch_drawings import draw_launch
 
 PLAIN = Control(1, None, None, ())
 LOAD = (Control(2, 0, None, ()), Cost("lsu", 2, 40, 4.0, 8.0))

@@ -10,7 +10,6 @@ from artifact_inspector.report.html.book import MOST_LEAVES, name_leaves
 from artifact_inspector.report.html.cache import cache_page
 from artifact_inspector.report.html.corpus import corpus_page
 from artifact_inspector.report.html.kernel import KernelView, leaf_of, view_kernel
-from artifact_inspector.report.html.launch import launch_page
 from artifact_inspector.report.html.matrix import matrix_page
 from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources
 
@@ -22,7 +21,6 @@ __all__ = [
     "Sources",
     "cache_page",
     "corpus_page",
-    "launch_page",
     "leaf_of",
     "matrix_page",
     "name_leaves",

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 from markupsafe import Markup
 
 from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.prediction import Prediction, SharedAccess
-from artifact_inspector.execution.roofline import find_roofline
-from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.model import RegionKind, Stage
-from artifact_inspector.pictures.bank_conflicts import bank_conflicts
-from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.occupancy import occupancy_bars
 from artifact_inspector.pictures.pair import pair_timelines
-from artifact_inspector.pictures.residency import residency
-from artifact_inspector.pictures.roofline import roofline
 from artifact_inspector.pictures.shared_map import shared_map
 from artifact_inspector.pictures.timeline import timeline
 from artifact_inspector.pictures.timetable import timetable
@@ -30,8 +21,6 @@ from artifact_inspector.report.diff import side_labels
 WIDTH, NARROW = 1240, 600
 MOST_REGIONS = 6
 """Loops that can be looked at on their own."""
-MOST_ACCESSES = 3
-"""To shared memory, of one line and opcode each, that can be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +50,7 @@ class Drawing:
 def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
     """The pictures that a kernel's files give; of those that it is not made for, none."""
     loops = list(_loops(kernel))[:MOST_REGIONS]
-    yield _drawing(
+    yield make_drawing(
         "timeline",
         "Timeline",
         "A lane for each stage, its events in the order in which they run. Below them every load from its "
@@ -75,14 +64,14 @@ def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
         name for name in loops if name in kernel.pipelines and kernel.pipelines[name].kind is not None
     ]
     if pipelined:
-        yield _drawing(
+        yield make_drawing(
             "timetable",
             "Timetable",
             "When each iteration is copied, waited for and computed on, and which buffer holds it.",
             {name: _timetable(kernel, name) for name in pipelined},
         )
     if kernel.bill is not None and kernel.bill.entries:
-        yield _drawing(
+        yield make_drawing(
             "shared",
             "Shared memory",
             "What lies where in a block's shared memory, and from which line of TTGIR to which.",
@@ -92,53 +81,9 @@ def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
 
 def draw_resources(kernel: KernelFacts) -> Drawing:
     """How many blocks each resource allows, for the first screen."""
-    return _drawing(
+    return make_drawing(
         "occupancy", "Occupancy", "", {"": lambda: occupancy_bars(kernel, width=NARROW, style=False)}
     )
-
-
-def draw_launch(
-    found: Prediction, peaks: Peaks | None, resident: Residency | None = None
-) -> Iterator[Drawing]:
-    """The pictures of a launch."""
-    if found.cta_order is not None and found.cta_order.tiles:
-        yield _drawing(
-            "grid",
-            "Grid of CTAs",
-            "Which tile each CTA writes, and in which wave it runs.",
-            {"all": lambda: cta_grid(found, width=WIDTH, style=False)},
-        )
-    worst: dict[str, SharedAccess] = {}
-    for one in found.shared_accesses:
-        if one.line.conflicts:
-            worst.setdefault(f"{one.line.source or one.line.line} {one.line.opcode}", one)
-    if worst:
-        yield _drawing(
-            "banks",
-            "Bank conflicts",
-            "Which banks the lanes of one warp ask, and which wavefront serves each; the worst accesses.",
-            {
-                name: partial(bank_conflicts, found, one, width=NARROW + 320, style=False)
-                for name, one in list(worst.items())[:MOST_ACCESSES]
-            },
-            is_wide=False,
-        )
-    if resident is not None:
-        yield _drawing(
-            "residency",
-            "Resident warps",
-            "What warps of a multiprocessor compute and wait for, as the model has it; nothing was measured.",
-            {"all": lambda: residency(resident, width=WIDTH, style=False)},
-        )
-    place = find_roofline(found.counters, peaks)
-    if place is not None:
-        yield _drawing(
-            "roofline",
-            "Roofline",
-            "What the product can do at most at the intensity of this launch; no time was measured.",
-            {"all": lambda: roofline([(found.kernel, place)], width=NARROW + 120, style=False)},
-            is_wide=False,
-        )
 
 
 def draw_pair(pair: Pair) -> Iterator[Drawing]:
@@ -152,7 +97,7 @@ def draw_pair(pair: Pair) -> Iterator[Drawing]:
     }
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         made[label] = _zoomed(kernel, None)
-    drawn = _drawing(
+    drawn = make_drawing(
         "timelines",
         "Timelines",
         "Both on one scale, round below round, at the stages that decide; what one has and the other lacks "
@@ -181,7 +126,7 @@ def _timetable(kernel: KernelFacts, region: str) -> Callable[[], str]:
     return lambda: timetable(kernel, region, width=WIDTH, style=False)
 
 
-def _drawing(
+def make_drawing(
     id: str, title: str, reading: str, made: dict[str, Callable[[], str]], *, is_wide: bool = True
 ) -> Drawing:
     """The parts that can be drawn, and why there are none where there are none."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from artifact_inspector.execution.prediction import Prediction
-from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings, find_launch_findings
@@ -17,12 +16,17 @@ from artifact_inspector.report.html.book import Leaf
 from artifact_inspector.report.html.code import Code, linked_code
 from artifact_inspector.report.html.drawings import Drawing, draw_kernel, draw_resources
 from artifact_inspector.report.html.finding import Shown, show_finding, show_limit
-from artifact_inspector.report.html.launch import LaunchView, heat_of, view_launch
 from artifact_inspector.report.html.page import fragment
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.resources import describe_resources
 from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.prediction import Prediction
+    from artifact_inspector.execution.timing.residency import Residency
+    from artifact_inspector.report.html.code import Heat
+    from artifact_inspector.report.html.launch import LaunchView
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,12 @@ def view_kernel(
         peaks: of the GPU that it is for.
         resident: its first warps on a multiprocessor, modelled.
     """
-    heat = {} if launch is None else heat_of(launch)
+    heat: dict[str, Heat] = {}
+    seen: LaunchView | None = None
+    if launch is not None:
+        from artifact_inspector.report.html.launch import heat_of, view_launch
+
+        heat, seen = heat_of(launch), view_launch(launch, sources, peaks, resident)
     code = linked_code({"": kernel}, sources, disassemble, heat)
     found = find_findings(kernel)
     counted = () if launch is None else find_launch_findings(launch)
@@ -111,7 +120,7 @@ def view_kernel(
         problems=tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
         occupancy=draw_resources(kernel),
         drawings=tuple(draw_kernel(kernel)),
-        launch=None if launch is None else view_launch(launch, sources, peaks, resident),
+        launch=seen,
         code=code,
     )
 

@@ -11,8 +11,9 @@ from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.html.book import Book, Leaf, bind
 from artifact_inspector.report.html.code import Heat
-from artifact_inspector.report.html.drawings import Drawing, draw_launch
+from artifact_inspector.report.html.drawings import Drawing
 from artifact_inspector.report.html.finding import Shown, show_finding
+from artifact_inspector.report.html.launch_drawings import draw_launch
 from artifact_inspector.report.html.sources import Sources
 from artifact_inspector.report.html.table import NOT_KNOWN, Column, Table
 from artifact_inspector.report.html.table import Line as TableLine
