@@ -62,6 +62,13 @@ def _behind(stage: Stage, first: str, unit: Callable[[int], str]) -> Callable[[i
     return made
 
 
+def _on_one_line(name: str) -> tuple[Stage, Callable[[int], str]]:
+    """A file of a kind whose function is one line."""
+    stage, made = GENERATORS[name]
+    head, tail = HEADS[stage], TAILS[stage]
+    return stage, lambda size: head + made(size)[len(head) : -len(tail)].replace("\n", " ") + "\n" + tail
+
+
 def sass_line(text: str, number: int) -> str:
     return f"        /*{number * 16:04x}*/                   {text} ;\n"
 
@@ -397,5 +404,10 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
         ),
     ),
     "sass: rubbish": (Stage.SASS, body_of(Stage.SASS, lambda n: f"  /*{n}\n")),
+}
+GENERATORS |= {
+    f"{language}: {kind} on one line": _on_one_line(f"{language}: {kind}")
+    for language in ("amdgcn", "llir", "ttir", "sass")
+    for kind in ("loads and sums", "loops in sequence")
 }
 """Name → the stage, and the file of about so many characters; more are in `tests.fuzz.tables`."""

@@ -1,7 +1,7 @@
 """How time and memory grow with files that grow in one respect.
 
-`python -m tests.fuzz.growth [WORD] [--as read|floor|list|whole|page] [--to 50000000]` measures each kind of
-file at a size and at a tenth of it, each in a process of its own, and prints a table: 1.0 where a file ten times as
+`python -m tests.fuzz.growth [WORD] [--as read|floor|list|whole|page] [--to 50000000] [--by 10]` measures
+each kind of file at a size and at a tenth of it, each in a process of its own, and prints a table: 1.0 where a file ten times as
 long takes ten times as much. `read` is the file alone, with all that analyses ask of it; `list` the line of
 a kernel that is the file; `whole` all that is known of it, as JSON; `page` its HTML page;
 `floor` what Python's own `json` takes, of kinds that are JSON.
@@ -74,12 +74,12 @@ def count_steps(ask: Callable[[], object]) -> int:
     """Lines of the package that run, those of a loop as often as it turns: a cost without a clock."""
     count = 0
 
-    def each(frame: FrameType, event: str, _: Any) -> Callable[..., object]:
+    def each(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal count
         count += event == "line"
         return each
 
-    def first(frame: FrameType, event: str, _: Any) -> Callable[..., object] | None:
+    def first(frame: FrameType, event: str, _: Any) -> Any:
         return each if _PACKAGE in frame.f_code.co_filename else None
 
     sys.settrace(first)
@@ -135,15 +135,18 @@ def _most_mib() -> float:
     return int(said.split()[0]) / 1024
 
 
-def exponent(name: str, largest: int, way: str = "read") -> tuple[float, float, Cost] | str:
-    """How time and memory grow up to a size from a tenth of it, and what that takes; words where it is stopped."""
-    small, large = (measure(name, size, way) for size in (largest // 10, largest))
-    if isinstance(small, str) or isinstance(large, str):
-        return small if isinstance(small, str) else large
-    grown = [
-        math.log10(max(after, 1e-3) / max(before, 1e-3)) for before, after in zip(small, large, strict=True)
-    ]
-    return grown[0], grown[1], large
+def exponent(name: str, largest: int, way: str = "read", by: int = 10) -> tuple[float, float, Cost] | str:
+    """How time and memory grow up to a size from a part of it, and what that takes; words where it is stopped."""
+    small, large = (measure(name, size, way) for size in (largest // by, largest))
+    for one in (small, large):
+        if isinstance(one, str):
+            return one
+    assert isinstance(small, Cost)
+    assert isinstance(large, Cost)
+    longer, slower, larger = (
+        math.log(max(after, 1e-3) / max(before, 1e-3)) for before, after in zip(small, large, strict=True)
+    )
+    return slower / longer, larger / longer, large
 
 
 def main() -> None:
@@ -154,6 +157,7 @@ def main() -> None:
         "--as", choices=("read", "floor", "list", "whole", "page"), default="read", dest="way"
     )
     parser.add_argument("--to", type=int, default=50_000_000, help="bytes of the largest file")
+    parser.add_argument("--by", type=int, default=10, help="how many times as large as the other")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
@@ -164,7 +168,7 @@ def main() -> None:
         if asked.word not in name or kind not in wanted:
             continue
         largest = min(asked.to, _BOUNDS.get(kind, asked.to), _BOUNDED.get(name, asked.to))
-        found = exponent(name, largest, asked.way)
+        found = exponent(name, largest, asked.way, asked.by)
         if isinstance(found, str):
             print(f"| {name} | {asked.way} | stopped at {found} |", flush=True)
             continue
