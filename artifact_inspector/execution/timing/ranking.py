@@ -32,7 +32,7 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.targets import Target, parse_target
-from artifact_inspector.hardware.timing import TIMING
+from artifact_inspector.hardware.timing import TIMING, Timing
 
 PATH, LAUNCH = "path", "launch"
 _OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: no kernel of AMD's is ranked"
@@ -190,7 +190,7 @@ def _score(
     def together(held: int) -> Walk:
         """CTAs that go through the program in step: as one that asks for as much as all of them."""
         steps = costs.steps if held == 1 else {at: cost.times(held) for at, cost in costs.steps.items()}
-        return walk(sample.way, controls, steps, max(held * warps / issue, 1), timing.barrier)
+        return walk(sample.way, controls, steps, max(held * warps / issue, 1), barrier_of(timing, warps))
 
     alone = together(1)
     each = dict(alone.busy)
@@ -204,7 +204,7 @@ def _score(
     # the caches and the memory are shared: they see the average, all else the fullest multiprocessor
     average = ctas / min(ctas, multiprocessors)
     terms = {name: cycles * (average if name in ("l2", "dram") else most) for name, cycles in each.items()}
-    terms[LAUNCH] = most * (timing.launch + max(0, warps - 2) * timing.launch_warp)
+    terms[LAUNCH] = most * launch_of(timing, warps, held)
     demands = [cycles / most for cycles in terms.values()]
     full, rest = divmod(most, held)
     apart = full * held / _throughput(held, demands, alone.cycles)
@@ -217,6 +217,16 @@ def _score(
     share = timing.in_step / waves
     score = apart * (1 - share) + max(apart, in_step) * share
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
+
+
+def barrier_of(timing: Timing, warps: int) -> int:
+    """Cycles of a barrier of a CTA whose warps all stand before it."""
+    return timing.barrier + timing.barrier_warp * warps
+
+
+def launch_of(timing: Timing, warps: int, held: int) -> float:
+    """Cycles between the starts of two CTAs on one multiprocessor, at least."""
+    return max(timing.launch, timing.launch_warp * warps, timing.turn / held)
 
 
 def _throughput(customers: int, demands: Sequence[float], alone: float) -> float:

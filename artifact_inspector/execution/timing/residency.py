@@ -21,7 +21,7 @@ from artifact_inspector.execution.naming import fit_launch
 from artifact_inspector.execution.timing.contestants import Contestant
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.costs import find_costs
-from artifact_inspector.execution.timing.ranking import blocks_of, chip_of
+from artifact_inspector.execution.timing.ranking import barrier_of, blocks_of, chip_of, launch_of
 from artifact_inspector.execution.timing.sampling import sample_launch
 from artifact_inspector.execution.timing.walking import Cost, Does, Front
 from artifact_inspector.facts.modules import Disassemble
@@ -336,7 +336,7 @@ def find_residency(
     held = min(blocks, -(-sample.launch.ctas // chip.multiprocessors))
     costs = find_costs(sample, chip, blocks, cubin.frame_bytes or 0, int(taken.shared.value or 0))
     warps = -(-loaded.threads // 32)
-    apart = chip.timing.launch + max(0, warps - 2) * chip.timing.launch_warp
+    apart = launch_of(chip.timing, warps, held)
     followed = sample.way[: MOST_STEPS // (held * warps)]
     lanes, busy, cycles, hidden = overlap_warps(
         followed,
@@ -345,7 +345,7 @@ def find_residency(
         [float(apart * cta) for cta in range(held)],
         warps,
         schedulers=chip.rates.issue,
-        barrier=chip.timing.barrier,
+        barrier=barrier_of(chip.timing, warps),
     )
     return Residency(
         kernel=name,
