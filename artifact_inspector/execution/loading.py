@@ -235,7 +235,8 @@ def _tile_bytes(module: Module, function: Function) -> dict[str, int]:
         start = instruction.operands.reads[:1]
         root = _root(list(start), made, arguments)
         if root is not None and types and types[-1].elements > 1:
-            found.setdefault(root.lstrip("%"), types[-1].elements * types[-1].bits // 8)
+            name = function.renamed.get(root, root).lstrip("%")
+            found.setdefault(name, types[-1].elements * types[-1].bits // 8)
     return found
 
 
@@ -260,7 +261,7 @@ def _parameters(function: Function | None) -> tuple[Parameter, ...]:
         types = ("",) * len(function.arguments)
     kinds = [kind if kind.startswith("!") else kind.partition(":")[0] for kind in types]
     divisors = [1 if kind.startswith("!") else integer(kind.partition(":")[2]) or 1 for kind in types]
-    names = [name.lstrip("%") for name in function.arguments]
+    names = [function.renamed.get(name, name).lstrip("%") for name in function.arguments]
     found: list[Parameter] = []
     while len(found) < len(names):
         at = len(found)

@@ -68,6 +68,9 @@ class Function:
     signature: tuple[str, ...] = ()
     """Types of the arguments in Triton's notation, `*fp16:16` for a pointer that 16 divides; tensor-level
     IR only."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Argument → what the source calls it, where the text has the name of a variable that was made the same;
+    tensor-level IR only."""
     followers: frozenset[int] = frozenset()
     """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
     asm_lines: Mapping[int, int] = field(default_factory=dict)

@@ -16,6 +16,7 @@ _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d{1,9}):(\d{1,9})(?!\d)')
 _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
 _ALIASED_CALL = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
 _CALL_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[()]| at ')
+_ARGUMENT = re.compile(r'%([\w$.-]+): [^"]*? loc\("(?:[^"\\]|\\.)*"\((#loc\d*)\)\)')
 _DEEPEST = 32
 """Places inside places of one text; MLIR gives all of them aliases."""
 
@@ -46,6 +47,21 @@ class Locations:
                 inner, outer = resolved.get(call[1]), resolved.get(call[2])
                 if inner is not None and outer is not None and len(inner) + len(outer) <= self._most:
                     resolved[alias] = inner + outer
+
+    def renamed(self, line: str) -> dict[str, str]:
+        """Arguments whose text has the name of a later variable → what the source calls them.
+
+        Example:
+            >>> text = '#loc1 = loc("count"(#loc))'
+            >>> Locations(text, Faults(text)).renamed('@k(%right: i32 loc("right"(#loc1)), %n: i32 loc("n"(#loc))) {')
+            {'%right': 'count'}
+        """
+        found = {}
+        for name, alias in _ARGUMENT.findall(line):
+            inner = _NAMED.match(self._aliases.get(alias, ""))
+            if inner is not None:
+                found[f"%{name}"] = self._aliases[alias].split('"')[1]
+        return found
 
     def resolve(self, text: str, line: int) -> Location | None:
         """The chain that a location attribute names; None for unknown or line 0."""

@@ -133,6 +133,7 @@ class _Reader:
         self._name, self._line, self._arguments = name, line, arguments
         self._divisibility: dict[str, int] = {}
         self._signature: tuple[str, ...] = ()
+        self._renamed: dict[str, str] = {}
         self._instructions: list[Instruction] = []
         self._starts: list[int] = [0]
         self._labels: list[str] = ["entry"]
@@ -191,6 +192,7 @@ class _Reader:
         divisors = ((name, integer(written)) for name, written in _DIVISOR.findall(line, found.end()))
         self._divisibility = {name: divisor for name, divisor in divisors if divisor is not None}
         self._signature = read_signature(line[found.end() :])
+        self._renamed = self._locations.renamed(line[found.end() :])
         self._open.append(Region(Form.FUNCTION, -1, 0))
 
     def _operation(self, line: str, number: int) -> None:
@@ -401,6 +403,7 @@ class _Reader:
                 partitions=tuple(self._partitions),
                 divisibility=self._divisibility,
                 signature=self._signature,
+                renamed=self._renamed,
             )
         )
 
