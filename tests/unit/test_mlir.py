@@ -729,3 +729,13 @@ def test_the_attributes_of_a_loop_stand_behind_its_closing_brace() -> None:
 def test_the_signature_tells_what_divides_an_argument() -> None:
     arguments = '%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), %n: i32 loc("n"(#loc))'
     assert function("%b = arith.addi %n, %n : i32", arguments).divisibility == {"%x": 16}
+
+
+def test_an_argument_is_called_as_the_source_does_though_a_variable_has_its_place_in_the_text() -> None:
+    found = function(
+        "",
+        '%right: i32 loc("right"(#loc7)), %n: i32 {tt.divisibility = 16 : i32} loc("n"(#loc))',
+        '#loc7 = loc("count"(#loc))\n#loc = loc("k.py":3:0)\n',
+    )
+    assert found.arguments == ("%right", "%n")
+    assert found.renamed == {"%right": "count"}

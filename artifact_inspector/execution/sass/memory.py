@@ -380,16 +380,17 @@ def _load_constant(statement: Statement) -> Run:
 def _warpgroup_product(statement: Statement) -> Run:
     """HGMMA and its kin: four warps read B together, and A each its share unless it is in registers.
 
-    Wavefronts as measured with ncu on an H200: n/16 for each warp, and four more for A.
+    Wavefronts as measured with ncu on an H200: n/4 for the four warps, and four more for each for A.
     """
     shape = next((m for m in statement.modifiers if m.count("x") == 2), "0x0x0")
     first = next((o for o in statement.operands[1:] if o.kind is not OperandKind.PREDICATE), None)
-    each = int(shape.split("x")[1]) // 16 + (4 if first is not None and first.prefix == "gdesc" else 0)
+    columns = int(shape.split("x")[1])
+    each = columns + (64 if first is not None and first.prefix == "gdesc" else 0)  # sixteenths for a warp
 
     def run(machine: Machine) -> None:
         counts, index = machine.counts, machine.step.index
-        counts.wavefronts[index] += each * machine.group.warps
-        counts.wavefronts_ideal[index] += each * machine.group.warps
+        counts.wavefronts[index] += each * machine.group.warps // 16
+        counts.wavefronts_ideal[index] += each * machine.group.warps // 16
 
     return run
 

@@ -49,13 +49,7 @@ class Locations:
                     resolved[alias] = inner + outer
 
     def renamed(self, line: str) -> dict[str, str]:
-        """Arguments whose text has the name of a later variable → what the source calls them.
-
-        Example:
-            >>> text = '#loc1 = loc("count"(#loc))'
-            >>> Locations(text, Faults(text)).renamed('@k(%right: i32 loc("right"(#loc1)), %n: i32 loc("n"(#loc))) {')
-            {'%right': 'count'}
-        """
+        """Arguments whose text has the name of a later variable → what the source calls them."""
         found = {}
         for name, alias in _ARGUMENT.findall(line):
             inner = _NAMED.match(self._aliases.get(alias, ""))
