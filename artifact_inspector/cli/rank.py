@@ -127,16 +127,23 @@ def _rank(
     contestants: Sequence[Contestant], gpu: str | None, steps: int, nvdisasm: Path | None
 ) -> list[Ranked]:
     from artifact_inspector.compiling.ask.compile import processors
-    from artifact_inspector.execution.timing.ranking import rank_launches
+    from artifact_inspector.execution.timing.ranking import put_in_order, rank_launches
     from artifact_inspector.report.progress import progress_bar
 
     disassemble = disassembler([one.artifact for one in contestants], nvdisasm, sass=True)
+    best: list[Ranked] = []
+
+    def tell(row: Ranked) -> None:
+        best[:] = put_in_order([*best, row])[:1]
+        advance(f"best so far: {best[0].label or best[0].hash[:12]}")
+
     with progress_bar(len(contestants), "ranking") as advance:
+        advance(contestants[0].artifact.display_name)
         return rank_launches(
             contestants,
             disassemble,
             gpu=gpu,
             limit=steps,
             processors=processors(),
-            progress=lambda: advance(contestants[0].artifact.display_name),
+            progress=tell,
         )

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0
 """Seconds before anything is shown."""
+_OTHERS, _LEAST = 64, 16
+"""Columns of a terminal that all but a name take, and those that are left to it in any case."""
 
 
 @contextmanager
@@ -36,7 +38,8 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
             bar, task = _start(verb)
         if bar is not None and task is not None:
             whole = total if isinstance(total, int) else total()
-            bar.update(task, completed=begun, total=whole, name=name)
+            room = max(bar.console.width - _OTHERS, _LEAST)
+            bar.update(task, completed=begun, total=whole, name=name[:room])
         begun += 1
 
     try:

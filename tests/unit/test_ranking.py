@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from saved import saved
 
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.timing import ranking
 from artifact_inspector.execution.timing.contestants import Contestant, find_twins
 from artifact_inspector.execution.timing.controls import Control, read_controls
-from artifact_inspector.execution.timing.ranking import Ranked, _throughput, put_in_order
+from artifact_inspector.execution.timing.ranking import Ranked, _throughput, put_in_order, rank_launches
 from artifact_inspector.execution.timing.sampling import choose_ctas
 from artifact_inspector.execution.timing.walking import Cost, Does, walk
 
@@ -33,6 +35,15 @@ def test_launches_of_the_same_code_grid_and_arguments_are_one() -> None:
     assert find_twins([*rivals, enter(1, {"BLOCK": 64}, BLOCK=8), enter(1, num_warps=8)]) == [
         0, 0, 2, 3, 4, 4, 0
     ]  # fmt: skip
+
+
+def test_the_smallest_kernel_is_judged_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("flash_attention", "softmax", "layer_norm")
+    every = [Contestant(saved(f"3.6.0/sm_90/{name}").artifact, Request((1,), {}), {}) for name in names]
+    order: list[int] = []
+    monkeypatch.setattr(ranking, "map_forked", lambda _judge, numbers, _: order.extend(numbers) or ())
+    rank_launches(every, None)
+    assert order == [1, 2, 0]
 
 
 def test_a_control_code_says_stall_scoreboards_and_waits() -> None:

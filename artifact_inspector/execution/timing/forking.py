@@ -14,11 +14,11 @@ _job: Callable[[int], Any] | None = None
 
 
 def map_forked(function: Callable[[int], Found], numbers: Sequence[int], processors: int) -> Iterator[Found]:
-    """What a function makes of each number, in order, by processes that are forked from this one.
+    """What a function makes of each number, as they come, by processes that are forked from this one.
 
     Args:
         function: may be a closure: a fork has it already.
-        numbers: to call it with.
+        numbers: to call it with, in this order.
         processors: processes at a time; with one, or where nothing can be forked, this process does it.
 
     Raises:
@@ -31,7 +31,7 @@ def map_forked(function: Callable[[int], Found], numbers: Sequence[int], process
     _job = function
     try:
         with multiprocessing.get_context("fork").Pool(min(processors, len(numbers))) as pool:
-            for found, error in pool.imap(_run, numbers):
+            for found, error in pool.imap_unordered(_run, numbers):
                 if error is not None:
                     raise error
                 yield found

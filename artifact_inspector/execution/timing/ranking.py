@@ -28,7 +28,9 @@ from artifact_inspector.execution.timing.costs import Chip, Costs, find_costs
 from artifact_inspector.execution.timing.forking import map_forked
 from artifact_inspector.execution.timing.sampling import Sample, sample_launch
 from artifact_inspector.execution.timing.walking import Walk, walk
+from artifact_inspector.facts.collection import without_collection
 from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.files.beside import size_of
 from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.targets import Target, parse_target
@@ -272,9 +274,9 @@ def rank_launches(
     gpu: str | None = None,
     limit: int = 50_000_000,
     processors: int = 1,
-    progress: Callable[[], None] = lambda: None,
+    progress: Callable[[Ranked], None] = lambda row: None,
 ) -> list[Ranked]:
-    """The launches, the best first.
+    """The launches, the best first; the smallest kernel is judged first.
 
     Args:
         contestants: the launches.
@@ -282,7 +284,7 @@ def rank_launches(
         gpu: a product by its name; None is the one that stands for the kernels' target.
         limit: steps after which one counts as endless.
         processors: how many are judged at a time.
-        progress: called for each when it was.
+        progress: called with each when it is judged.
 
     Raises:
         UsageError: what the GPU can do is not known, arguments are missing or wrong, a grid launches nothing.
@@ -292,19 +294,21 @@ def rank_launches(
 
     def judge(at: int) -> Ranked:
         one = contestants[at]
-        loaded = load_kernel(one.artifact, disassemble)
-        target = one.artifact.target or parse_target(f"sm_{loaded.program.arch}")
-        loaded, launch = fit_launch(loaded, one.request, one.constants)
-        limits = target if gpu is None else parse_target(gpu)
-        return judge_launch(
-            loaded, launch, chip_of(target, gpu), limits, index=at, label=labels[at], limit=limit
-        )
+        with without_collection():
+            loaded = load_kernel(one.artifact, disassemble)
+            target = one.artifact.target or parse_target(f"sm_{loaded.program.arch}")
+            loaded, launch = fit_launch(loaded, one.request, one.constants)
+            limits = target if gpu is None else parse_target(gpu)
+            return judge_launch(
+                loaded, launch, chip_of(target, gpu), limits, index=at, label=labels[at], limit=limit
+            )
 
     judged: dict[int, Ranked] = {}
     counted = Counter(firsts)
-    for row in map_forked(judge, sorted(set(firsts)), processors):
+    by_code = sorted(set(firsts), key=lambda at: (size_of(contestants[at].artifact) or 0, at))
+    for row in map_forked(judge, by_code, processors):
         for _ in range(counted[row.launch]):
-            progress()
+            progress(row)
         judged[row.launch] = row
     twins = [
         replace(judged[first], launch=at, label=labels[at], hash=contestants[at].artifact.hash, same_as=first)
