@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from artifact_inspector.compiling.ask.captured import CapturedKernel
 from artifact_inspector.compiling.ask.manifest import read_launches
-from artifact_inspector.compiling.ask.running import capture_program
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.execution.requests import Request, parse_document
-from artifact_inspector.execution.timing.trying import Refused
 from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.model.text import integer
+
+if TYPE_CHECKING:
+    from artifact_inspector.compiling.ask.captured import CapturedKernel
+    from artifact_inspector.execution.timing.trying import Refused
 
 
 def is_reference(entry: Artifact) -> bool:
@@ -35,6 +37,8 @@ def run_workload(
         tries: constant or option → values; every combination is launched.
         configs: `all`, or how many of the workload's own configurations; None for that of the kernel.
     """
+    from artifact_inspector.compiling.ask.running import capture_program
+
     assert entry.target is not None
     program = _PROGRAM.format(
         module=REFERENCE_KERNELS[str(entry.place)],
@@ -64,6 +68,8 @@ for config in [{{**config, **tried}} for config in {configs} for tried in combin
 
 
 def _refused(kernel: CapturedKernel) -> Refused:
+    from artifact_inspector.execution.timing.trying import Refused  # which compiles
+
     options = {name: kernel.options[name] for name in ("num_warps", "num_stages") if name in kernel.options}
     told = {**kernel.constexprs, **options}
     return Refused(" ".join(f"{name}={value}" for name, value in told.items()), kernel.message or "")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.program import Program
 from artifact_inspector.execution.launch import BITS, SCRATCH
 from artifact_inspector.execution.sass.semantics import arch_of, default_parameters, read_program
@@ -130,6 +129,8 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     beginning = read_beginning(text, name)
     target = parse_target(module.attributes.get("target", "gfx942"))
     caches = target.gpu.caches
+    from artifact_inspector.execution.amdgcn import semantics as amdgcn  # of half of all kernels
+
     program = amdgcn.read_program(module, name, beginning, 128 if caches is None else caches.line)
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.amdgcn import semantics as amdgcn
 from artifact_inspector.execution.interpreter.counters import Counts, Spent
 from artifact_inspector.execution.interpreter.footprints import Footprints
 from artifact_inspector.execution.interpreter.joining import arrive
@@ -24,6 +23,9 @@ from artifact_inspector.execution.loading import FLAG, Loaded, Parameter
 from artifact_inspector.execution.provenance import find_strangers
 from artifact_inspector.execution.sass import semantics as sass
 from artifact_inspector.model.limits import CTAS
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.amdgcn import semantics as amdgcn
 
 PORTION = 1 << 15
 """Lanes that run together: their registers fit the second-level cache of a processor."""
@@ -202,6 +204,8 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool 
     program, threads = loaded.program, loaded.threads
     environment: amdgcn.Environment | sass.Environment
     if loaded.beginning is not None:
+        from artifact_inspector.execution.amdgcn import semantics as amdgcn
+
         environment = amdgcn.Environment(program, loaded.beginning, launch, arguments, threads, names)
     else:
         environment = sass.Environment(program, launch, arguments, threads, names, descriptors)
