@@ -48,6 +48,8 @@ CARRIED = Limit("carried", 1_000_000, "loads in flight that are carried over the
 """Kernels of libraries carry some hundred. Beyond it, what is in flight is not known."""
 BUFFERS = Limit("buffers", 256, "buffers of shared memory of a function that are placed side by side")
 """Each is held against each, as Triton does it. The kernels known here have fewer than 40."""
+ROUNDS = Limit("rounds", 4096, "rounds of a region below tensor-level IR that are told apart")
+"""Each of them has its bit in what a register holds. Kernels of libraries have some tens."""
 LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take from each other")
 """What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")

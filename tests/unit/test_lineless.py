@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from handwritten import code_of, tensor_code
 
 from artifact_inspector.analysis.flow.code import Code
@@ -14,10 +15,12 @@ from artifact_inspector.analysis.order.lineless import (
     locate_by_runs,
     locate_by_structure,
 )
+from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import Memory, Placement
 from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import Region, find_regions
 from artifact_inspector.model import Basis, Stage
+from artifact_inspector.model.limits import ROUNDS
 
 T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
 HEAD = f"%q: {P}, %n: i32, %z: {T}, %o: {P}"
@@ -251,3 +254,17 @@ def test_copies_that_were_peeled_off_with_their_products_are_not_of_the_next_ite
         assert found.notes == [
             Note(f"{front.count(copy)} loads in front of the loop do not fit 1 a turn, 1 ahead")
         ]
+
+
+def test_more_rounds_than_are_told_apart_are_unknown_and_the_bound_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = "ld.global.b32 %r{0}, [%rd1]", "add.f32 %f{0}, %f0, %r{0}"
+    code = ptx(*(part.format(number) for number in range(3) for part in line))
+    written = program(twice(twice(LOADED)))
+    assert len(locate_by_runs(code, region(code, ())).rounds) == 3
+    monkeypatch.setenv(ROUNDS.switch, "2")
+    for reference in ((), written):
+        found = locate(code, region(code, reference), None, exact=False)
+        assert (found.rounds, found.uncertain) == ([], True)
+        assert f"more than 2 rounds, which are not told apart: set {ROUNDS.switch}" in found.notes[0].said

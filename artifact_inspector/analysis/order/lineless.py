@@ -19,11 +19,13 @@ from artifact_inspector.analysis.order.placement import (
     Memory,
     Placement,
     sources_of,
+    too_many_rounds,
 )
 from artifact_inspector.analysis.order.reference import STRAIGHT, LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.order.rounds import bits_of, find_rounds
 from artifact_inspector.model import LOADS, Basis, EventKind
+from artifact_inspector.model.limits import ROUNDS
 
 _MATRIX = frozenset({EventKind.MATRIX})
 
@@ -256,6 +258,8 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
     """Rounds from the code alone: runs of loads, each with the computes that take its data."""
     own = code.find(LOADS, region.blocks)
     runs = _runs(code, region, own)
+    if len(runs) > ROUNDS.most:
+        return too_many_rounds()
     taking: list[list[int]] = [[] for _ in runs]
     for index, bits in find_computes_taking(code, region, runs).items():
         for number in _numbers(bits):

@@ -23,10 +23,12 @@ from artifact_inspector.analysis.order.placement import (
     Memory,
     Placement,
     sources_of,
+    too_many_rounds,
 )
 from artifact_inspector.analysis.order.reference import ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, Basis, EventKind
+from artifact_inspector.model.limits import ROUNDS
 
 
 def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) -> Placement:
@@ -43,6 +45,8 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
         return locate_by_runs(code, region)
     if exact:
         return _exact(code, region, reference)
+    if len(reference.rounds) > ROUNDS.most:
+        return too_many_rounds()
     places = {s.chain for s in (*reference.statements, *reference.other)} - {None}
     if (not places and (reference.rounds or reference.other)) or not code.longest:
         return locate_by_structure(code, region, reference) or locate_by_dataflow(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from artifact_inspector.analysis.order.facts import Note
 from artifact_inspector.analysis.order.reference import LoadStatement
 from artifact_inspector.model import Basis, EventKind, SourceLine, Verdict
+from artifact_inspector.model.limits import ROUNDS
 
 Identity = tuple[frozenset[int], frozenset[int], bool]
 """Of a round, the load statements and direct computes of the program that a stage was found to hold, and
@@ -104,6 +105,12 @@ class Placement:
     notes: list[Note] = field(default_factory=list)
     uncertain: bool = False
     """Something did not fit; no order can be told from it."""
+
+
+def too_many_rounds() -> Placement:
+    """Of a region with more rounds than are told apart."""
+    said = f"it has more than {ROUNDS.most:,} rounds, which are not told apart: set {ROUNDS.switch}"
+    return Placement([], [], Basis.DATAFLOW, [Note(said)], uncertain=True)
 
 
 def sources_of(statements: Sequence[LoadStatement]) -> list[str]:
