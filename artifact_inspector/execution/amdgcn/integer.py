@@ -249,6 +249,11 @@ def _permute(statement: Statement, _meaning: Meaning) -> Run:
     return on_lanes(run)
 
 
+def _like_sign(value: int, bits: int) -> int:
+    differs = value ^ (-(value >> bits - 1) & ((1 << bits) - 1))
+    return bits - differs.bit_length() if differs else -1
+
+
 def _bits_of(function: Callable[[Any, int], Any]) -> Build:
     """What is counted in one number."""
 
@@ -411,6 +416,7 @@ INTEGER: Mapping[Action, Build] = {
     Action.COUNT_BITS: _bits_of(lambda v, _bits: v.bit_count()),
     Action.FIRST_ONE: _bits_of(lambda v, _bits: (v & -v).bit_length() - 1),
     Action.FIRST_FROM_TOP: _bits_of(lambda v, bits: bits - v.bit_length() if v else -1),
+    Action.LIKE_SIGN: _bits_of(_like_sign),
     Action.SIGN_EXTEND: operate(lambda a: a, 1),
     Action.PACK: _pack,
 }

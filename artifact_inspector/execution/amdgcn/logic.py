@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,6 +182,30 @@ def _choose(statement: Statement, meaning: Meaning) -> Run:
     return on_lanes(run)
 
 
+def _one_bit(function: Callable[[Known, Known], Known]) -> Build:
+    """One bit of what the result held."""
+
+    def build(statement: Statement, _meaning: Meaning) -> Run:
+        old, place, write = source(statement.operands[0]), source(statement.operands[1]), put(statement)
+        changed = partial(apply, lambda a, at: function(a, 1 << (at & 31)))
+        return run_of(statement, lambda machine: write(machine, changed(old(machine), place(machine))))
+
+    return build
+
+
+def _move_pair(statement: Statement, _meaning: Meaning) -> Run:
+    names = statement.operands[0].names
+    chosen = statement.list("op_sel") if statement.has("op_sel") else (0, 0)
+    readers = [source(pair, word) for pair, word in zip(statement.operands[1:3], chosen, strict=True)]
+    return on_lanes(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
+
+
+def _swap(statement: Statement, _meaning: Meaning) -> Run:
+    first, second = statement.operands
+    names, readers = (*first.names, *second.names), [source(second), source(first)]
+    return on_lanes(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
+
+
 def _move(statement: Statement, meaning: Meaning) -> Run:
     target, origin = statement.operands[0], statement.operands[1]
     if meaning.bits == 64:
@@ -295,6 +320,10 @@ def _test_bit(statement: Statement, meaning: Meaning) -> Run:
 
 LOGIC: Mapping[Action, Build] = {
     Action.MOVE: _move,
+    Action.MOVE_PAIR: _move_pair,
+    Action.SWAP: _swap,
+    Action.SET_BIT: _one_bit(operator.or_),
+    Action.CLEAR_BIT: _one_bit(lambda a, bit: a & ~bit),
     Action.MOVE_IF: _move_if,
     Action.NOT: _logic,
     Action.AND: _logic,

@@ -69,6 +69,13 @@ class Action(Enum):
     COUNT_BITS = auto()
     FIRST_ONE = auto()
     FIRST_FROM_TOP = auto()
+    LIKE_SIGN = auto()
+    """Bits from the top that are as the sign; -1 where all are."""
+    MOVE_PAIR = auto()
+    """`v_pk_mov_b32`: either word of each of two pairs."""
+    SWAP = auto()
+    SET_BIT = auto()
+    CLEAR_BIT = auto()
     SIGN_EXTEND = auto()
     PACK = auto()
     CHOOSE = auto()
@@ -195,7 +202,13 @@ _VECTOR: Mapping[Action, str] = {
     Action.COUNT_LANES: "v_mbcnt_lo_u32_b32 v_mbcnt_hi_u32_b32",
     Action.COUNT_BITS: "v_bcnt_u32_b32 s_bcnt1_i32_b32 s_bcnt1_i32_b64",
     Action.FIRST_ONE: "v_ffbl_b32 v_ctz_i32_b32 s_ff1_i32_b32 s_ff1_i32_b64 s_ctz_i32_b32 s_ctz_i32_b64",
-    Action.FIRST_FROM_TOP: "v_ffbh_u32 v_clz_i32_u32 s_flbit_i32_b32 s_clz_i32_u32",
+    Action.FIRST_FROM_TOP: "v_ffbh_u32 v_clz_i32_u32 s_flbit_i32_b32 s_clz_i32_u32 s_flbit_i32_b64"
+    " s_clz_i32_u64",
+    Action.LIKE_SIGN: "v_ffbh_i32 v_cls_i32 s_flbit_i32 s_cls_i32 s_flbit_i32_i64 s_cls_i32_i64",
+    Action.MOVE_PAIR: "v_pk_mov_b32",
+    Action.SWAP: "v_swap_b32",
+    Action.SET_BIT: "s_bitset1_b32",
+    Action.CLEAR_BIT: "s_bitset0_b32",
     Action.SIGN_EXTEND: "s_sext_i32_i8 s_sext_i32_i16",
     Action.PACK: "s_pack_ll_b32_b16 s_pack_lh_b32_b16 s_pack_hh_b32_b16",
     Action.CHOOSE: "v_cndmask_b32 s_cselect_b32 s_cselect_b64",
@@ -294,7 +307,7 @@ def _plain(name: str, action: Action) -> Meaning:
     signed = re.search(r"_i\d+", name) is not None
     if action is Action.MULTIPLY_ADD_WIDE:
         return Meaning(action, 64, signed)
-    if action in (Action.COUNT_BITS, Action.FIRST_ONE):
+    if action in (Action.COUNT_BITS, Action.FIRST_ONE, Action.FIRST_FROM_TOP, Action.LIKE_SIGN):
         return Meaning(action, sizes[-1])
     if action is Action.SIGN_EXTEND:
         return Meaning(action, sizes[-1], True)
