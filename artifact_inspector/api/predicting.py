@@ -124,7 +124,8 @@ def _rows_of(
         raise UsageError(
             "The launches on record are of other forms of this kernel: "
             + ", ".join(
-                f"{row['kernel']} {row['hash'][:6]} for {row.get('target')}, grid {_extents(row.get('grid'))}"
+                f"{row.get('kernel')} {row.get('hash', '')[:6]} for {row.get('target')}, "
+                f"grid {_extents(row.get('grid'))}"
                 for row in rows[:4]
             )
             + ".",

@@ -11,6 +11,7 @@ from artifact_inspector.api._pictures import small_timeline
 from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, explain
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import narrow
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.markup import to_html
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import describe_verdict, span
@@ -202,7 +203,7 @@ class RegionView:
 
     def _fail(self, sentence: str, codes: Iterable[str]) -> None:
         __tracebackhide__ = True
-        raise AssertionError(f"{self.id} of {self._name} {sentence}\n\n{self.evidence(codes)}")
+        raise AssertionError(escaped(f"{self.id} of {self._name} {sentence}\n\n{self.evidence(codes)}"))
 
     @property
     def _name(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.reading import read_content
 from artifact_inspector.files.writing import write_text
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
 
@@ -77,9 +78,8 @@ class StoredFacts:
         before, now = stored.get("triton"), other.triton
         by = "" if before == now else f" (stored of Triton {before}, now {now})"
         head = f"{len(changes)} of {len(stored['facts'])} stored facts of {other.name} changed{by}:"
-        return [head, *(f"  {change}" for change in changes), _REVIEW], "\n".join(
-            [head, *(f"  {change}" for change in changes), "", evidence]
-        )
+        said = [escaped(head), *(escaped(f"  {change}") for change in changes)]
+        return [*said, _REVIEW], "\n".join([*said, "", evidence])
 
     def _read(self) -> dict[str, Any] | None:
         """The file's content; None where there is none.
@@ -151,4 +151,4 @@ def _value(value: Any) -> Value:
 def _words(value: Value) -> str:
     if value is None:
         return "unknown"
-    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
+    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)

@@ -24,6 +24,7 @@ from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import EventKind, RegionKind, Severity, Stage
+from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.findings import pick_rules
 from artifact_inspector.report.markup import to_html
@@ -276,7 +277,7 @@ class Inspection:
 
     def _fail(self, sentence: str, codes: Iterable[str]) -> None:
         __tracebackhide__ = True
-        raise AssertionError(f"{self.title} {sentence}\n\n{self.evidence(codes)}")
+        raise AssertionError(escaped(f"{self.title} {sentence}\n\n{self.evidence(codes)}"))
 
     def __repr__(self) -> str:
         region = self.details.principal_region

@@ -28,6 +28,8 @@ FLAG = -1
 """Part of a descriptor that says how to fill what is outside of its tensor."""
 _LAUNCHES = ("reqntid", "maxntid")
 _DAMAGED = "Compile the kernel again: its files are cut off or damaged."
+MOST_CLUSTER = 16
+"""CTAs that work together (CUDA C Programming Guide, Thread Block Clusters: 8, or 16 where a kernel asks)."""
 MOST_THREADS = 1024
 """Of a CTA, on every GPU (CUDA C Programming Guide, compute capabilities; AMD: `max_flat_workgroup_size`)."""
 
@@ -154,12 +156,18 @@ def _whole(loaded: Loaded) -> Loaded:
             f"warps of {warp}, up to {MOST_THREADS}.",
             _DAMAGED,
         )
+    if loaded.cluster > MOST_CLUSTER:
+        raise CacheError(
+            f"{name} cannot be run on paper: a cluster has {loaded.cluster:.4g} CTAs, and a GPU takes "
+            f"{MOST_CLUSTER} at most.",
+            _DAMAGED,
+        )
     return loaded
 
 
 def _whole_number(artifact: Artifact, key: str) -> int:
     found = artifact.metadata.get(key)
-    return found if isinstance(found, int) else 0
+    return found if type(found) is int and found > 0 else 0
 
 
 def _added(artifact: Artifact, own: int, extra: int) -> tuple[Parameter, ...]:

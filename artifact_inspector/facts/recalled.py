@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.table import Table
 
 
+_NO_FACT = (TypeError, ValueError, LookupError, RecursionError)
+"""What a text that stands for no fact of a type ends in."""
+
+
 class Recalled:
     """A source of facts: those that were found before, and for the others the files."""
 
@@ -53,7 +57,10 @@ class Recalled:
         """What went wrong so far."""
         told: list[Problem] = []
         if "problems" in self._sections:
-            told += read_section(tuple[Problem, ...], self._sections["problems"])
+            try:
+                told += read_section(tuple[Problem, ...], self._sections["problems"])
+            except _NO_FACT:
+                del self._sections["problems"]
         if self._table is not None:
             told += self._table.problems
         return tuple(dict.fromkeys(told))
@@ -85,7 +92,7 @@ class Recalled:
             try:
                 self._known[section] = read_section(kind, self._sections[section])
                 return self._known[section]
-            except (TypeError, ValueError, LookupError, RecursionError):
+            except _NO_FACT:
                 del self._sections[section]
         self._known[section] = find(self._files())
         self._fresh.add(section)

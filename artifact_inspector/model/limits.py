@@ -46,6 +46,8 @@ RESULTS = Limit("results", 1024, "values that one operation defines")
 EDGES = Limit("edges", 1_000_000, "ways between the blocks of a function")
 CARRIED = Limit("carried", 1_000_000, "loads in flight that are carried over the branches of a function")
 """Kernels of libraries carry some hundred. Beyond it, what is in flight is not known."""
+ASSEMBLY = Limit("assembly", 1000, "instructions of one piece of inline assembly")
+"""Those of 685 kernels looked at have two at most."""
 BUFFERS = Limit("buffers", 256, "buffers of shared memory of a function that are placed side by side")
 """Each is held against each, as Triton does it. The kernels known here have fewer than 40."""
 ROUNDS = Limit("rounds", 4096, "rounds of a region below tensor-level IR that are told apart")
@@ -53,7 +55,7 @@ ROUNDS = Limit("rounds", 4096, "rounds of a region below tensor-level IR that ar
 LAYOUT = Limit("layout", 1_000_000, "characters that the layouts of a file take from each other")
 """What is beyond is kept as it is written."""
 PROBLEMS = Limit("problems", 100, "faults of one file that are told one by one")
-CTAS = Limit("ctas", 1 << 24, "CTAs of a launch that is run on paper")
+CTAS = Limit("ctas", 1 << 22, "CTAs of a launch that is run on paper")
 LAUNCHES = Limit("launches", 1000, "launches of one record that are run on paper")
 """As many as `capture` and `bench` keep of one directory."""
 TOOL_SECONDS = Limit("tool_seconds", 60, "seconds of a disassembler or an assembler at one file")

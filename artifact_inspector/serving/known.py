@@ -132,11 +132,14 @@ class Knowledge:
 
         for directory in (*self.caches, *self._own()):
             for row in reversed(read_manifest(directory)):
-                place = str(row.get("place", "")).rpartition(":")[0]
+                place = row.get("place", "").rpartition(":")[0]
                 if row.get("kernel") == name and Path(place).name == file.name and row.get("directory"):
-                    constants = {key: str(value) for key, value in dict(row.get("constants", {})).items()}
-                    types = ", ".join(str(one) for one in row.get("types", ()))
-                    return Asked((str(row["target"]),), types, constants, dict(row.get("options", {})))
+                    constants = {key: str(value) for key, value in row.get("constants", {}).items()}
+                    types, targets = (
+                        ", ".join(row.get("types", ())),
+                        [row["target"]] if "target" in row else (),
+                    )
+                    return Asked(tuple(targets), types, constants, row.get("options", {}))
         raise UsageError(
             f"Nothing says how {name} is compiled.",
             "Write it above the kernel: # inspect-kernel: -t sm_90 -S '*fp16:16, i32' -c BLOCK=1024",

@@ -187,11 +187,13 @@ def _command() -> Callable[..., object]:
     return get_command(app).main
 
 
-def run(words: Sequence[str], index: str = "off") -> Said:
+def run(words: Sequence[str], index: str = "off", home: Path | None = None) -> Said:
     """The exit code of a command and all that it prints."""
     kept = [io.BytesIO(), io.BytesIO()]
     out, err = (io.TextIOWrapper(one, encoding="utf-8", write_through=True, newline="") for one in kept)
-    environment = patch.dict(os.environ, {"ARTIFACT_INSPECTOR_INDEX": index, "XDG_CACHE_HOME": _home().name})
+    environment = patch.dict(
+        os.environ, {"ARTIFACT_INSPECTOR_INDEX": index, "XDG_CACHE_HOME": str(home or _home().name)}
+    )
     code: object = 0
     try:
         with environment, redirect_stdout(out), redirect_stderr(err):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+from tests.fuzz import served
 from tests.fuzz.campaign import kernel_mutant
 from tests.fuzz.corpus import kernels
 from tests.fuzz.documents import damaged_document
@@ -275,5 +276,11 @@ SURFACES: Mapping[str, Surface] = {
     "baselines": _baselines,
     "timings": _timings,
     "selectors": _selectors,
+    "agents": served.agents,
+    "editors": served.editors,
+    "index": served.index,
+    "dumps": served.dumps,
+    "completion": served.completion,
+    "fixtures": served.fixtures,
 }
 """Name → what makes a case and checks it."""

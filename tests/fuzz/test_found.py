@@ -13,12 +13,17 @@ import pytest
 
 from artifact_inspector.analysis.shared import scratch
 from artifact_inspector.analysis.shared.layouts import Layout
+from artifact_inspector.api.saved import SavedIR
+from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.ask.request import parse_configs
-from artifact_inspector.errors import UsageError
+from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.interpreter.memory import Region
 from artifact_inspector.execution.launch import Tensor, encode
+from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.requests import parse_document_of
 from artifact_inspector.execution.timing.trying import compile_tries
+from artifact_inspector.facts.recalled import Recalled
+from artifact_inspector.facts.stored import join
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.formats.sass.statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
@@ -124,3 +129,49 @@ def test_values_of_a_tensor_are_numbers(values: list[Any]) -> None:
 
 def test_a_delete_is_escaped_in_json() -> None:
     assert as_text({"a": "\x7f"}, "utf-8", indent=None) == '{"a": "\\u007f"}\n'
+
+
+def test_inline_assembly_of_any_length_takes_little_time() -> None:
+    text = (
+        'target triple = "nvptx64-nvidia-cuda"\ndefine void @k(i32 %0) {\n  call void asm sideeffect "'
+        + "ld.global.b32 %r1, [%r2];" * 20_000
+        + '", "r"(i32 %0)\n  ret void\n}\n'
+    )
+    with within(4):
+        assert check_text(text, Stage.LLIR)
+
+
+@pytest.mark.parametrize("metadata", [{"num_ctas": 1 << 30}, {"num_ctas": -5}, {"global_scratch_size": -1}])
+def test_a_cluster_or_scratch_that_no_gpu_has_is_refused_or_passed_over(metadata: dict[str, Any]) -> None:
+    if metadata.get("num_ctas", 0) > 16:
+        with pytest.raises(CacheError, match="16 at most"):
+            load_kernel(_entry(**metadata), None)
+        return
+    loaded = load_kernel(_entry(**metadata), None)
+    assert (loaded.cluster, loaded.scratch) == (1, 0)
+
+
+def test_rows_of_a_record_are_of_the_kinds_that_we_write(tmp_path: Path) -> None:
+    row = {
+        "place": 7,
+        "types": [7, "x", "x=i32"],
+        "constants": "x",
+        "options": [1],
+        "directory": "a",
+        "hash": [],
+    }
+    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
+    assert read_manifest(tmp_path) == [{"types": ["x=i32"], "directory": "a"}]
+
+
+def test_problems_that_are_none_are_looked_for_again() -> None:
+    recalled = Recalled(_entry(), join({"problems": "7"}))
+    assert recalled.problems == ()
+
+
+def test_what_a_failed_assertion_tells_moves_no_cursor() -> None:
+    (kernel, *_) = SavedIR([COPY]).all()
+    odd = replace(kernel, details=replace(kernel.details, artifact=_entry()))
+    with pytest.raises(AssertionError) as told:
+        odd._fail("is \x1b[2J", ())
+    assert "\x1b" not in str(told.value)

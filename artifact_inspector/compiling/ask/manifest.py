@@ -64,7 +64,22 @@ def made_directory(out: Path) -> Path:
 
 
 def _rows(directory: Path, key: str) -> list[dict[str, Any]]:
-    return [row for row in (_document(directory) or {}).get(key, ()) if isinstance(row, dict)]
+    return [_checked(row) for row in (_document(directory) or {}).get(key, ()) if isinstance(row, dict)]
+
+
+_KINDS: Mapping[str, type] = {
+    "place": str, "kernel": str, "target": str, "directory": str, "hash": str, "types": list,
+    "constants": dict, "options": dict,
+}  # fmt: skip
+"""What a value is where it is there; the record may be a stranger's."""
+
+
+def _checked(row: dict[str, Any]) -> dict[str, Any]:
+    """The row without what is of another kind than we write."""
+    kept: dict[str, Any] = {key: one for key, one in row.items() if isinstance(one, _KINDS.get(key, object))}
+    if "types" in kept:
+        kept["types"] = [one for one in kept["types"] if isinstance(one, str) and "=" in one]
+    return kept
 
 
 def _document(directory: Path) -> dict[str, Any] | None:

@@ -115,15 +115,15 @@ def compile_tries(
         UsageError: nothing says how the kernel was compiled.
     """
     row = _recorded(base)
-    place, target = str(row["place"]), str(row.get("target"))
-    constants, options = _object(row.get("constants")), _object(row.get("options"))
+    place, target = row["place"], row.get("target", "unknown")
+    constants, options = row.get("constants", {}), row.get("options", {})
     if place.startswith(CAPTURED_AT):
         raise UsageError(
             f"{base.display_name} was {place}, and cannot be imported to be compiled otherwise.",
             "Capture it again if an older release did; a kernel inside of a function cannot be tried.",
         )
     _refuse_own_code(base, place)
-    types = dict(text.split("=", 1) for text in _texts(row.get("types")) if "=" in text)
+    types = dict(text.split("=", 1) for text in row.get("types", ()))
     asked = None if configs is None else parse_configs(configs)
     requests = []
     for values in product(*tries.values()):
@@ -169,14 +169,6 @@ def _refuse_own_code(base: Artifact, place: str) -> None:
             f"{base.display_name} was compiled from {file}, which lies in the cache: nothing there is run.",
             "Move it out of the cache, and compile it again.",
         )
-
-
-def _object(found: Any) -> dict[str, Any]:
-    return dict(found) if isinstance(found, dict) else {}
-
-
-def _texts(found: Any) -> list[str]:
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], configs: str | None) -> Request:

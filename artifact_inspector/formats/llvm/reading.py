@@ -46,6 +46,7 @@ from artifact_inspector.model import (
     Operands,
     Stage,
 )
+from artifact_inspector.model.limits import ASSEMBLY
 from artifact_inspector.model.text import SourceText, split_list
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
@@ -232,7 +233,7 @@ class _Body:
         else:
             location, text = None, line.strip()
         if opcode == "call":
-            for inner, kind, guard in self._call(line, _CALLEE.match(line, found.end())):
+            for inner, kind, guard in self._call(at, line, _CALLEE.match(line, found.end())):
                 self._append(_new(Instruction, (at, inner, kind, location, guard, text, decode)))
             return
         if opcode not in _SPECIAL:
@@ -254,7 +255,7 @@ class _Body:
             return  # continues another
         self._append(Instruction(at, opcode, kind, location, None, text, decode))
 
-    def _call(self, line: str, callee: re.Match[str] | None) -> Events:
+    def _call(self, at: int, line: str, callee: re.Match[str] | None) -> Events:
         if callee is None:
             return (("call", EventKind.BRANCH, None),)
         name = callee[1]
@@ -262,6 +263,10 @@ class _Body:
             waits = vector_loads_in_flight(line, self._context.target) is not None
             return ((name, EventKind.WAIT if waits else EventKind.OTHER, None),)
         events = events_of_assembly(callee[2]) if name is None else events_of_callee(name)
+        if len(events) > ASSEMBLY.most:
+            # each of them is a statement with the text of the whole
+            self._context.faults.tell(at, f"inline assembly of more than {ASSEMBLY.most} instructions")
+            events = (("asm", EventKind.OTHER, None),)
         bracket = line.find("(")
         words = line[:bracket].split(" ", 5)
         if len(words) == 6 and callee.end() <= bracket + 1:
