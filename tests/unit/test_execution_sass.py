@@ -228,6 +228,15 @@ def test_a_branch_on_data_that_was_not_given_is_undecided_by_name() -> None:
     assert ended[0].reasons == ("values of x",)
 
 
+def test_a_table_of_constants_is_read_by_lanes_that_are_on_alone() -> None:
+    code = (
+        "S2R R0, SR_TID.X\nIMAD.SHL.U32 R4, R0, 0x4, RZ\nISETP.LT.U32.AND P0, PT, R0, 0x2, PT\n"
+        "MOV R5, 0x63\n@P0 LDC R5, c[0x2][R4]"
+    )
+    machine, _, _ = run(code, constants={2: bytes((7, 0, 0, 0, 9, 0, 0, 0))})
+    assert value(machine, "R5") == [[7, 9] + [0x63] * 30]
+
+
 ADDRESS = (
     "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\nIMAD.SHL.U32 R7, R0, 0x4, RZ\n"
 )

@@ -15,7 +15,9 @@ from artifact_inspector.execution.interpreter.lanes import (
     apply,
     as_wide,
     data_of,
+    distinct,
     invert,
+    is_true,
 )
 from artifact_inspector.execution.interpreter.numbers import as_predicate
 from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
@@ -153,13 +155,15 @@ def _constant(operand: Operand, step: int) -> Reader:
         at: Value = offset
         for name, _ in operand.parts:
             at = apply(lambda a, b: a + b, at, 0 if name in _NOTHING else machine.read(name))
+        at = machine.settled(at)
         if isinstance(at, (int, np.integer)):
             return machine.environment.constant(bank, int(at) & FULL, 4)
-        if isinstance(at, np.ndarray):
-            distinct, places = np.unique(at, return_inverse=True)
-            held = [machine.environment.constant(bank, int(one) & FULL, 4) for one in distinct[:_MOST_PLACES]]
-            if len(held) == len(distinct) and not any(isinstance(one, Unknown) for one in held):
-                return np.array(held, np.int64)[places].reshape(at.shape)
+        if isinstance(at, np.ndarray) and is_true(machine.on):
+            places = distinct(at, machine.on)
+            held = [machine.environment.constant(bank, int(one) & FULL, 4) for one in places[:_MOST_PLACES]]
+            if len(held) == len(places) and not any(isinstance(one, Unknown) for one in held):
+                which = np.minimum(np.searchsorted(places, at), len(places) - 1)  # lanes that are off: any
+                return np.array(held, np.int64)[which]
         return machine.unknown(f"c[{bank:#x}] at an address that differs between lanes")
 
     return read
