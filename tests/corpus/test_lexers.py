@@ -10,11 +10,14 @@ import re
 from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pygments.token import Error
 from saved import saved_kernels
 
 from artifact_inspector.model import Stage
 from artifact_inspector.report.lexers.choice import lexer_for
+from artifact_inspector.report.lexers.scanning import scan
 
 DIGITS = re.compile(r"\d+")
 
@@ -36,3 +39,28 @@ def test_no_line_of_a_fixture_holds_an_error_token(stage: Stage) -> None:
     assert len(text) > 10_000
     wrong = {value for _, token, value in lexer_for(stage).get_tokens_unprocessed(text) if token is Error}
     assert wrong == set()
+
+
+@pytest.mark.parametrize("stage", Stage, ids=lambda stage: stage.value)
+def test_one_pattern_finds_what_pygments_finds(stage: Stage) -> None:
+    text = "\n".join(lines()[stage].values())
+    assert list(scan(stage, text)) == list(lexer_for(stage).get_tokens(text))
+
+
+PIECES = [
+    *"\n \t%@#!.:;,$\"'\\/*-0x9aZ_(){}<>é\U0001d7d8",
+    "/*",
+    "*/",
+    "//",
+    "0f3F800000",
+    "b32",
+    "loc(",
+    "v_add",
+    "R7",
+]
+
+
+@given(st.sampled_from(Stage), st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_one_pattern_finds_what_pygments_finds_in_any_text(stage: Stage, text: str) -> None:
+    theirs = [(token, value) for _, token, value in lexer_for(stage).get_tokens_unprocessed(text)]
+    assert list(scan(stage, text)) == theirs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from pygments.lexer import Lexer
 from pygments.lexers import PythonLexer
 from pygments.token import STANDARD_TYPES
 
@@ -16,7 +16,7 @@ from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine, Stage
 from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.html.sources import Sources
-from artifact_inspector.report.lexers.choice import lexer_for
+from artifact_inspector.report.lexers.scanning import scan
 from artifact_inspector.report.listing import events_by_line
 from artifact_inspector.vocabulary.names import step_of
 
@@ -199,7 +199,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
             if instruction.location:
                 chain = SourceLine.of(instruction.location).chain
                 chains.setdefault(instruction.line, {})[chain] = None
-    patterns, colours = _highlighted(lines, lexer_for(facts.stage))
+    patterns, colours = _highlighted(lines, partial(scan, facts.stage))
     alive = alive_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
     return Pane(
         facts.stage.value,
@@ -232,7 +232,7 @@ def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane
         title = f"{file} {why}: its lines by number"
         return Pane(file, title, True, text, told, links=ids, margins=margins)
     lines = _shown(found.text)
-    patterns, colours = _highlighted(lines, PythonLexer(stripnl=False, ensurenl=False))
+    patterns, colours = _highlighted(lines, PythonLexer(stripnl=False, ensurenl=False).get_tokens)
     there = set(known)
     ids = tuple(
         links.number([(f"{file}:{number}",)] if number in there else ())
@@ -262,15 +262,21 @@ _CLASSES = (
 """Beginnings of Pygments' short names of tokens → the classes that the style has colours for."""
 
 
-def _highlighted(lines: Sequence[str], lexer: Lexer) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The patterns of a file, and which line has which."""
+def _highlighted(
+    lines: Sequence[str], scanned: Callable[[str], Iterable[tuple[object, str]]]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The patterns of a file, and which line has which.
+
+    Args:
+        scanned: gives the tokens of a text.
+    """
     if len(lines) > MOST_HIGHLIGHTED:
         return (), ()
     patterns: dict[str, int] = {}
     colours: list[int] = []
     runs: list[str] = []
     classes: dict[object, str] = {}
-    for token, text in lexer.get_tokens("\n".join(lines)):
+    for token, text in scanned("\n".join(lines)):
         name = classes.get(token)
         if name is None:
             name = classes[token] = _class_of(token)
