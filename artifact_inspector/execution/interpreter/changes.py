@@ -17,10 +17,11 @@ from artifact_inspector.execution.interpreter.lanes import (
     condense,
     data_of,
     is_spoiled,
+    rows_of,
 )
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.pieces import Pieces, whole_of
-from artifact_inspector.execution.interpreter.shifted import Shifted
+from artifact_inspector.execution.interpreter.shifted import Shifted, stacked_sums
 
 Name: TypeAlias = Any
 """Of a register, a `str`; of local memory the address of a word, an `int`."""
@@ -126,6 +127,12 @@ def follow_on(first: Value, ended: Value, shape: tuple[int, int], count: int) ->
         shape: CTAs and lanes of one trip.
         count: trips.
     """
+    rows = shape[0]
+    if not any(isinstance(value, (Unknown, Pieces)) for value in (first, ended)):
+        kept = rows_of(ended, np.arange((count - 1) * rows))
+        sums = stacked_sums((first, kept), (rows, (count - 1) * rows))
+        if sums is not None:
+            return sums
     first, ended = whole_of(first), whole_of(ended)
     data = _stacked(data_of(first), data_of(ended), shape, count)
     if not isinstance(first, Unknown) and not isinstance(ended, Unknown):

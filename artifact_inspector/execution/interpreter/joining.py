@@ -157,6 +157,8 @@ def _told(parts: Sequence[Any], rows: Sequence[int]) -> Any:
 def _shared(parts: Sequence[Scratch], rows: Sequence[int]) -> Scratch:
     found = Scratch()
     found.most = parts[0].most
+    for part in parts:
+        found.why |= part.why
     size = max((part.data.shape[1] for part in parts if part.data is not None), default=0)
     if size:
         found.data = _stacked([_padded(part.data, size) for part in parts], rows)

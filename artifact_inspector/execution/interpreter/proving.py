@@ -114,8 +114,8 @@ class Guess:
         """
         machine = self.machine
         held = machine.shared.data
-        if held is not None and self.count * machine.rows * held.shape[1] > MOST_SHARED:
-            return 0
+        if held is not None and len(held) > 1 and self.count * held.size > MOST_SHARED:
+            return 0  # while all CTAs hold the same it is kept once
         names = machine.names.count()
         for _ in range(_MOST_TURNS):
             rehearsal = Rehearsal(machine.memory, machine.rows)
@@ -306,6 +306,7 @@ class Guess:
             name: behind(name, got, machine.registers.get(name))
             for name, got in dict(trial.registers).items()
         }
+        machine.shared.why |= trial.shared.why
         words = machine.local.words
         machine.local.words = {at: behind(at, got, words[at]) for at, got in trial.local.words.items()}
 

@@ -94,7 +94,14 @@ class Scratch:
         mask = mask & (addresses >= 0) & (addresses <= MOST_SHARED - size)
         if not mask.any():
             return
-        self._grow(addresses.shape[0], int(addresses[mask].max()) + size)
+        stop = int(addresses[mask].max()) + size
+        if (
+            value is None
+            and self.known is not None
+            and not self.known[:, int(addresses[mask].min()) : stop].any()
+        ):
+            return  # nothing of it was known
+        self._grow(addresses.shape[0], stop)
         assert self.data is not None
         assert self.known is not None
         whole, at, same = _pieces(addresses, size, mask)

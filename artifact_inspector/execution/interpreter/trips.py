@@ -47,6 +47,8 @@ class _Loop:
         """What changes as no sum does, where trips that ran side by side settled it."""
         self.unsettled = 0
         """How much more often they did not."""
+        self.settles = True
+        """Whether it is tried."""
         self.learned: list[Change] = []
         """How the state changed, trip by trip and then again from the first, where that was proven."""
         self.learned_at = 0
@@ -73,7 +75,7 @@ class _Loop:
     @property
     def mostly_odd(self) -> set[Name]:
         """What changes as no sum does, beyond the first trip, which is often another."""
-        if self.unsettled >= _MOST_UNSETTLED:
+        if not self.settles:
             return set()
         return self.settled | {name for name, times in self.odd.items() if times > 1}
 
@@ -100,7 +102,7 @@ class _Loop:
             if turn == usual or len(turns) == 1 or len(changes) >= period:
                 return self.learned[turn:] + self.learned[:turn], odd
         period = _period([change.key for change in changes])
-        if period or len(changes) < FEWEST or self.unsettled >= _MOST_UNSETTLED:
+        if period or len(changes) < FEWEST or not self.settles:
             return changes[-period:] if period else [], odd
         names = dict.fromkeys(name for change in changes for name in change.added)
         new = {name for name in names if not _period([change.key.get(name) for change in changes])}
@@ -148,6 +150,7 @@ class Loops:
         loop = self._loops.get(header)
         if loop is None:
             loop = self._loops[header] = _Loop()
+        loop.settles = loop.unsettled < _MOST_UNSETTLED
         if not _follow(loop, machine):
             return
         if loop.wait:
@@ -176,7 +179,7 @@ def _advance(machine: Machine, loop: _Loop, changes: list[Change], odd: set[Name
         turn = done % len(changes)
         turned = changes[turn:] + changes[:turn]
         guess = Guess(machine, turned, count, _MORE * loop.steps, odd)
-        proven = guess.run(settle=loop.unsettled < _MOST_UNSETTLED) if count >= FEWEST else 0
+        proven = guess.run(settle=loop.settles) if count >= FEWEST else 0
         if guess.odd:
             loop.unsettled += 1 if proven < FEWEST else -1 if proven == count else 0
         if FEWEST <= proven < count:
