@@ -49,6 +49,12 @@ class Parameter:
     divisor: int = 1
     """What Triton knows to divide it."""
 
+    @property
+    def element_bits(self) -> int | None:
+        """Of what a pointer points to; None where it is none, or that is not known."""
+        kind = self.type
+        return BITS.get(kind.removeprefix("*").removeprefix("k")) if kind.startswith("*") else None
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any
 
-from artifact_inspector.execution.launch import BITS, Launch, Tensor
+from artifact_inspector.execution.launch import Launch, Tensor
 from artifact_inspector.execution.loading import Loaded, Parameter, parts_behind
-from artifact_inspector.execution.requests import OPTIONS, Request, resolve
+from artifact_inspector.execution.requests import Request, resolve
 
 _PLACEHOLDER = re.compile(r"arg\d{1,4}")
 
@@ -32,7 +32,7 @@ def fit_launch(loaded: Loaded, request: Request, constants: Mapping[str, Any] = 
     """
     own = {part.argument for part in loaded.parameters if part.type}
     if own and all(map(_PLACEHOLDER.fullmatch, own)) and own.isdisjoint(request.arguments):
-        given = [name for name in request.arguments if name not in constants and name not in OPTIONS]
+        given = [*request.passed(constants)]
         for parameters in (loaded.parameters, _folded(loaded.parameters)):
             taken = {part.argument: part for part in reversed(parameters) if part.type}
             found = _fit([*reversed(taken.values())], given, request.arguments)
@@ -84,7 +84,7 @@ def _may_be(parameter: Parameter, value: Any) -> bool:
     kind = parameter.type
     if not kind.startswith(("*", "!")):
         return isinstance(value, int) or (isinstance(value, float) and kind.startswith(("f", "bf")))
-    return isinstance(value, Tensor) and value.bits == BITS.get(kind.lstrip("*k"), value.bits)
+    return isinstance(value, Tensor) and parameter.element_bits in (None, value.bits)
 
 
 def _is_as_told(parameter: Parameter, value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,14 @@ class Request:
     hash: str | None = None
     """Part of the hash of the compiled form that is launched; None for any."""
     notes: tuple[str, ...] = field(default=())
+
+    def passed(self, constants: Container[str]) -> dict[str, Any]:
+        """What a kernel is given: neither options of the compiler nor what it was compiled with."""
+        return {
+            name: value
+            for name, value in self.arguments.items()
+            if name not in constants and name not in OPTIONS
+        }
 
 
 def parse_argument(text: str) -> tuple[str, Any]:
@@ -244,8 +252,8 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
     taken = {name.partition(".")[0] for name in parameters}
     spare = [
         name
-        for name, value in request.arguments.items()
-        if name not in taken and name not in constants and name not in OPTIONS and not _is_specialised(value)
+        for name, value in request.passed(constants).items()
+        if name not in taken and not _is_specialised(value)
     ]
     notes = request.notes
     if spare:

@@ -69,7 +69,8 @@ def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
     missing: list[str] = []
     for parameter in loaded.parameters:
         if not parameter.type:
-            found.append((parameter.name, _added(loaded, launch, parameter.name)))
+            # memory that Triton's launcher gives a kernel beside its arguments
+            found.append((parameter.name, launch.tensors.get(parameter.name)))
         elif parameter.argument not in launch.arguments:
             missing.append(parameter.argument)
         else:
@@ -104,7 +105,7 @@ def _value(parameter: Parameter, given: Any) -> Any:
         if given is not None and not isinstance(given, (Tensor, int)):
             raise UsageError(f"{name} is a pointer ({kind}), and {given!r} is none.", _TENSOR)
         if isinstance(given, Tensor):
-            _check_type(name, kind, given)
+            _check_type(parameter, given)
         return given if given is not None else 0
     if isinstance(given, Tensor):
         raise UsageError(f"{name} is a number ({kind}), and a tensor was given.", f"Give it as {name}=128.")
@@ -115,29 +116,17 @@ def _value(parameter: Parameter, given: Any) -> Any:
     return 0 if given is None else float(given) if kind.startswith(("f", "bf")) else int(given)
 
 
-def _added(loaded: Loaded, launch: Launch, name: str) -> Tensor | None:
-    """Memory that Triton's launcher gives a kernel beside its arguments."""
-    del loaded
-    return launch.tensors.get(name)
-
-
 _WORD = 1 << 64
 _TENSOR = "Give a tensor as NAME=fp16[2048,2048]."
 
 
-def _check_type(name: str, kind: str, given: Tensor) -> None:
+def _check_type(parameter: Parameter, given: Tensor) -> None:
     """Raise a UsageError where a pointer to elements of another size was compiled for."""
-    element = kind.removeprefix("*").removeprefix("k") if kind.startswith("*") else ""
-    if not element:
-        return
-    probe = Tensor((1,), element)
-    try:
-        bits = probe.bits
-    except KeyError:
-        return
-    if bits != given.bits:
+    name, bits = parameter.argument, parameter.element_bits
+    if bits not in (None, given.bits):
+        element = parameter.type.removeprefix("*").removeprefix("k")
         raise UsageError(
-            f"{name} is {kind}, and a tensor of {given.dtype} was given.",
+            f"{name} is {parameter.type}, and a tensor of {given.dtype} was given.",
             f"Its elements have {bits} bits; give it as {name}={element}[…].",
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.launch import evaluate_extent
-from artifact_inspector.execution.requests import OPTIONS, Request
+from artifact_inspector.execution.requests import Request
 from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.files.binaries import read_loaded
 from artifact_inspector.files.reading import read_file
@@ -65,7 +65,6 @@ def _identity(one: Contestant, at: int) -> Hashable:
         grid = tuple(evaluate_extent(part, held) if isinstance(part, str) else part for part in request.grid)
     except (CacheError, UsageError, KeyError):
         return at
-    constants = (*one.constants, *OPTIONS)
     return (
         code,
         str(artifact.target),
@@ -74,5 +73,5 @@ def _identity(one: Contestant, at: int) -> Hashable:
         artifact.metadata.get("num_ctas"),
         str(artifact.metadata.get("cluster_dims")),
         grid,
-        tuple(item for item in request.arguments.items() if item[0] not in constants),
+        tuple(request.passed(one.constants).items()),
     )
