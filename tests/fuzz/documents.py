@@ -12,6 +12,36 @@ from tests.fuzz.poison import WORDS
 
 __all__ = ["damaged_document", "value"]
 
+_MODEST = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    63,
+    64,
+    65,
+    100,
+    127,
+    128,
+    255,
+    256,
+    1000,
+    4096,
+    -1,
+    -2,
+    0.5,
+    3.0,
+)
 _NUMBERS = (0, 1, -1, 2, 7, 64, 255, 2**15, 2**31 - 1, 2**31, 2**32, 2**40, 2**47, 2**48, 2**62, 2**63 - 1, 2**63,
             2**64, -(2**63), 10**18, 10**30, 10**400, 0.0, -0.0, 0.5, 1e300, -1e308, 5e-324, 1e16,
             float("inf"), float("-inf"), float("nan"))  # fmt: skip
@@ -74,7 +104,7 @@ def _once(document: Any, chance: random.Random) -> Any:
     elif what == 3 and isinstance(holder[key], list):
         holder[key] = holder[key] * chance.choice((2, 50))
     elif what < 6 and type(holder[key]) in (int, float):
-        holder[key] = chance.choice(_NUMBERS)
+        holder[key] = chance.choice(_MODEST if chance.random() < 0.6 else _NUMBERS)
     elif what < 6 and isinstance(holder[key], str):
         holder[key] = chance.choice((*_TEXTS, *WORDS))
     else:

@@ -45,7 +45,7 @@ def launch_of(chance: random.Random) -> tuple[Path, dict[str, Any]]:
             arguments.setdefault(parameter.argument, _tensor(kind, chance))
         elif parameter.type:
             arguments.setdefault(parameter.argument, chance.choice((64, 64, 1, 16, 256)))
-    if chance.random() < 0.3:  # releases whose texts name no arguments take them in their order
+    if "arg0" in arguments and chance.random() < 0.7:  # a text that names none: they are taken in their order
         arguments = {f"a{at}": given for at, given in enumerate(arguments.values())}
     return path, {"grid": chance.choice(([2], [2, 1, 1], "2", "cdiv(64, 32)")), "args": arguments}
 
