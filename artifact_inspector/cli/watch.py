@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.asked import View
     from artifact_inspector.facts.kernel import KernelFacts
 
+MOST_PAUSE = 3600.0
+"""Seconds between two looks; no system sleeps for any number of them."""
 SHARE = 10
 """A look takes this part of the time that passes at most: a cache of thousands is looked at less often."""
 
@@ -84,7 +86,7 @@ def _arriving(
             last = time.monotonic()
         elif idle is not None and time.monotonic() - last >= idle:
             return
-        time.sleep(max(every, SHARE * took))
+        time.sleep(min(max(every, SHARE * took), MOST_PAUSE))
 
 
 @contextmanager

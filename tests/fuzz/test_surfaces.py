@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.fuzz.checks import SECONDS, EscapeError, within
 from tests.fuzz.poison import WORDS
 from tests.fuzz.promises import check_command, check_document, check_plain
 from tests.fuzz.surfaces import SURFACES, make
+from tests.fuzz.turns import take_turns
 
 FIRST = 8
 """Cases of each."""
@@ -53,6 +55,14 @@ def test_what_keeps_them_is_not() -> None:
     check_plain("a :: b\n\\::error::\n")
     check_document('<p title="&lt;img&gt;">a</p><script>run()</script>', "html")
     check_document("`<img src=x onerror=pwn()>`", "markdown")
+
+
+def test_turns_go_on_where_they_were_stopped(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    assert take_turns(state, 2, 60, "completion") == 0
+    assert take_turns(state, 4, 60, "completion") == 0
+    told = json.loads(state.read_text(encoding="utf-8"))
+    assert told == {"completion": {"tried": 4, "ended": {"exit 0": 4}, "found": []}}
 
 
 def test_words_of_malice_are_not_alike() -> None:

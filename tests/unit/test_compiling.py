@@ -303,6 +303,7 @@ NO_KERNELS = [
     ("asks.py:scale", "does not import: RuntimeError: 0 active drivers", "inspect-kernel capture"),
     ("exits.py:scale", "does not import: SystemExit: 3", "See the whole error"),
     ("dies.py:scale", "ended the process that imported it", "Check that"),
+    ("leaves.py:scale", "ended the process that imported it (exit status 0)", "Check that"),
 ]
 """Place, what is said of it, and what to do."""
 
@@ -314,6 +315,7 @@ def test_a_place_that_is_no_kernel_is_a_named_problem_and_costs_no_other(source,
     (tmp_path / "asks.py").write_text("raise RuntimeError('0 active drivers ([]).')")
     (tmp_path / "exits.py").write_text("print('chatter'); raise SystemExit(3)")
     (tmp_path / "dies.py").write_text("import os; os.abort()")
+    (tmp_path / "leaves.py").write_text("import os; os._exit(0)")
     requests = [KernelRequest(str(tmp_path / place)) for place, _, _ in NO_KERNELS]
     *refused, made = compile_kernels([*requests, KernelRequest("softmax")], ["sm_80"], tmp_path / "c")
     for (_, message, remedy), row in zip(NO_KERNELS, refused, strict=True):

@@ -124,7 +124,7 @@ def answers(
                     yield {**answer, "ask": numbers[answer["ask"]]}
             watch.stop()
             status, complaint = process.end()
-        if status == 0:
+        if status == 0 and reading is None:  # else a file that was imported ended it
             return
         if reading is None:
             last = complaint.splitlines()[-1] if complaint else f"exit status {status}"
