@@ -276,13 +276,13 @@ def _parameters(function: Function | None) -> tuple[Parameter, ...]:
         types = ("",) * len(function.arguments)
     kinds = [kind if kind.startswith("!") else kind.partition(":")[0] for kind in types]
     divisors = [1 if kind.startswith("!") else integer(kind.partition(":")[2]) or 1 for kind in types]
-    names = [function.renamed.get(name, name).lstrip("%") for name in function.arguments]
+    names = [name.lstrip("%") for name in function.arguments]
     found: list[Parameter] = []
     while len(found) < len(names):
         at = len(found)
-        owner = names[at]
+        owner = function.renamed.get(function.arguments[at], names[at]).lstrip("%")
         found.append(Parameter(owner, kinds[at], owner, divisor=divisors[at]))
-        parts = _parts(names[at:], kinds[at:])
+        parts = _parts(names[at:], kinds[at:])  # whose names in the source are that of their descriptor
         rest = zip(names[at + 1 :], kinds[at + 1 :], parts, strict=False)
         found += [Parameter(name, kind, owner, part) for name, kind, part in rest]
     return tuple(found)

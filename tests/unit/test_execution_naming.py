@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -124,3 +125,27 @@ def test_a_descriptor_without_names_is_told_by_the_types_of_its_parts(flags: lis
     shape = [48, 80, 80, 1]
     told = [value for _, value in arguments_of(found, launch)]
     assert told == [given["a_desc"], *shape, *([0] if flags else []), *shape, given["c_ptr"], 80]
+
+
+def test_parts_of_a_descriptor_belong_to_it_though_their_places_have_its_name(tmp_path: Path) -> None:
+    parts = ["shape.0", "shape.1", "stride.0", "stride.1", "padding"]
+    kinds = ["i64"] * 4 + ["i1"]
+    again = ["i32", "i32", "i64", "i64"]
+    given = [
+        f'%a_desc.{part}: {kind} loc("a_desc.{part}"(#loc1))' for part, kind in zip(parts, kinds, strict=True)
+    ]
+    given += [
+        f'%a_desc.{p}_{n}: {k} loc("a_desc.{p}"(#loc))'
+        for n, (p, k) in enumerate(zip(parts, again, strict=False))
+    ]
+    arguments = ", ".join(['%a_desc: !tt.ptr<f16> loc("a_desc"(#loc))', *given])
+    place = tmp_path / "k"
+    shutil.copytree(FIXTURES / "3.2.0/gfx942/gemv_splitk", place)
+    (text,) = place.rglob("*.ttir")
+    text.write_text(
+        f'#loc = loc("k.py":1:0)\nmodule {{\n  tt.func public @gemv_splitk({arguments}) {{\n    tt.return loc(#loc)\n  }} loc(#loc)\n'
+        '} loc(#loc)\n#loc1 = loc("a_desc"(#loc))\n'
+    )
+    (entry,) = open_cache(place).entries
+    told = [(part.argument, part.part) for part in load_kernel(entry, None).parameters if part.type]
+    assert told == [("a_desc", part) for part in (None, 0, 1, 2, 3, -1, 0, 1, 2, 3)]
