@@ -9,8 +9,11 @@ import pytest
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import APART, Launch, Tensor, encode, evaluate_extent, place
-from artifact_inspector.execution.loading import _parts
+from artifact_inspector.execution.loading import _parameters, _parts
 from artifact_inspector.execution.requests import parse_argument, parse_document, parse_grid, resolve
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import SourceText
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,29 @@ def test_what_follows_a_descriptor_are_its_extents_and_strides(
     assert _parts([*names, "other"], [*kinds, "i32"]) == parts
     kept = ["d", *(f"d.{'stride' if at % 2 else 'shape'}.{at // 2}_{at}" for at in range(len(kinds) - 1))]
     assert _parts([*kept, "d2.shape.0"], [*kinds, "i64"]) == parts
+
+
+def test_the_parts_of_a_descriptor_are_told_from_it_where_the_source_calls_them_as_one() -> None:
+    parts = {"shape.0": "i64", "stride.0": "i64", "padding": "i1"}
+    arguments = [
+        '%d: !tt.ptr<f16> loc("d"(#loc))',
+        *(f'%d.{name}: {kind} loc("d.{name}"(#loc1))' for name, kind in parts.items()),
+        '%d.shape.0_0: i32 loc("d.shape.0"(#loc))',
+        '%d.stride.0_1: i64 loc("d.stride.0"(#loc))',
+        '%m_9: i32 loc("m_9"(#loc2))',
+    ]
+    text = f"""#loc = loc("k.py":1:0)
+#loc1 = loc("d"(#loc))
+#loc2 = loc("n"(#loc))
+module {{
+  tt.func public @k({", ".join(arguments)}) {{
+    tt.return loc(#loc)
+  }} loc(#loc)
+}} loc(#loc)
+"""
+    module = format_of(Stage.TTIR).parse(SourceText("k.ttir", text), Stage.TTIR)
+    found = [(part.argument, part.part) for part in _parameters(module.functions[0])]
+    assert found == [("d", None), ("d", 0), ("d", 1), ("d", -1), ("d", 0), ("d", 1), ("n", None)]
 
 
 def test_an_expression_of_endless_length_is_refused_in_few_words() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 from artifact_inspector.formats._faults import Faults
@@ -49,13 +50,17 @@ class Locations:
                     resolved[alias] = inner + outer
 
     def renamed(self, line: str) -> dict[str, str]:
-        """Arguments whose text has the name of a later variable → what the source calls them."""
+        """Arguments whose text has the name of a later variable → what the source calls them.
+
+        The parts of a descriptor all have its name there, and keep their own.
+        """
         found = {}
         for name, alias in _ARGUMENT.findall(line):
             inner = _NAMED.match(self._aliases.get(alias, ""))
             if inner is not None:
                 found[f"%{name}"] = self._aliases[alias].split('"')[1]
-        return found
+        times = Counter(found.values())
+        return {name: called for name, called in found.items() if times[called] == 1}
 
     def resolve(self, text: str, line: int) -> Location | None:
         """The chain that a location attribute names; None for unknown or line 0."""
