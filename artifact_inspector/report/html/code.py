@@ -280,6 +280,9 @@ def _highlighted(
         name = classes.get(token)
         if name is None:
             name = classes[token] = _class_of(token)
+        if "\n" not in text:  # nearly all
+            runs.append(f"{name}{len(text) if text.isascii() else _units(text)}")
+            continue
         first, *more = text.split("\n")
         if first:
             runs.append(f"{name}{_units(first)}")
