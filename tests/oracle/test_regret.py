@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from artifact_inspector import cli
 
 sys.path.insert(0, str(Path(__file__).parent))
-from regret import regret_of
+from regret import rank_folder, regret_of
 
 ARCHIVE = Path(__file__).parent / "measured" / "ranking.tar.xz"
+LATER = ARCHIVE.with_name("ranking-later.tar.xz")
 KERNEL = "swiglu"
 
 
@@ -85,3 +86,21 @@ def test_a_regret_is_measured_against_the_best() -> None:
     assert cost.five == 1.0
     assert regret_of([1.0, 2.0, 3.0]).correlation == 1.0
     assert regret_of([3.0, 2.0, 1.0]).correlation == -1.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", ["sort_down", "conv_dgrad"])
+def test_the_order_of_kernels_ranked_blind_stays_as_good(kernel: str, tmp_path: Path) -> None:
+    with tarfile.open(LATER) as archive:
+        rows = json.load(archive.extractfile(f"ranking/{kernel}.json"))  # type: ignore[arg-type]
+        places = {row["launch"]["directory"] for row in rows}
+        kept = [member for member in archive.getmembers() if places & {*member.name.split("/")}]
+        archive.extractall(tmp_path, kept, filter="data")
+    launches = [{**row["launch"], "hash": row["launch"]["directory"]} for row in rows]
+    times = [{"hash": row["launch"]["directory"], "milliseconds": row["ms"][0]} for row in rows]
+    (tmp_path / "ranking" / "launches.json").write_text(json.dumps({"launches": launches}))
+    (tmp_path / "ranking" / "times.json").write_text(json.dumps(times))
+    cost = regret_of(rank_folder(tmp_path / "ranking")[1])
+    assert cost.five <= 1.002
+    assert cost.first <= 1.02
+    assert cost.correlation > 0.9
