@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
-_MLIR = re.compile(r"\s+(?P<seconds>\d+\.\d+) \([ \d.]+%\)  (?P<indent> *)(?P<name>[^\s('][^\s]*)$")
-_LLVM = re.compile(r"(?:\s+\d+\.\d+ \([ \d.]+%\))*\s+(?P<seconds>\d+\.\d+) \([ \d.]+%\)  (?P<name>\S.*)$")
+_MLIR = re.compile(r"\s+(?P<seconds>\d{1,9}\.\d{1,9}) \([ \d.]+%\)  (?P<indent> *)(?P<name>[^\s('][^\s]*)$")
+_LLVM = re.compile(
+    r"(?:\s+\d+\.\d+ \([ \d.]+%\))*\s+(?P<seconds>\d{1,9}\.\d{1,9}) \([ \d.]+%\)  (?P<name>\S.*)$"
+)
 _TITLE = re.compile(r"Pass execution timing report|Execution time report")
 _NOT_PASSES = frozenset({"Total", "Rest"})
 

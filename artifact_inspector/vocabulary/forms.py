@@ -107,9 +107,9 @@ def _apart(forms: Sequence[Compiled]) -> list[str]:
 
 
 def _typed(program: Program) -> list[str]:
-    """The arguments with their types, by name where the text has names."""
+    """The arguments with their types, by name where the text has names; those that a damaged text has."""
     names = program.arguments or [f"arg{at}" for at in range(len(program.signature))]
-    return [f"{name}:{kind}" for name, kind in zip(names, program.signature, strict=True)]
+    return [f"{name}:{kind}" for name, kind in zip(names, program.signature, strict=False)]
 
 
 def _element(program: Program | None) -> str:

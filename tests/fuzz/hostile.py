@@ -30,7 +30,7 @@ __all__ = ["CASES", "COMMANDS", "ON_PAPER", "make", "run"]
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "3.6.0"
 NVIDIA, AMD = (next((FIXTURES / gpu / "copy").glob("*/")) for gpu in ("sm_80", "gfx942"))
-BYTES, WAITS = 1 << 30, 300
+BYTES, WAITS = 1 << 30, 1200
 """Of address space, and seconds after which a case is ended."""
 Text = Callable[[str], str]
 

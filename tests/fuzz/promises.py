@@ -66,9 +66,10 @@ def check_command(words: Sequence[str], *named: Path) -> Said:
         for text in said[1:]:
             if fault in text:
                 raise EscapeError(f"{words[0]}: {text[text.index(fault) :][:200]}")
-    if said.code in (2, 3) and not said.err.strip():
+    if said.code in (2, 3) and not (said.out + said.err).strip():
         raise EscapeError(f"{words[0]}: exit code {said.code} without a word")
-    check_plain(said.err)
+    if "Usage: " not in said.err:  # which repeats the words of who typed them
+        check_plain(said.err)
     check_printed(said, words)
     return said
 

@@ -50,6 +50,10 @@ def _cache(chance: random.Random, place: Path) -> Path:
     return broken
 
 
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
 def agents(chance: random.Random, place: Path) -> str:
     """A call of a tool with arguments of malice, as the server answers it."""
     from artifact_inspector.serving.mcp import _result
@@ -58,8 +62,9 @@ def agents(chance: random.Random, place: Path) -> str:
     from artifact_inspector.serving.tool import Service
 
     cache = _cache(chance, place)
-    (place / "cache" / "inspect-kernel.json").write_text(
-        damaged_document({"launches": [{"hash": "x", "kernel": "k", "grid": [1], "args": {"n": 1}}]}, chance)
+    _write(
+        place / "cache" / "inspect-kernel.json",
+        damaged_document({"launches": [{"hash": "x", "kernel": "k", "grid": [1], "args": {"n": 1}}]}, chance),
     )
     tools = {tool.name: tool for tool in READING}
     tool = chance.choice(list(tools.values()))
@@ -100,7 +105,7 @@ def editors(chance: random.Random, place: Path) -> str:
         text = damage(text, (text,), chance)
     file = place / f"{chance.choice(('k', 'copy', 'matmul'))}.py"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    (cache / "inspect-kernel.json").write_text(
+    _write(cache / "inspect-kernel.json",
         damaged_document({"entries": [{"kernel": name, "place": f"{file}:{name}", "target": "sm_80", "types": ["x=i32"],
                                        "directory": "x", "constants": {"B": 1}, "options": {}}]}, chance)
     )  # fmt: skip
@@ -195,7 +200,7 @@ def dumps(chance: random.Random, place: Path) -> str:
     artifact = open_cache(whole).entries[0]
     text = _dumped()
     for _ in range(chance.choice((1, 1, 3))):
-        text = damage(text, (text, *WORDS), chance)
+        text = damage(text, (text, *WORDS), chance).encode("utf-8", "replace").decode()
     times = PassTimes(damage(_TIMES, (text,), chance).splitlines())
     wanted = frozenset(chance.sample(tuple(What), chance.choice((1, 2, len(What)))))
     found = trace(artifact, read_dumps(text.splitlines(keepends=True)), times, wanted)
@@ -265,7 +270,7 @@ def _ask(kernel: object, chance: random.Random, place: Path) -> None:
     stored = StoredFacts(place / "test_it.py", "it", update=True)
     assert stored == facts
     text = damaged_document(json.loads(stored.path.read_text(encoding="utf-8")), chance)
-    stored.path.write_text(text, encoding="utf-8")
+    _write(stored.path, text)
     held = StoredFacts(place / "test_it.py", "it")
     if held != facts:
         check_plain("\n".join(held.explain_comparison(facts)[0]), orders=True)

@@ -39,6 +39,10 @@ def _copied(place: Path, chance: random.Random) -> Path:
     return Path(shutil.copytree(whole, place / "cache" / whole.name))
 
 
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _ended(said: Said) -> str:
     return f"exit {said.code}"
 
@@ -82,7 +86,7 @@ def _launches(chance: random.Random, place: Path) -> str:
     path, document = launch_of(chance)
     launch, away = place / "launch.json", place / "away"
     away.mkdir()
-    launch.write_text(damaged_document(document, chance), encoding="utf-8")
+    launch.write_bytes(_encoded(damaged_document(document, chance)))
     first, *rest = chance.choice(_LAUNCHED)
     rest = [str(away / "page.html") if word == "PAGE" else word for word in rest]
     said = check_command([first, str(path), "--launch", str(launch), "--steps", "3000", *rest], away)
@@ -141,10 +145,11 @@ def _records(chance: random.Random, place: Path) -> str:
         "launches": [{"hash": _hash(kernel), "kernel": "k", "target": "sm_80", **document}],
     }  # fmt: skip
     text = damaged_document(manifest, chance)
-    (place / "cache" / "inspect-kernel.json").write_text(text, encoding="utf-8")
+    (place / "cache" / "inspect-kernel.json").write_bytes(_encoded(text))
     (place / "cache" / kernel.name / "__grp__k.json").write_text(
         damaged_document({"child_paths": {"k.ttir": "/etc/passwd", "k.json": "../../k.json"}}, chance),
         encoding="utf-8",
+        errors="surrogatepass",
     )
     cache = str(place / "cache")
     words = chance.choice((
@@ -176,7 +181,11 @@ def _baselines(chance: random.Random, place: Path) -> str:
     """A baseline of malice to `check`, in each of its formats."""
     kernel = _copied(place, chance)
     file, away = place / "baseline.json", place / "away"
-    file.write_text(damaged_document(json.loads(_recorded(_source(kernel))), chance), encoding="utf-8")
+    file.write_text(
+        damaged_document(json.loads(_recorded(_source(kernel))), chance),
+        encoding="utf-8",
+        errors="surrogatepass",
+    )
     words = [
         "check",
         str(place / "cache"),
@@ -206,7 +215,7 @@ def _timings(chance: random.Random, place: Path) -> str:
         )
     config = {"kwargs": {"BLOCK": 64}, "num_warps": 4, "num_stages": 2, "num_ctas": 1}
     timings = {"key": ["64", "fp16"], "configs_timings": [[config, [1.0, 0.9, 1.1]], [config, 2.0]]}
-    (kernel / "k.autotune.json").write_text(damaged_document(timings, chance), encoding="utf-8")
+    (kernel / "k.autotune.json").write_bytes(_encoded(damaged_document(timings, chance)))
     cache, away = place / "cache", place / "away"
     names = {"CACHE": str(cache), "WHOLE": str(_source(kernel)), "AWAY": str(away), "HASH": kernel.name}
     view = chance.choice([name for name, words in VIEWS.items() if "AWAY/baseline.json" not in words])
@@ -243,7 +252,7 @@ def _selectors(chance: random.Random, place: Path) -> str:
     words += [word] if not option else [f"{option}={word}" if option.startswith("--") else f"{option}{word}"]
     if command == "check":
         file = place / "baseline.json"
-        file.write_text(_recorded(Path(path)), encoding="utf-8")
+        file.write_bytes(_encoded(_recorded(Path(path))))
         words += ["-b", str(file)]
     if command == "watch":
         words += ["--idle", "0", "--all"]
@@ -260,7 +269,7 @@ def _views(chance: random.Random, place: Path) -> str:
     source, _ = kernel_mutant(chance.randrange(1 << 40), cache)
     shutil.copytree(source, whole / source.name)
     view = chance.choice(tuple(VIEWS))
-    (away / "baseline.json").write_text(_recorded(source), encoding="utf-8")
+    (away / "baseline.json").write_bytes(_encoded(_recorded(source)))
     names = {"CACHE": str(cache), "WHOLE": str(whole), "AWAY": str(away), "HASH": source.name}
     said = check_command([filled(word, names) for word in VIEWS[view]], away)
     check_written(away)

@@ -7,6 +7,7 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,15 +22,18 @@ from artifact_inspector.execution.interpreter.memory import Region
 from artifact_inspector.execution.launch import Tensor, encode
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.requests import parse_document_of
-from artifact_inspector.execution.timing.trying import compile_tries
+from artifact_inspector.execution.timing.trying import _refuse_own_code, compile_tries
+from artifact_inspector.facts.graph import graph_of
 from artifact_inspector.facts.recalled import Recalled
 from artifact_inspector.facts.stored import join
-from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.cache import Artifact, hold_files, open_cache
 from artifact_inspector.formats.sass.statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.passes.subject import of_entry
+from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.report.json import as_text
+from artifact_inspector.vocabulary.forms import _typed
 from tests.fuzz.checks import check_text, within
 from tests.fuzz.paper import run_on_paper
 
@@ -175,3 +179,32 @@ def test_what_a_failed_assertion_tells_moves_no_cursor() -> None:
     with pytest.raises(AssertionError) as told:
         odd._fail("is \x1b[2J", ())
     assert "\x1b" not in str(told.value)
+
+
+def test_an_infinite_number_is_not_known_in_json() -> None:
+    assert as_text({"a": math.inf, "b": {"c": [math.nan, 1.5]}}, "utf-8", indent=None) == (
+        '{"a": null, "b": {"c": [null, 1.5]}}\n'
+    )
+
+
+def test_a_time_of_thousands_of_digits_is_none() -> None:
+    assert PassTimes([f"  {'9' * 400}.0 ( 10.0%)  Inliner"]).of_mlir(["Inliner"]) == [None]
+
+
+def test_a_text_with_more_names_than_types_is_labelled() -> None:
+    program = SimpleNamespace(arguments=("a", "b"), signature=("i32",))
+    assert _typed(program) == ["a:i32"]  # type: ignore[arg-type]
+
+
+def test_a_graph_of_thousands_of_blocks_takes_little_time() -> None:
+    lines = "".join(f"@%p1 bra $L{n};\nld.global.b32 %r{n}, [%rd1];\n$L{n}:\n" for n in range(1500))
+    text = f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{{\n{lines}ret;\n}}\n"
+    (artifact,) = hold_files("k", {"ptx": text.encode()}).entries
+    with within(4):
+        graph = graph_of(artifact, None, None)
+    assert graph is not None
+
+
+def test_a_place_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing there is run"):
+        _refuse_own_code(_entry(), "\ud800.py:k")

@@ -65,7 +65,8 @@ def find_graph(code: Code, indices: Sequence[int], prefix: str = "") -> Graph:
         prefix: stands in front of every id.
     """
     part, flow = frozenset(indices), code.flow
-    blocks = sorted({flow.block_of[index] for index in indices})
+    inside = {flow.block_of[index] for index in indices}
+    blocks = sorted(inside)
     events = [index for index in sorted(part) if code.function.instructions[index].kind in _EVENTS]
     nodes = [_block(code, block, prefix) for block in blocks]
     nodes += [_event(code, index, prefix) for index in events]
@@ -73,7 +74,7 @@ def find_graph(code: Code, indices: Sequence[int], prefix: str = "") -> Graph:
         Edge(f"{prefix}b{block}", f"{prefix}b{after}", "control", _is_back(code, block, after))
         for block in blocks
         for after in dict.fromkeys(code.function.blocks[block].successors)
-        if after in blocks
+        if after in inside
     ]
     edges += [
         Edge(f"{prefix}b{flow.block_of[index]}", f"{prefix}i{index}", "holds", carried=False)
@@ -109,13 +110,16 @@ def _by_registers(
 ) -> Iterator[tuple[int, int, bool]]:
     """Giver, taker, and whether the data crosses a back edge, for each pair."""
     groups = {index: number for number, index in enumerate(events)}
+    givers = tuple(groups)
     at_once = find_first_computes(code, indices, groups, 1, also=_TAKERS)
     later = find_first_computes(code, indices, groups, 2, also=_TAKERS) if code.flow.loops else at_once
     for taker in sorted(later):
         now = at_once.get(taker, 0)
-        for giver, number in groups.items():
-            if later[taker] >> number & 1:
-                yield giver, taker, not now >> number & 1
+        left = later[taker]
+        while left:
+            number = (left & -left).bit_length() - 1
+            left &= left - 1
+            yield givers[number], taker, not now >> number & 1
 
 
 def _by_values(code: Code, indices: Sequence[int], events: Sequence[int]) -> Iterator[tuple[int, int, bool]]:

@@ -164,7 +164,11 @@ def _refuse_own_code(base: Artifact, place: str) -> None:
     path, file = next(iter(base.files.values())), Path(place.rpartition(":")[0])
     if not isinstance(path, Path) or file.suffix != ".py":
         return
-    if file.resolve().is_relative_to(path.parent.parent.resolve()):
+    try:
+        lies_inside = file.resolve().is_relative_to(path.parent.parent.resolve())
+    except (OSError, ValueError, RuntimeError):  # of a name that no file can have
+        lies_inside = True
+    if lies_inside:
         raise UsageError(
             f"{base.display_name} was compiled from {file}, which lies in the cache: nothing there is run.",
             "Move it out of the cache, and compile it again.",

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
+from math import isfinite
 from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -153,6 +154,8 @@ def harmless(text: str) -> str:
 
 @cache
 def _encoder_of(kind: type) -> Callable[[Any], Any]:
+    if kind is float:  # a stranger's metadata may have 1e999
+        return lambda value: value if isfinite(value) else None
     if issubclass(kind, Enum):
         return attrgetter("value")
     if issubclass(kind, SourceLine):
