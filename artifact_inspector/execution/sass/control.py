@@ -181,8 +181,9 @@ def succeed(statement: Statement) -> Run:
     return run
 
 
-_COLUMNS = (0x54, 0x58)
-"""Where shared memory keeps which columns of tensor memory are taken (as code for sm_100 asks)."""
+_COLUMNS = (0x54, 0x58, 0x5C)
+"""Where shared memory keeps which columns of tensor memory are taken (as code for sm_100 asks), and in the
+code of Triton 3.7 that no more may be taken, which traps."""
 
 
 def free_columns(machine: Machine) -> None:
