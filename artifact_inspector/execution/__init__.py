@@ -30,9 +30,9 @@ How it is built, from below; each layer knows only those before it. In `interpre
   groups of lanes that have converged; `converging`: how they wait for each other). A step's `run(machine)`
   reads `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
   `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that part ways become machines of
-  their own.
-- `trips`, `proving`, `rehearsal`: trips of a loop that run side by side, as though they were further CTAs,
-  once it is proven that this is what they would do one by one.
+  their own, until they meet where all ways lead (`meeting`) and are one again (`joining`).
+- `trips`, `changes`, `proving`, `rehearsal`: trips of a loop that run side by side, as though they were
+  further CTAs, once it is proven that this is what they would do one by one.
 - `asked`: the lanes that access memory, CTAs that do the same farther on as one row.
 - `access`: what loads, stores and atomics of a machine's lanes do to memory and counts, for any language:
   `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
