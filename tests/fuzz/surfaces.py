@@ -54,7 +54,7 @@ def _names(chance: random.Random, place: Path) -> str:
     poison(kernel, chance)
     cache, away = place / "cache", place / "away"
     names = {
-        "CACHE": str(cache), "WHOLE": str(place / "whole"), "AWAY": str(away), "HASH": next(cache.iterdir()).name,
+        "CACHE": str(cache), "WHOLE": str(place / "whole"), "AWAY": str(away), "HASH": next(cache.iterdir()).name.lstrip("-"),
     }  # fmt: skip
     view = chance.choice(tuple(VIEWS))
     if "AWAY/baseline.json" in VIEWS[view]:
