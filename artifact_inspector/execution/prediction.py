@@ -63,6 +63,10 @@ class Outside:
     near: str
 
 
+HELD = frozenset(("sm_90",))
+"""Targets whose counters were measured, on an H100 and an H200."""
+
+
 @dataclass(frozen=True, slots=True)
 class SharedAccess:
     """An instruction that accesses shared memory, and one of its warps lane by lane."""
@@ -98,11 +102,16 @@ class Prediction:
     """Lanes that accessed memory outside of every tensor."""
     notes: tuple[str, ...]
     held_against_hardware: bool
-    """Whether such figures were held against counters of a GPU of that vendor; AMD's were not."""
+    """Whether such figures were held against the counters of a GPU of that target: those of sm_90 were."""
     cta_order: CtaOrder | None
     """The waves of CTAs; None where it was not asked for, or the launch did not run to its end."""
     shared_accesses: tuple[SharedAccess, ...]
     """Those that lose most to bank conflicts first; no copies, no products, and none of AMD."""
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether it is AMD's machine code, of which lines are counted, not sectors."""
+        return self.target.startswith("gfx")
 
 
 def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None = None) -> Prediction:
@@ -140,7 +149,7 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
         outside=tuple(_outside(run, found) for found in run.counts.outside),
         outside_count=sum(run.counts.more_outside.values()),
         notes=run.launch.notes,
-        held_against_hardware=loaded.beginning is None,
+        held_against_hardware=program.target in HELD,
         cta_order=_order(run, wave, _fits(counters, l2_bytes)),
         shared_accesses=_shared_accesses(run, complete),
     )

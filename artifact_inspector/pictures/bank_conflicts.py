@@ -28,7 +28,7 @@ def find_access(prediction: Prediction, place: str | None = None) -> SharedAcces
         UsageError: there is none.
     """
     name, known = prediction.kernel, prediction.shared_accesses
-    if not prediction.held_against_hardware:
+    if prediction.is_amd:
         raise UsageError(f"No bank conflicts of {name} are known: {NOT_OF_AMD['shared_wavefronts']}.")
     if not known:
         raise UsageError(

@@ -46,11 +46,18 @@ _KEY = (
 )
 
 
+_UNMEASURED = {
+    True: "nothing here was measured on a GPU of this vendor",
+    False: "the same rules were measured on sm_90 alone",
+}
+"""Of AMD, of NVIDIA."""
+
+
 def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table | Padding]:
     grid = "×".join(str(extent) for extent in found.grid)
     yield Text.assemble((found.kernel, "bold"), f"  {found.target}  grid {grid}, {found.threads} threads")
     if not found.held_against_hardware:
-        yield Text("  not held against hardware: nothing here was measured on a GPU of this vendor")
+        yield Text(f"  not held against hardware: {_UNMEASURED[found.is_amd]}")
     if found.outside:  # a bug: first of all, and told in full below
         yield Text(f"  {next(describe_limits(found))}", style="bold")
     if found.sampled:
@@ -61,7 +68,7 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
     for label, text in describe_counters(found.counters, peaks):
         grown.add_row(label, text)
     yield Padding(grown, (0, 0, 0, 2))
-    yield from _lines(found.by_source or found.by_line, _COLUMNS if found.held_against_hardware else _AMD)
+    yield from _lines(found.by_source or found.by_line, _AMD if found.is_amd else _COLUMNS)
     if found.cta_order is not None:
         yield from _order(found.cta_order)
     yield from (Text(f"  {sentence}") for sentence in _sentences(found))
@@ -273,7 +280,7 @@ def describe_limits(found: Prediction) -> Iterator[str]:
         )
     if found.outside_count > len(found.outside[:MOST_OUTSIDE]):
         yield f"out of bounds: {found.outside_count:,} lanes in all"
-    inherent = {} if found.held_against_hardware else NOT_OF_AMD
+    inherent = NOT_OF_AMD if found.is_amd else {}
     grouped = _grouped(item for item in found.unknown.items() if item[1] != inherent.get(item[0]))
     for names, reason in grouped[:MOST_UNKNOWN]:
         yield f"not known: {', '.join(names)}: {reason}"

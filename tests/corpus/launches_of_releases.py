@@ -79,7 +79,7 @@ def _held(entry: Artifact, name: str) -> tuple[str, str]:
     found = predict(run)
     if found.outside:
         return f"{found.outside_count} lanes outside: {found.outside[0]}", ""
-    inherent = () if found.held_against_hardware else NOT_OF_AMD
+    inherent = NOT_OF_AMD if found.is_amd else ()
     lacks = [f"{key}: {why}" for key, why in found.unknown.items() if key not in inherent]
     if run.ended or any("unique_bytes" in key for key in found.unknown):
         return "", lacks[0]

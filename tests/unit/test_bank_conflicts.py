@@ -153,7 +153,7 @@ def test_a_launch_without_shared_memory_and_one_of_amd_say_why_there_is_nothing_
     with pytest.raises(UsageError, match="No load, store or atomic"):
         bank_conflicts(replace(gemv(), shared_accesses=()))
     with pytest.raises(UsageError, match="passes over LDS are not counted"):
-        bank_conflicts(replace(gemv(), held_against_hardware=False))
+        bank_conflicts(replace(gemv(), target="gfx942"))
 
 
 def test_what_a_cache_says_is_text() -> None:
