@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from artifact_inspector.analysis.flow.asm_lines import find_calls, on_lines_of_calls
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.interpreter.program import Program
 from artifact_inspector.execution.launch import BITS, SCRATCH
@@ -116,9 +117,25 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     places = interface.parameters or default_parameters(arch_of(module), [p.type for p in parameters])
     extra = len(places) - len(parameters)
     added = _added(artifact, len(parameters), extra)
-    program = read_program(module, name, constants=interface.constants, parameters=places)
-    threads = _threads(artifact, problems)
+    ptx = read_module(artifact, Stage.PTX, problems)
+    program = read_program(
+        module if ptx is None else _on_lines_of_calls(module, ptx),
+        name,
+        constants=interface.constants,
+        parameters=places,
+    )
+    threads = _threads(artifact, ptx)
     return _whole(Loaded(artifact, program, parameters + added, threads, tuple(problems), tiles, cubin))
+
+
+def _on_lines_of_calls(module: Module, ptx: Module) -> Module:
+    """Machine code with the loads of inline asm on the line of the source that they are of."""
+    calls = find_calls(ptx, format_of(Stage.PTX))
+    language = format_of(module.stage)
+    return replace(
+        module,
+        functions=tuple(on_lines_of_calls(one, module, language, calls) for one in module.functions),
+    )
 
 
 def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: list[Problem]) -> Loaded:
@@ -325,12 +342,11 @@ def parts_behind(kinds: Sequence[str]) -> tuple[int, ...]:
     return (*every, *(FLAG,) * flags, *every)
 
 
-def _threads(artifact: Artifact, problems: list[Problem]) -> int:
+def _threads(artifact: Artifact, ptx: Module | None) -> int:
     """Threads of a CTA, by the PTX, else by the warps that the launch was compiled for."""
-    module = read_module(artifact, Stage.PTX, problems)
-    if module is not None:
+    if ptx is not None:
         for name in _LAUNCHES:
-            said = module.attributes.get(name)
+            said = ptx.attributes.get(name)
             if said is not None:
                 return math.prod(integer(extent.strip()) or 0 for extent in said.split(","))
     if artifact.num_warps is None:

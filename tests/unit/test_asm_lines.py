@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from artifact_inspector.analysis.flow.asm_lines import Calls, find_calls, on_lines_of_calls
+from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Frame, Module, Stage
 from artifact_inspector.model.text import SourceText
@@ -83,3 +87,12 @@ def test_where_no_asm_counts_lines_nothing_is_moved() -> None:
     text = PTX % LOAD.format(line=9, second=9, third=9)
     module = format_of(Stage.PTX).parse(SourceText("k.ptx", text), Stage.PTX)
     assert find_calls(module, format_of(Stage.PTX)) == {}
+
+
+def test_a_launch_on_paper_tells_the_line_that_calls_the_asm(tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(
+        PTX.replace("k()", "k()\n.reqntid 32") % LOAD.format(line=9, second=10, third=11)
+    )
+    (tmp_path / "k.sass").write_text(SASS.format(line=11, opcode="LDG.E.64"))
+    (entry,) = open_cache(tmp_path).entries
+    assert load_kernel(entry, None).program.steps[0].place == "k.py:9"
