@@ -35,7 +35,8 @@ class Wave:
     ctas: int
     distinct_bytes_read: int
     distinct_tiles: int | None
-    """Blocks of the kernel's loads that they read, each counted once; None where blocks are not known."""
+    """Blocks of the kernel's loads that they read, each counted once; None where blocks are not known, or
+    some CTA reads a part of one."""
     bytes_asked: int
     """The same with what several read counted for each."""
     tiles_asked: int | None
@@ -119,6 +120,9 @@ def find_order(
     tensors = [
         _Tensor(name, reads, launch.ctas, tile_bytes.get(name)) for name, reads in footprints.read.items()
     ]
+    if not all(one.of_whole_blocks for one in tensors):
+        for one in tensors:
+            one.tile_bytes = None
     waves = [_wave(part, tensors) for part in _parts(order, ctas_per_wave)]
     whole = sum(one.distinct(order) for one in tensors)
     tiles = _tiles(launch, footprints, order.tolist())
@@ -165,6 +169,7 @@ class _Tensor:
         self.which[held] = which.ravel()
         self.sectors = np.array([runs.total for runs in reads.forms], np.int64)[self.parts[0]]
         """Of each part."""
+        self.of_whole_blocks = tile_bytes is None or not (self.sectors * SECTOR % tile_bytes).any()
         self.apart = False
         self.apart = self._union(np.arange(self.parts.shape[1])) == int(self.sectors.sum())
         """No two parts have a sector in common."""
@@ -188,8 +193,7 @@ class _Tensor:
         """Bytes, and blocks, that some CTAs read, what several of them read counted for each."""
         which = self.which[ctas]
         size = self.sectors[which[which >= 0]] * SECTOR
-        # at an edge, a part of a block is one
-        return int(size.sum()), 0 if self.tile_bytes is None else int((-(-size // self.tile_bytes)).sum())
+        return int(size.sum()), 0 if self.tile_bytes is None else int(size.sum()) // self.tile_bytes
 
     def box(self, launch: Launch, cta: int) -> Box:
         """The part of the tensor that holds all that a CTA reads."""

@@ -64,3 +64,18 @@ def test_what_ctas_read_is_told_in_sectors_however_large_the_tensor_is() -> None
     order = find_order(launch, footprints, {}, 2, "as given", None)
     assert (order.bytes_asked, order.distinct_bytes_read) == (2 * 2 * 2048, 2 * 3072)
     assert order.ctas[1].reads == (Box("a_ptr", (0, 2), (512, 1536)),)
+
+
+def test_blocks_are_not_counted_where_a_cta_reads_a_part_of_one() -> None:
+    launch = Launch((2, 1, 1), {"a_ptr": Tensor((2, 776), "fp32", pointer=1 << 40)})
+    for lanes, told in ((768, 2), (776, None)):
+        footprints = Footprints(launch)
+        footprints.add(
+            Access(
+                0, np.arange(2), (1 << 40) + 4 * np.arange(lanes) + 3104 * np.arange(2)[:, None], None, True
+            )
+        )
+        footprints.end(np.arange(2))
+        tile = {"a_ptr": 3072}
+        (wave,) = find_order(launch, footprints, tile, 2, "as given", None).waves
+        assert (wave.tiles_asked, wave.distinct_tiles) == (told, told)
