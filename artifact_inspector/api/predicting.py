@@ -234,7 +234,8 @@ def _wave(
     if product is None or occupancy is None or not occupancy.blocks:
         return None
     blocks, count = occupancy.blocks, product.multiprocessors
-    return blocks * count, f"{blocks} on each of {count} SMs of {product.name}"
+    units = "CUs" if target.backend == "hip" else "SMs"
+    return blocks * count, f"{blocks} on each of {count} {units} of {product.name}"
 
 
 def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:

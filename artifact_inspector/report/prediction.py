@@ -65,12 +65,12 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
     grown = Table.grid(padding=(0, 2, 0, 0))
     grown.add_column()
     grown.add_column(overflow="fold")
-    for label, text in describe_counters(found.counters, peaks):
+    for label, text in describe_counters(found, peaks):
         grown.add_row(label, text)
     yield Padding(grown, (0, 0, 0, 2))
     yield from _lines(found.by_source or found.by_line, _AMD if found.is_amd else _COLUMNS)
     if found.cta_order is not None:
-        yield from _order(found.cta_order)
+        yield from _order(found.cta_order, found.counters.unique_bytes_read is not None)
     yield from (Text(f"  {sentence}") for sentence in _sentences(found))
 
 
@@ -78,20 +78,23 @@ MOST_DRAWN = 40
 """Rows and columns of a drawn grid."""
 
 
-def _order(order: CtaOrder) -> Iterator[Text | Padding]:
-    first, *more = describe_order(order)
+def _order(order: CtaOrder, is_read_known: bool) -> Iterator[Text | Padding]:
+    first, *more = describe_order(order, is_read_known)
     yield Padding(Text(first), (1, 0, 0, 2))
     yield from (Text(f"    {sentence}") for sentence in more)
     yield from _drawn(order)
 
 
-def describe_order(order: CtaOrder) -> Iterator[str]:
-    """The waves of a launch, what they read, and what another order would."""
+def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
+    """The waves of a launch, and, where all of it is known, what they read and another order would."""
     first = order.waves[0]
     if first.ctas < order.ctas_per_wave:  # the only one, which does not fill the GPU
         yield f"waves: 1, of {first.ctas} CTAs; {order.ctas_per_wave} fit side by side ({order.basis})"
     else:
         yield f"waves: {order.waves_in_all} of {order.ctas_per_wave} CTAs side by side ({order.basis})"
+    if not is_read_known:
+        yield "what they read is not known"
+        return
     blocks = (
         ""
         if first.distinct_tiles is None or first.tiles_asked is None
@@ -118,10 +121,10 @@ def describe_order(order: CtaOrder) -> Iterator[str]:
 
 def _drawn(order: CtaOrder) -> Iterator[Padding]:
     """The grid of tiles, each with the number of its wave."""
-    if not order.tiles:
+    if not order.tiles or order.waves_in_all == 1:
         return
     rows, columns = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))
-    if max(rows, columns) > MOST_DRAWN or rows * columns == 1:
+    if max(rows, columns) > MOST_DRAWN:
         return
     waves = {tile: at // order.ctas_per_wave for at, tile in enumerate(order.tiles)}
     width = len(str(max(waves.values()) + 1))
@@ -136,9 +139,9 @@ def number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
-    """What a launch adds up to, as (label, figures)."""
-    c = counters
+def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
+    """What a launch adds up to, as (label, figures); of AMD what is counted there."""
+    c, amd = found.counters, not found.held_against_hardware
     yield "instructions", number(c.instructions) + _part(" of the tensor pipe", c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
@@ -153,7 +156,7 @@ def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple
             _some("atomics", c.global_atomic_instructions),
         ),
     )
-    if c.cache_lines is not None:
+    if amd:
         yield "cache lines", number(c.cache_lines)
     else:
         yield "sectors loaded", _against(c.global_load_sectors, c.global_load_sectors_ideal)
@@ -168,18 +171,19 @@ def describe_counters(counters: Counters, peaks: Peaks | None) -> Iterator[tuple
             _some("atomics", c.shared_atomic_instructions),
         ),
     )
-    if c.shared_wavefronts != 0 and c.cache_lines is None:
+    if c.shared_wavefronts != 0 and not amd:
         yield "wavefronts", _against(c.shared_wavefronts, c.shared_wavefronts_ideal)
     if c.local_load_instructions or c.local_store_instructions:
         spilled = f"{number(c.local_load_instructions)} loads, {number(c.local_store_instructions)} stores"
         yield "local memory", spilled
     yield "distinct bytes", f"{number(c.unique_bytes_read)} read, {number(c.unique_bytes_written)} written"
-    if c.cache_lines is None:
+    if not amd:
         yield "from DRAM", _range(c.dram_bytes_read)
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
         yield "lanes off", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
-    yield "control", f"{number(c.barriers)} barriers, {number(c.divergent_branches)} divergent branches"
+    barriers, branches = "barrier" + "s" * (c.barriers != 1), "branch" + "es" * (c.divergent_branches != 1)
+    yield "control", f"{number(c.barriers)} {barriers}, {number(c.divergent_branches)} divergent {branches}"
     yield from _roofline(c, peaks)
 
 

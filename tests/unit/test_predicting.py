@@ -98,7 +98,8 @@ def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:
 def test_a_wave_has_no_more_ctas_than_the_launch(ctas: int, waves: int, told: str) -> None:
     wave = Wave(ctas, 32, None, 32, None)
     order = CtaOrder(1280, "as given", (wave,) * waves, waves, 32, 32, 32, None, (), (), ())
-    assert next(iter(describe_order(order))) == told
+    assert next(iter(describe_order(order, is_read_known=True))) == told
+    assert [*describe_order(order, is_read_known=False)] == [told, "what they read is not known"]
 
 
 def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:

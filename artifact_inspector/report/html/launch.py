@@ -41,9 +41,11 @@ def view_launch(
     """A launch as the page shows it."""
     return LaunchView(
         f"grid {_grid(found)}, {found.threads} threads",
-        tuple(describe_counters(found.counters, peaks)),
+        tuple(describe_counters(found, peaks)),
         tuple(show_finding(finding, sources) for finding in find_launch_findings(found)),
-        () if found.cta_order is None else tuple(describe_order(found.cta_order)),
+        ()
+        if found.cta_order is None
+        else tuple(describe_order(found.cta_order, found.counters.unique_bytes_read is not None)),
         tuple(describe_limits(found)),
         found.sampled,
         tuple(draw_launch(found, peaks, resident)),
