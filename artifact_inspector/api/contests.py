@@ -113,7 +113,7 @@ def enter_tries(
         requests, refused = run_workload(base, out, tries, configs)
         made = pair_launches(open_cache(out), None, (), requests) if requests else ()
     else:
-        request = request_for_tries(request, tries, configs)
+        request = request_for_tries(request, tries, configs, base.constants)
         results = compile_tries(base, tries, out, configs=configs, planned=planned, progress=progress)
         entries = {entry.directory: entry for entry in open_cache(out).entries}
         remedy = next((one.remedy for one in results if one.remedy), None)

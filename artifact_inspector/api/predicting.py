@@ -231,7 +231,7 @@ def _wave(
     target = entry.target if gpu is None else parse_target(gpu)
     product = None if target is None else target.gpu.product
     occupancy = inspect_artifact(entry, disassemble).occupancy
-    if product is None or occupancy is None or not occupancy.blocks:
+    if target is None or product is None or occupancy is None or not occupancy.blocks:
         return None
     blocks, count = occupancy.blocks, product.multiprocessors
     units = "CUs" if target.backend == "hip" else "SMs"

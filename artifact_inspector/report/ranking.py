@@ -39,11 +39,10 @@ class RankingReport:
             if problem:
                 yield Padding(Text(problem, style="bold"), (1 if place else 0, 0, 0, 0))
             yield from _contest(rows)
-        for message, labels in _by_message(self.refused).items():
-            more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-            yield Text(f"not compiled: {labels[0]}{more}: {message}")
+        yield from _refusals("not compiled", self.refused)
         yield from _notes(self.found)
-        yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
+        if any(row.score is not None for row in self.found):
+            yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
 
 
 _KEY = (
@@ -63,11 +62,13 @@ def _contest(found: Sequence[Ranked]) -> Iterator[Table | Text]:
                 twins.setdefault(row.same_as, []).append(_name(row))
         yield _table(scored, twins)
         yield Text(_spread(scored, sum(map(len, twins.values()))))
+    lacking: list[Refused] = []
     for row in found:
         if not row.fits:
             yield Text(f"out: {_name(row)}: an SM cannot hold one CTA of it, so the launch would fail")
         elif row.score is None and row.same_as is None:
-            yield Text(f"not ranked: {_name(row)}: it depends on {', '.join(row.unknown)}")
+            lacking.append(Refused(_name(row), f"it depends on {', '.join(row.unknown)}"))
+    yield from _refusals("not ranked", lacking)
 
 
 def _table(rows: Sequence[Ranked], twins: Mapping[int, Sequence[str]]) -> Table:
@@ -125,6 +126,13 @@ def _spread(rows: Sequence[Ranked], twins: int) -> str:
     close = sum(1 for row in rows if (row.score or 0.0) <= 1.05 * first)
     near = f"; {close} within 5 % of the first" if close > 1 else ""
     return f"{counted}, spread {last / first:.1f}×{near}"
+
+
+def _refusals(what: str, refused: Sequence[Refused]) -> Iterator[Text]:
+    """Each reason once."""
+    for message, labels in _by_message(refused).items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        yield Text(f"{what}: {labels[0]}{more}: {message}")
 
 
 def _by_message(refused: Sequence[Refused]) -> dict[str, list[str]]:

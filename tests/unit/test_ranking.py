@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
+from rich.console import Console
 from saved import saved
 
+from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.requests import Request
 from artifact_inspector.execution.timing import ranking
@@ -14,7 +17,9 @@ from artifact_inspector.execution.timing.contestants import Contestant, find_twi
 from artifact_inspector.execution.timing.controls import Control, read_controls
 from artifact_inspector.execution.timing.ranking import Ranked, _throughput, put_in_order, rank_launches
 from artifact_inspector.execution.timing.sampling import choose_ctas
+from artifact_inspector.execution.timing.trying import request_for_tries
 from artifact_inspector.execution.timing.walking import Cost, Does, walk
+from artifact_inspector.report.ranking import RankingReport
 
 FREE = Control(stall=1, result=None, operands=None, waits=())
 
@@ -117,3 +122,17 @@ def test_ctas_that_share_units_are_never_faster_than_the_busiest_unit_nor_than_e
 def test_what_does_not_fit_stands_behind_what_has_no_score() -> None:
     rows = [row(0, None, fits=False), row(1, None), row(2, 9.0), row(3, 5.0)]
     assert [found.launch for found in put_in_order(rows)] == [3, 2, 1, 0]
+
+
+def test_why_nothing_is_ranked_is_told_once() -> None:
+    found = [replace(row(place, None), unknown=("control codes",)) for place in range(3)]
+    console = Console(width=100)
+    with console.capture() as told:
+        console.print(RankingReport(found))
+    assert told.get() == "not ranked: hash and 2 more: it depends on control codes\n"
+
+
+def test_a_grid_that_should_be_an_expression_may_hold_the_constants_that_are_named() -> None:
+    with pytest.raises(UsageError, match="another for each BM") as found:
+        request_for_tries(Request((24,), {"M": 64}), {"BM": ("32", "64")}, None, ["BM", "BN"])
+    assert "(BM, BN): --grid" in str(found.value.remedy)

@@ -175,8 +175,15 @@ def _refuse_own_code(base: Artifact, place: str) -> None:
         )
 
 
-def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], configs: str | None) -> Request:
-    """The launch of every form that is tried.
+def _in_brackets(names: Iterable[str]) -> str:
+    told = ", ".join(names)
+    return f" ({told})" if told else ""
+
+
+def request_for_tries(
+    request: Request, tries: Mapping[str, tuple[str, ...]], configs: str | None, constants: Iterable[str]
+) -> Request:
+    """The launch of every form that is tried; `constants` of the kernel may stand in its grid.
 
     Raises:
         UsageError: its grid is a number, and what is tried changes how many CTAs there are.
@@ -186,8 +193,9 @@ def request_for_tries(request: Request, tries: Mapping[str, tuple[str, ...]], co
         what = ", ".join(changed) or "configuration"
         raise UsageError(
             f"The grid is a number, which may be another for each {what}.",
-            "Give it as an expression: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; of an autotuned kernel "
-            "`inspect-kernel capture --configs all` has the launch of each configuration on record.",
+            "Give it as an expression over the arguments and constants"
+            f"{_in_brackets(constants)}: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; the configurations that "
+            "`inspect-kernel capture --configs all` has on record are ranked without --try and --configs.",
         )
     fixed = {name: value for name, value in request.arguments.items() if name not in tries}
     return Request(request.grid, fixed, None, request.notes)
