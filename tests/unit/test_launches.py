@@ -45,11 +45,12 @@ def test_a_grid_and_arguments_are_a_launch_of_their_own(cache: Cache) -> None:
 
 
 def test_a_grid_alone_is_enough_where_no_launch_is_on_record(cache: Cache) -> None:
-    (one,) = read_requests([], "3", None, cache, "another")
-    assert (one.grid, one.arguments) == ((3,), {})
-    with pytest.raises(UsageError, match="No kernel here is called 'another'"):
-        read_requests([], None, None, cache, "another")
+    for grid in ("3", None):
+        with pytest.raises(UsageError, match="No kernel here is called 'another'"):
+            read_requests([], grid, None, cache, "another")
     (cache.root / MANIFEST).unlink()
+    (one,) = read_requests([], "3", None, cache, "scale")
+    assert (one.grid, one.arguments) == ((3,), {})
     with pytest.raises(UsageError, match="needs a grid"):
         read_requests([], None, None, cache, "scale")
 

@@ -136,7 +136,8 @@ def answers(
         refused += len(blamed["targets"])
         why = f"was not imported in {IMPORT_SECONDS:g} s"
         if not watch.rang:
-            last = complaint.splitlines()[-1] if complaint else f"exit status {status}"
+            # what ends with 0 complained of nothing: what was printed is chatter, maybe another module's
+            last = complaint.splitlines()[-1] if complaint and status else f"exit status {status}"
             why = f"ended the process that imported it ({last})"
         yield from _blamed(number, blamed, why, complaint, interpreter.version)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from artifact_inspector.errors import InspectorError
+from artifact_inspector.errors import CacheError, InspectorError
 
 Found = TypeVar("Found")
 
@@ -22,6 +24,7 @@ def map_forked(function: Callable[[int], Found], numbers: Sequence[int], process
         processors: processes at a time; with one, or where nothing can be forked, this process does it.
 
     Raises:
+        CacheError: a process was killed.
         InspectorError: the function did.
     """
     global _job
@@ -30,11 +33,20 @@ def map_forked(function: Callable[[int], Found], numbers: Sequence[int], process
         return
     _job = function
     try:
-        with multiprocessing.get_context("fork").Pool(min(processors, len(numbers))) as pool:
-            for found, error in pool.imap_unordered(_run, numbers):
-                if error is not None:
-                    raise error
-                yield found
+        fork = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(min(processors, len(numbers)), fork) as pool:
+            try:
+                for done in as_completed([pool.submit(_run, number) for number in numbers]):
+                    found, error = done.result()
+                    if error is not None:
+                        raise error
+                    yield found
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+    except BrokenProcessPool:
+        raise CacheError(
+            "A process that ran a launch on paper was killed.", "There may be too little memory for so many."
+        ) from None
     finally:
         _job = None
 
