@@ -22,6 +22,7 @@ from artifact_inspector.facts.selection import Which, choose
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.model import Backend
 
 
 def asked_launches(
@@ -234,7 +235,7 @@ def _wave(
     if target is None or product is None or occupancy is None or not occupancy.blocks:
         return None
     blocks, count = occupancy.blocks, product.multiprocessors
-    units = "CUs" if target.backend == "hip" else "SMs"
+    units = "CUs" if target.backend is Backend.HIP else "SMs"
     return blocks * count, f"{blocks} on each of {count} {units} of {product.name}"
 
 

@@ -37,7 +37,7 @@ from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, Timing
 
 PATH, LAUNCH = "path", "launch"
-_OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: AMD's kernels are counted by `predict`"
+_OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: no kernel of AMD's is ranked"
 _CTAS = "how many CTAs a multiprocessor holds"
 
 
