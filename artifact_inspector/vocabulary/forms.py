@@ -18,7 +18,7 @@ from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.options import read_options
 
 _ELEMENT = re.compile(r"\*+k?([a-z]+[0-9]\w*)")
-_OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE", re.I)
+_OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE|^B_?[MNK]$", re.I)
 MOST_CHARACTERS = 16
 """Of a constant's value; what is longer is told apart by its hash."""
 
