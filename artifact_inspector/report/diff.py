@@ -35,7 +35,8 @@ NO_LAUNCH = "AI013"
 """The finding that a launch fails."""
 MOST_ROUNDS = 6
 LABEL_WIDTH = 18
-_COUNTED = ("num_warps", "num_stages")
+_COUNTED = {"num_warps": "{} warps", "num_stages": "num_stages {}"}
+"""How a side is called by an option; `3 stages` would be those of the compiler."""
 PIPELINED = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED})
 
 
@@ -104,8 +105,8 @@ def side_labels(pair: Pair) -> tuple[str, str]:
         if found.what in (Facet.NAME, Facet.TARGET, Facet.VERSION):
             told.append((_short(value_text(found.left)), _short(value_text(found.right))))
         elif found.what in _COUNTED:
-            unit = found.what.removeprefix("num_")
-            told.append((f"{value_text(found.left)} {unit}", f"{value_text(found.right)} {unit}"))
+            words = _COUNTED[found.what]
+            told.append((words.format(value_text(found.left)), words.format(value_text(found.right))))
     if not told:
         told = _forms_apart(pair)
     for parts in (told, told[:1]):

@@ -20,7 +20,7 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.corpus import describe_changes_of
-from artifact_inspector.report.diff import PairReport
+from artifact_inspector.report.diff import PairReport, side_labels
 from artifact_inspector.report.story import KernelReport
 from artifact_inspector.vocabulary.fact import Value
 
@@ -147,3 +147,15 @@ def test_what_limits_a_kernel_is_what_its_findings_begin_with(name: str) -> None
     assert find_first((replace(found[0], code="AI012"), *found)) is found[0]  # two files disagree: no limit
     scalars = replace(found[0], code="AI021")
     assert find_first((scalars, *found)) is scalars  # of a rule that no second list ranks
+
+
+def test_sides_that_differ_in_num_stages_are_not_called_by_stages_of_the_compiler() -> None:
+    left = saved("3.6.0/sm_80/softmax").facts
+    right = with_fields(
+        left,
+        artifact=replace(left.artifact, num_stages=7, metadata={**left.artifact.metadata, "num_stages": 7}),
+    )
+    assert side_labels(compare_kernels(left, right)) == (
+        f"num_stages {left.artifact.num_stages}",
+        "num_stages 7",
+    )
