@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from artifact_inspector.hardware.peaks import Peaks
 MOST_LINES = 12
 """Source lines of a table; the costliest stand in it."""
 MOST_UNKNOWN = 6
+_VALUES = re.compile(r"\bvalues of (\w+)\b(?! point to)")
+"""In a reason for what is not known: a tensor."""
 MOST_OUTSIDE = 6
 """Accesses out of bounds that are told one by one."""
 
@@ -188,7 +191,7 @@ def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[
 
 
 def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
-    if counters.intensity is None:
+    if not counters.intensity:
         return
     text = f"{counters.intensity:.1f} FLOP/B of distinct bytes"
     found = find_roofline(counters, peaks)
@@ -288,6 +291,9 @@ def describe_limits(found: Prediction) -> Iterator[str]:
     grouped = _grouped(item for item in found.unknown.items() if item[1] != inherent.get(item[0]))
     for names, reason in grouped[:MOST_UNKNOWN]:
         yield f"not known: {', '.join(names)}: {reason}"
+    wanted = dict.fromkeys(name for _, reason in grouped for name in _VALUES.findall(reason))
+    if wanted:
+        yield f'integers of a tensor are given in --launch FILE, "values": […] of {", ".join(wanted)}'
     if found.not_understood:
         yield f"opcodes without semantics here: {', '.join(found.not_understood)}"
     yield from found.notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.files.cache import open_cache
+from artifact_inspector.report.prediction import describe_limits
 
 HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
 TTIR = "module {\n  tt.func public @k(%table: !tt.ptr<i64>, %x: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
@@ -78,3 +80,12 @@ def test_a_place_that_was_read_may_be_beyond_its_tensor(tmp_path: Path) -> None:
     found = predicted(tmp_path, code, (3, 40), X)
     assert found.outside_count == 32
     assert {one.cta for one in found.outside} == {1}
+
+
+def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointers_not(
+    tmp_path: Path,
+) -> None:
+    found = predicted(tmp_path, OF_TABLE + LOAD, (ELSEWHERE, ELSEWHERE + 0x1000), X)
+    assert not any("--launch" in said for said in describe_limits(found))
+    lacking = replace(found, unknown={"global_load_sectors": "LDG at line 9 (k.py:4): values of idx"})
+    assert 'integers of a tensor are given in --launch FILE, "values": […] of idx' in describe_limits(lacking)
