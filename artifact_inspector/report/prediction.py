@@ -144,7 +144,7 @@ def number(value: int | None) -> str:
 
 def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
     """What a launch adds up to, as (label, figures); of AMD what is counted there."""
-    c, amd = found.counters, not found.held_against_hardware
+    c, amd = found.counters, found.is_amd
     yield "instructions", number(c.instructions) + _part(" of the tensor pipe", c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())

@@ -14,7 +14,7 @@ from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.prediction import Prediction, predict
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.report.prediction import describe_limits
+from artifact_inspector.report.prediction import describe_counters, describe_limits
 
 HEAD = '\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'
 TTIR = "module {\n  tt.func public @k(%table: !tt.ptr<i64>, %x: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
@@ -89,3 +89,11 @@ def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointe
     assert not any("--launch" in said for said in describe_limits(found))
     lacking = replace(found, unknown={"global_load_sectors": "LDG at line 9 (k.py:4): values of idx"})
     assert 'integers of a tensor are given in --launch FILE, "values": […] of idx' in describe_limits(lacking)
+
+
+def test_sectors_are_told_of_every_target_of_nvidia_measured_or_not(tmp_path: Path) -> None:
+    found = predicted(tmp_path, OF_ARGUMENT + LOAD, (ELSEWHERE,), X)
+    for held in (True, False):
+        told = dict(describe_counters(replace(found, held_against_hardware=held), None))
+        assert told["sectors loaded"].startswith("8")
+        assert "cache lines" not in told
