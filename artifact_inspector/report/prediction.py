@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +20,6 @@ from artifact_inspector.hardware.peaks import Peaks
 MOST_LINES = 12
 """Source lines of a table; the costliest stand in it."""
 MOST_UNKNOWN = 6
-_VALUES = re.compile(r"\bvalues of (\w+)\b(?! point to)")
-"""In a reason for what is not known: a tensor."""
 MOST_OUTSIDE = 6
 """Accesses out of bounds that are told one by one."""
 
@@ -291,12 +288,25 @@ def describe_limits(found: Prediction) -> Iterator[str]:
     grouped = _grouped(item for item in found.unknown.items() if item[1] != inherent.get(item[0]))
     for names, reason in grouped[:MOST_UNKNOWN]:
         yield f"not known: {', '.join(names)}: {reason}"
-    wanted = dict.fromkeys(name for _, reason in grouped for name in _VALUES.findall(reason))
+    wanted = dict.fromkeys(name for _, reason in grouped for name in _tensors_in(reason))
     if wanted:
         yield f'integers of a tensor are given in --launch FILE, "values": […] of {", ".join(wanted)}'
     if found.not_understood:
         yield f"opcodes without semantics here: {', '.join(found.not_understood)}"
     yield from found.notes
+
+
+def _tensors_in(reason: str) -> Iterator[str]:
+    """Tensors whose values are wanted, not what those point to.
+
+    Example:
+        >>> [*_tensors_in("LDG at line 9: values of idx; memory that values of table point to")]
+        ['idx']
+    """
+    for said in reason.split("values of ")[1:]:
+        name, _, rest = said.partition(" ")
+        if not rest.startswith("point to"):
+            yield name.rstrip(";,.")
 
 
 def _grouped(unknown: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
