@@ -46,7 +46,9 @@ def timeline(
         if len(chosen) != 1:
             raise UsageError(
                 f"{len(chosen)} kernels fit, and a timeline is of one.",
-                "Give its NAME or hash, and --target.",
+                "Give its NAME or hash, and --target. There are "
+                + ", ".join(f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in chosen[:6])
+                + (" …" if len(chosen) > 6 else "."),
             )
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernel = inspect_artifact(chosen[0], disassemble, lambda found: found.stages)

@@ -104,6 +104,14 @@ def test_kernels_of_one_name_are_told_apart_by_hash(cache: Path) -> None:
     assert [row.split()[1] for row in rows] == ["abab00", "ababab"]
 
 
+def test_a_timeline_of_several_kernels_names_them(cache: Path) -> None:
+    add_kernel(cache, digest="cd" * 32)
+    said = run("timeline", cache, "twice")
+    assert said.exit_code == 2
+    assert "2 kernels fit" in said.output
+    assert "twice abababab sm_80, twice cdcdcdcd sm_80." in " ".join(said.output.split())
+
+
 @pytest.mark.parametrize("name", ["twice", "TWI", "ababab", "ABABAB"])
 def test_part_of_a_name_or_hash_in_any_case_tells_the_whole_story(cache: Path, name: str) -> None:
     result = run(cache, name)
