@@ -56,7 +56,8 @@ def _occupancy(found: KernelPressure) -> str:
     if found.blocks is None:
         return "occupancy: not known"
     limits = " and ".join(found.limited_by) or "nothing known"
-    text = f"{found.blocks} blocks fit, limited by {limits}"
+    blocks = "1 block fits" if found.blocks == 1 else f"{found.blocks} blocks fit"
+    text = f"{blocks}, limited by {limits}"
     if found.shed is not None:
         return f"{text}; {found.shed} registers fewer, and one more fits"
     return f"{text}: fewer registers alone bring no more"

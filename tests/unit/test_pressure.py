@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import networkx
@@ -15,6 +16,8 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Function, Module, RegisterBank, Stage
 from artifact_inspector.model.text import SourceText
+from artifact_inspector.report.console import to_text
+from artifact_inspector.report.pressure import PressureReport
 
 VECTOR = RegisterBank.VECTOR
 AMDGCN = sorted((ROOT / "fixtures" / "3.6.0").glob("gfx*/*/*/*.amdgcn"))
@@ -125,6 +128,8 @@ def test_what_is_alive_at_the_peak_is_told_by_where_it_came_of() -> None:
     assert found.held[0].kind == "global_load"
     assert sum(len(held.registers) for held in found.held) == found.peak
     assert max(line.registers for line in found.by_source) == found.peak
+    said = to_text(PressureReport([replace(found, blocks=1)]), 100)
+    assert "  1 block fits, limited by" in said
 
 
 def test_a_kernel_without_code_is_refused_though_another_function_has_some(tmp_path: Path) -> None:
