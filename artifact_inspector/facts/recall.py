@@ -69,12 +69,8 @@ def recall_kernels(
     fresh: dict[bytes, bytes] = {}
     commons = Commons()
     for place, text in _in_order(artifacts, here, missing, view, how):
-        source = Recalled(artifacts[place], text, how.disassemble, commons)
-        kernel = kernel_of(artifacts[place], source)
-        if place not in missing or not text:
-            with without_collection():
-                view(kernel)
-                source.let_go()
+        viewed = view if place not in missing or not text else None
+        kernel, source = _take(artifacts[place], text, viewed, how, commons)
         key, state = keys[place], states[place]
         if key is not None and state is not None and (source.is_changed or key not in stored):
             # Whoever wrote to the cache meanwhile may have changed what was read.
@@ -84,6 +80,25 @@ def recall_kernels(
                 _keep(fresh, how)
         yield kernel
     _keep(fresh, how)
+
+
+def _take(
+    artifact: Artifact, text: bytes, view: View | None, how: Recalling, commons: Commons
+) -> tuple[KernelFacts, Recalled]:
+    """A kernel and its source, of stored facts as far as these can be shown, else of its files."""
+    source = Recalled(artifact, text, how.disassemble, commons)
+    kernel = kernel_of(artifact, source)
+    if view is None:
+        return kernel, source
+    try:
+        with without_collection():
+            view(kernel)
+            source.let_go()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        if not text:
+            raise
+        return _take(artifact, b"", view, how, commons)  # facts of their type, and of no kernel
+    return kernel, source
 
 
 def _in_order(

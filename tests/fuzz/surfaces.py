@@ -210,9 +210,7 @@ def _timings(chance: random.Random, place: Path) -> str:
     """Metadata and Triton's timings of malice, to what shows them."""
     kernel = _copied(place, chance)
     for file in sorted(kernel.glob("*.json")):
-        file.write_text(
-            damaged_document(json.loads(file.read_text(encoding="utf-8")), chance), encoding="utf-8"
-        )
+        file.write_bytes(_encoded(damaged_document(json.loads(file.read_text(encoding="utf-8")), chance)))
     config = {"kwargs": {"BLOCK": 64}, "num_warps": 4, "num_stages": 2, "num_ctas": 1}
     timings = {"key": ["64", "fp16"], "configs_timings": [[config, [1.0, 0.9, 1.1]], [config, 2.0]]}
     (kernel / "k.autotune.json").write_bytes(_encoded(damaged_document(timings, chance)))
