@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from launches_on_paper import LAUNCHES, ROOT
 
 from artifact_inspector.execution.interpreter import proving
+from artifact_inspector.execution.interpreter.lanes import Unknown
+from artifact_inspector.execution.interpreter.trips import MOST_HELD
 from artifact_inspector.execution.launch import Launch, Tensor
 from artifact_inspector.execution.loading import Loaded, load_kernel
 from artifact_inspector.execution.prediction import predict
@@ -91,6 +94,28 @@ def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
     assert ours.way == one_by_one.way
     for field in ("lines", "fresh", "asked", "runs", "read", "written", "whose"):
         assert getattr(ours.traffic, field) == getattr(one_by_one.traffic, field)
+
+
+def test_trips_side_by_side_hold_so_much_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = open_cache(ROOT / "fixtures" / "3.6.0" / "gfx1100" / "flash_attention").entries[0]
+    paper = LAUNCHES["flash_attention"].arguments
+    held = {name: Tensor((16, 16), value[1]) for name, value in paper.items() if isinstance(value, tuple)}
+    numbers = {"stride_head": 1 << 31, "stride_seq": 16, "seq_len": 256, "scale": 256}
+    trials: list[int] = []
+    begin = proving.Guess._trial
+
+    def begun(guess: proving.Guess, *given: Any) -> Any:
+        trial = begin(guess, *given)
+        arrays = [value for value in trial.registers.values() if isinstance(value, np.ndarray)]
+        arrays += [
+            part for value in trial.registers.values() if isinstance(value, Unknown) for part in value[:2]
+        ]
+        trials.append(sum(part.nbytes for part in arrays if isinstance(part, np.ndarray)))
+        return trial
+
+    monkeypatch.setattr(proving.Guess, "_trial", begun)
+    run_launch(load_kernel(entry, None), Launch((256, 1, 1), {**held, **numbers}))
+    assert 0 < max(trials) <= 2 * MOST_HELD  # what a loop carries is not lane by lane before
 
 
 PLAIN = {("flash_attention", "gfx942"), ("matmul_grouped", "sm_80"), ("persistent_matmul", "sm_80")}

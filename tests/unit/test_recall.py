@@ -153,6 +153,24 @@ def test_a_stored_fact_that_cannot_be_read_is_found_anew(cache: Path) -> None:
         assert (again.verdict, again.pipelines) == first
 
 
+def test_facts_that_no_view_can_show_are_found_anew(cache: Path, index: Path, read: Counter[str]) -> None:
+    first = recall(cache, index)
+    read.clear()
+    refused: list[KernelFacts] = []
+
+    def view(kernel: KernelFacts) -> object:
+        if not refused:
+            refused.append(kernel)
+            raise KeyError("matrix")
+        return verdict(kernel)
+
+    again = recall(cache, index, view)
+    assert [verdict(kernel) for kernel in again] == [verdict(kernel) for kernel in first]
+    assert list(read.values()) == [1]
+    with pytest.raises(KeyError):  # of its files it is a fault
+        recall(cache, None, lambda kernel: {}["matrix"])
+
+
 def test_facts_of_another_form_are_found_anew(cache: Path) -> None:
     artifact = open_cache(cache).entries[0]
     for text in (b"", b"\xff\xfe", b'artifact-inspector facts 99\nprincipal\n"x"', b"no facts"):

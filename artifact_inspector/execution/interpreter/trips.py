@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.changes import Change, Name, Recorded, find_change, state_of
+from artifact_inspector.execution.interpreter.lanes import Unknown
 from artifact_inspector.execution.interpreter.proving import FEWEST, Guess
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ MOST_OF_SUMS = 1 << 21
 """The same where registers are sums of what CTAs and lanes have, which costs as much for more of them."""
 _FEW_ARRAYS = 64
 """Steps for each register that is no such sum, at least: those are computed lane by lane for all trips."""
+MOST_HELD = 1 << 26
+"""Bytes of registers of all trips that run side by side, where they are no such sums; what trips compute is
+several times as much."""
 MOST_PERIOD = 8
 """Trips after which a pipeline has gone round its buffers."""
 _MOST_UNSETTLED = 2
@@ -141,6 +145,8 @@ class Loops:
         """A machine whose lanes all stand at the beginning of a loop that they have gone through."""
         few = machine.sums and machine.counts.arrays * _FEW_ARRAYS <= machine.counts.spent
         room = (MOST_OF_SUMS if few else MOST_LANES) // (machine.rows * machine.threads)
+        if room >= FEWEST:
+            room = min(room, MOST_HELD // (1 + sum(map(_bytes_of, machine.registers.values()))))
         if room < FEWEST:
             return
         header = machine.groups[0].pc
@@ -228,3 +234,9 @@ def _follow(loop: _Loop, machine: Machine) -> bool:
 
 def _is_same_mask(a: Mask, b: Mask) -> bool:
     return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b))
+
+
+def _bytes_of(value: Value) -> int:
+    """Of what a register has lane by lane; 0 for a number and for a sum."""
+    parts = (value.data, value.bad) if isinstance(value, Unknown) else (value,)
+    return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
