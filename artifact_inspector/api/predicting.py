@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.naming import fit_launch
 from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import Request, parse_document, parse_grid
+from artifact_inspector.execution.requests import OPTIONS, Request, parse_document, parse_grid
 from artifact_inspector.execution.running import run_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
@@ -49,7 +50,8 @@ def asked_launches(
         written: launches to be taken in place of those on record.
 
     Raises:
-        UsageError: only other forms of the kernel were launched, and no grid is given.
+        UsageError: only other forms of the kernel were launched, and no grid is given; or the launches on
+            record have no such argument.
     """
     extents = None if grid is None else parse_grid(grid)
     found = written
@@ -57,10 +59,29 @@ def asked_launches(
         found = recorded_launches(cache, name, targets, grid=extents is not None, every=every)
     if not found and written is None and extents is not None:
         return (Request(extents, arguments),)
+    if written is None:
+        _check_names(arguments, found or ())
     return tuple(
         Request(extents or one.grid, {**one.arguments, **arguments}, one.hash, one.notes)
         for one in found or ()
     )
+
+
+def _check_names(arguments: Mapping[str, Any], found: Sequence[Request]) -> None:
+    """Refuse an argument that none of the launches has, which name all that their kernels take."""
+    known = [*dict.fromkeys(name for one in found for name in one.arguments), *OPTIONS]
+    for name in arguments if found else ():
+        if name.partition(".")[0] not in known:
+            near = get_close_matches(name, known, 1)
+            raise UsageError(
+                f"The launches on record have no argument {name}.",
+                f"Did you mean {near[0]}?" if near else f"They have {', '.join(known[: -len(OPTIONS)])}.",
+            )
+
+
+def has_tuned(cache: Cache) -> bool:
+    """Whether launches are on record that an autotuner made only to measure a configuration."""
+    return any(row.get("tuning") for row in read_launches(cache.root))
 
 
 def recorded_launches(

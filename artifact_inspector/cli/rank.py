@@ -65,17 +65,19 @@ def rank(
     """Put launches in order, the fastest first, by what they keep busy and wait for: no GPU is needed."""
     with exit_codes(json=json):
         from artifact_inspector.api.contests import enter_pairs, enter_record
-        from artifact_inspector.api.predicting import pair_launches
+        from artifact_inspector.api.predicting import has_tuned, pair_launches
         from artifact_inspector.facts.selection import parse_which
         from artifact_inspector.report.json.ranking import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
 
         words, name = _words(tries, [*context.args, *([name] if name else [])])
         opened = open_or_advise(cache)
-        wanted, every = parse_which(target or []), not words and configs is None
+        wanted, own = parse_which(target or []), grid is None and launch is None and not arg
+        # a program that was captured with all of them has the launch of each configuration on record
+        recorded = configs == "all" and own and has_tuned(opened)
+        every = not words and (configs is None or recorded)
         requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
         pairs = pair_launches(opened, name, wanted, requests, every=every)
-        own = grid is None and launch is None and not arg
         with scratch_directory() as made:
             if not every:
                 contest = _compile(pairs, words, configs, out or Path(made), own=own)

@@ -55,6 +55,17 @@ def test_a_grid_alone_is_enough_where_no_launch_is_on_record(cache: Cache) -> No
         read_requests([], None, None, cache, "scale")
 
 
+def test_an_argument_that_no_launch_on_record_has_is_refused(cache: Cache) -> None:
+    known = list(RECORDED["args"])
+    with pytest.raises(UsageError, match="have no argument nowhere") as found:
+        read_requests(["nowhere=4"], None, None, cache, "scale")
+    assert all(name in str(found.value.remedy) for name in known)
+    with pytest.raises(UsageError) as found:
+        read_requests([f"{known[0]}x=4"], None, None, cache, "scale")
+    assert found.value.remedy == f"Did you mean {known[0]}?"
+    assert read_requests(["num_warps=8"], None, None, cache, "scale")[0].arguments["num_warps"] == 8
+
+
 @pytest.fixture
 def tuned(tmp_path: Path) -> Cache:
     """Of an autotuned program: a form that was launched for each of two GPUs, and one that was only tried."""
