@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +115,20 @@ def _value(parameter: Parameter, given: Any) -> Any:
         raise UsageError(f"{name} is a whole number ({kind}), and {given!r} is none.")
     if given is not None and not -_WORD < given < _WORD and not isinstance(given, float):
         raise UsageError(f"{name} is a number ({kind}), and one of 64 bits at most.")
-    return 0 if given is None else float(given) if kind.startswith(("f", "bf")) else int(given)
+    if given is None:
+        return 0
+    return _bits_of(float(given), kind) if kind.startswith(("f", "bf")) else int(given)
+
+
+def _bits_of(given: float, kind: str) -> float | int:
+    """A number as a launch hands it over: of two bytes its bits, as the launcher of Triton 3.6 packs them."""
+    if kind not in ("f16", "fp16", "bf16"):
+        return given
+    try:
+        packed = struct.pack("<e", given) if kind != "bf16" else struct.pack("<f", given)[2:]
+    except OverflowError:
+        packed = struct.pack("<e" if kind != "bf16" else "<f", math.copysign(math.inf, given))[-2:]
+    return int.from_bytes(packed, "little")
 
 
 _WORD = 1 << 64

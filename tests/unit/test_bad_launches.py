@@ -12,6 +12,7 @@ from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
+from artifact_inspector.execution.running import _bits_of
 
 SOFTMAX = Path(__file__).parent.parent / "oracle" / "counters" / "softmax"
 ROWS, COLUMNS = 8, 1000
@@ -184,3 +185,18 @@ def test_types_that_are_cut_off_are_taken_for_unknown(tmp_path: Path) -> None:
     text = (place / "softmax_kernel.ttir").read_text()
     (place / "softmax_kernel.ttir").write_text(text.replace("(%x_ptr", "(>x_ptr", 1))
     assert run("predict", place=place).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "bits"),
+    [
+        (1.5, "f16", 0x3E00),
+        (1.5, "bf16", 0x3FC0),
+        (-2.0, "f16", 0xC000),
+        (1e9, "f16", 0x7C00),
+        (-1e300, "bf16", 0xFF80),
+        (1.5, "f32", 1.5),
+    ],
+)
+def test_a_number_of_two_bytes_is_handed_over_as_its_bits(given: float, kind: str, bits: float) -> None:
+    assert _bits_of(given, kind) == bits
