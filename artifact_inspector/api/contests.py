@@ -42,27 +42,23 @@ def enter_pairs(pairs: Sequence[tuple[Artifact, Request]], refused: Sequence[Ref
 def enter_record(pairs: Sequence[tuple[Artifact, Request]]) -> Contest:
     """A contest of launches on record: each problem, a kernel with its arguments, has a winner of its own."""
     contest = enter_pairs(pairs)
-    kernels: dict[tuple[str, str], dict[object, list[int]]] = {}
+    kernels: dict[tuple[str, str], dict[tuple[tuple[str, Any], ...], list[int]]] = {}
     for at, one in enumerate(contest.contestants):
         kernel = kernels.setdefault((one.artifact.display_name, str(one.artifact.target)), {})
-        kernel.setdefault(tuple(_arguments(one).items()), []).append(at)
+        kernel.setdefault(tuple(one.request.passed(one.constants).items()), []).append(at)
     if sum(map(len, kernels.values())) == 1:
         return contest
     contestants, problems = list(contest.contestants), [""] * len(contest.contestants)
     for (name, target), asked in kernels.items():
-        apart = _differing([_arguments(contestants[places[0]]) for places in asked.values()])
-        for places in asked.values():
-            held = _arguments(contestants[places[0]])
+        rows = [dict(items) for items in asked]
+        apart = _differing(rows)
+        for held, places in zip(rows, asked.values(), strict=True):
             told = [name, target, *(f"{key}={_spelled(held[key])}" for key in apart if key in held)]
             labels = label_launches([contestants[at] for at in places])
             for at, label in zip(places, labels, strict=True):
                 problems[at] = " ".join(told)
                 contestants[at] = replace(contestants[at], label=label or contestants[at].artifact.hash[:12])
     return Contest(tuple(contestants), problems=tuple(problems))
-
-
-def _arguments(one: Contestant) -> dict[str, Any]:
-    return {name: value for name, value in one.request.arguments.items() if name not in one.constants}
 
 
 def _differing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
