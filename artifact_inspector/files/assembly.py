@@ -12,6 +12,7 @@ from pathlib import Path
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import Artifact, File, HeldFile
+from artifact_inspector.files.assembler_directives import refuse_directives
 from artifact_inspector.files.kept import keep, user_cache
 from artifact_inspector.files.reading import read_content, read_stage
 from artifact_inspector.files.tools import find_in_package, private_copy, run_tool
@@ -71,6 +72,7 @@ def assemble(ptx: str, *, fused: bool = True) -> bytes:
         CacheError: there is no ptxas, the text names no target, or ptxas refuses it.
     """
     tool, target = _tool_for(ptx), _TARGET.search(ptx)
+    refuse_directives(ptx, "This PTX")
     assert target is not None
     with private_copy(ptx.encode(errors="surrogatepass"), "kernel.ptx") as source:
         made = source.with_suffix(".cubin")

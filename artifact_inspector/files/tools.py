@@ -20,8 +20,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.limited import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
-from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
+from artifact_inspector.model.limits import TOOL_SECONDS
 
 
 def find_on_path(names: list[str]) -> Path | None:
@@ -68,7 +69,7 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
         )
     except OSError as error:
         raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
-    _bound_memory(process.pid)
+    limit_tool(process.pid)
     late = threading.Event()
 
     def stop() -> None:
@@ -99,15 +100,3 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
     if len(said) > limit and not errors:
         raise CacheError(f"{command[0]} printed more than any such file gives.")
     return status, said
-
-
-def _bound_memory(pid: int) -> None:
-    """Limit a child's address space; Linux alone lets another process do that."""
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        import resource
-
-        _, inherited = resource.getrlimit(resource.RLIMIT_AS)
-        most = TOOL_MIB.most << 20
-        most = most if inherited == resource.RLIM_INFINITY else min(most, inherited)
-        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))

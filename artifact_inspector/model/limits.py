@@ -62,4 +62,10 @@ TOOL_SECONDS = Limit("tool_seconds", 60, "seconds of a disassembler or an assemb
 """The largest cubins known here take a disassembler under ten."""
 TOOL_MIB = Limit("tool_mib", 8192, "MiB of address space of such a tool")
 """nvdisasm takes 1.5 GiB for the largest cubin that is read."""
+TOOL_FILE_MIB = Limit("tool_file_mib", 1024, "MiB of a file that such a tool or a compile writes")
+"""The text of all passes of one kernel is such a file."""
+COMPILE_SECONDS = Limit("compile_seconds", 120, "seconds of processor time of one compile of a cache's entry")
+"""All of `passes` takes 15 for the slowest reference kernel (attention_backward)."""
+COMPILE_MIB = Limit("compile_mib", 2048, "MiB of memory that one compile of a cache's entry allocates")
+"""A compile of that kernel takes 290 in all, the compiler itself included."""
 LIMITS = tuple(one for one in list(globals().values()) if isinstance(one, Limit))

@@ -50,6 +50,7 @@ def compile_again(
                 "targets": [str(target)],
                 "out": str(directory / f"made{number}"),
                 "environment": {},
+                "untrusted": True,
             }
         )
     found: dict[int, Again] = {}

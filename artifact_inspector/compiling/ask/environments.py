@@ -22,6 +22,7 @@ from pathlib import Path
 from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.kept import user_cache
+from artifact_inspector.files.limited import PYTHON_OF_LINKER
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
@@ -68,7 +69,9 @@ else:
     amd.link_hsaco(arguments[arguments.index("-shared") + 1], arguments[arguments.index("-o") + 1])
 """
 _BOOT = """
-import json, sys
+import sys
+sys.path[:] = [path for path in sys.path if path]  # the working directory may hold a json.py
+import json
 from importlib.machinery import PathFinder
 root, lent = json.loads(sys.argv[1])
 class Lent:
@@ -193,6 +196,7 @@ def _isolated(python: Path, version: str) -> Interpreter:
     }
     if "TRITON_HIP_LLD_PATH" not in os.environ and (linker := _linker(version)) is not None:
         environment["TRITON_HIP_LLD_PATH"] = str(linker)
+        environment[PYTHON_OF_LINKER] = os.pathsep.join((sys.prefix, sys.base_prefix))
     command = [str(python), "-c", _BOOT, json.dumps([str(_ROOT), lent])]
     return Interpreter(command, environment, version, lent)
 

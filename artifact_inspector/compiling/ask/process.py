@@ -23,7 +23,7 @@ _WORKER = """
 import sys
 sys.path[:] = [path for path in sys.path if path]
 from artifact_inspector.compiling.worker.__main__ import main
-main(here=True)
+main()
 """
 # the working directory may hold a copy.py, which is no library's: it is looked into behind Triton's import
 _ROOT = Path(__file__).resolve().parents[3]

@@ -39,6 +39,9 @@ class KernelRequest:
     changed: Mapping[str, str] = field(default_factory=dict)
     """What is to be otherwise than all of the above says, as typed: of a parameter its value or type, of any
     other name an option."""
+    is_untrusted: bool = False
+    """Arguments and options come from a record: the compile runs with limits on time, memory and files, and
+    imports nothing from the working directory."""
 
     def as_json(self) -> dict[str, Any]:
         """The request as the worker reads it.
@@ -62,6 +65,7 @@ class KernelRequest:
             "options": dict(self.options),
             "configs": self.configs,
             "changed": dict(self.changed),
+            "untrusted": self.is_untrusted,
         }
 
 

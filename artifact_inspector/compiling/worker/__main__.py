@@ -8,6 +8,7 @@ each ask a kernel for some targets:
     targets      as `parse_target` reads them
     out          the Triton cache to fill
     environment  variables for these compiles alone
+    untrusted    true for arguments and options of a cache: limits, and no import from the working directory
     look         true to compile nothing: what is not in the cache is a row with `pending`
     said         the file to keep all in that the compiler says; of one kernel for one target
 
@@ -67,20 +68,17 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) 
         say(row)
 
 
-def main(lent: Iterable[str] = (), *, here: bool = False) -> None:
+def main(lent: Iterable[str] = ()) -> None:
     """Serve with the Triton of this Python.
 
     Args:
         lent: directories of another Python, whose packages a kernel's file may import.
-        here: kernels are looked for in the working directory too.
     """
     # imported before the first fork, so that every child has Triton for nothing
     from artifact_inspector.compiling.worker.planning import plan
 
     stand_in_for_driver()
 
-    if here:
-        sys.path.insert(0, "")
     sys.path.extend(lent)
     stand_in_for_torch()
     serve(plan)

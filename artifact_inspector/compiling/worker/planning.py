@@ -21,9 +21,16 @@ from artifact_inspector.compiling.forking import Work
 from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.compiling.refusal import explain, refusal
 from artifact_inspector.compiling.signature import MISSING, Arguments, Item, bind, by_name, read_literal
-from artifact_inspector.compiling.worker.loading import Config, Kernel, load_kernel, read_constant
+from artifact_inspector.compiling.worker.loading import (
+    Config,
+    Kernel,
+    load_kernel,
+    read_constant,
+    split_place,
+)
 from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
+from artifact_inspector.files.limited import limit_compile
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import TritonVersion
 
@@ -47,6 +54,8 @@ def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
     if ask["place"].endswith(SAVED):
         yield from (_again(ask, target) for target in targets)
         return
+    if not ask.get("untrusted") and "" not in sys.path:
+        sys.path.insert(0, "")  # behind Triton's import: a copy.py of the user is no library's
     try:
         kernel = load_kernel(ask["place"])
         variants = list(_variants(kernel, ask))
@@ -193,6 +202,8 @@ def _compile(
     warnings.simplefilter("ignore")  # Python's own; the compiler's come another way
     os.environ.update(ask["environment"])
     os.environ["TRITON_CACHE_DIR"] = str(staging)
+    if ask.get("untrusted"):
+        _limit(ask, staging)
     log: list[str] = []
     _listen_to_ptxas(log)
     try:
@@ -211,6 +222,16 @@ def _compile(
         raise RuntimeError(f"Triton left no complete entry {entry}")
     metadata.with_suffix(".remarks").write_text(_said(MOST_BYTES) + "".join(log))
     return entry
+
+
+def _limit(ask: Mapping[str, Any], staging: Path) -> None:
+    """Limit this child, which compiles for a record: time, memory, and the files that it may open."""
+    tempfile.tempdir = tempfile.mkdtemp(dir=staging)  # Triton hands ptxas and its linker files there
+    os.environ["TMPDIR"] = tempfile.tempdir
+    texts = (ask.get("said"), ask["environment"].get("MLIR_DUMP_PATH"))
+    writable = {staging.parent, *(Path(file).parent for file in texts if file)}
+    place = split_place(ask["place"])[0]
+    limit_compile([Path(place).parent] if "/" in place else [], writable)
 
 
 def _said(most: int) -> str:
