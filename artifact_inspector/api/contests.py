@@ -11,6 +11,7 @@ from artifact_inspector.api.predicting import pair_launches
 from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.request import parse_configs
 from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.requests import Request
@@ -19,6 +20,7 @@ from artifact_inspector.execution.timing.trying import (
     Refused,
     check_tries,
     compile_tries,
+    recorded_compile,
     request_for_tries,
 )
 from artifact_inspector.files.cache import Artifact, open_cache
@@ -32,6 +34,8 @@ class Contest(NamedTuple):
     """What was to be tried and does not compile."""
     problems: tuple[str, ...] = ()
     """What each contestant computes; empty where all are of one problem."""
+    notes: tuple[str, ...] = ()
+    """What of the record was not used."""
 
 
 def enter_pairs(pairs: Sequence[tuple[Artifact, Request]], refused: Sequence[Refused] = ()) -> Contest:
@@ -81,6 +85,7 @@ def enter_tries(
     out: Path,
     *,
     own: bool,
+    kernel: str | None = None,
     planned: Callable[[int], None] = lambda count: None,
     progress: Callable[[CompileResult], None] = lambda result: None,
 ) -> Contest:
@@ -91,6 +96,7 @@ def enter_tries(
         tries: constant or option → values.
         configs: `all`, or how many of the kernel's own configurations; None for that which it has.
         out: the cache directory to compile into.
+        kernel: `FILE.py:KERNEL`, the file to import for a kernel that is not of this package.
         own: no launch was given, so that a reference kernel's workload says what each launch is.
         planned: called with the number of compiles when it is known.
         progress: called with each when it is there.
@@ -104,13 +110,18 @@ def enter_tries(
         raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
     base, request = pairs[0]
     check_tries(base, tries)
+    notes: tuple[str, ...] = ()
     if own and is_reference(base):
         remedy = None
         requests, refused = run_workload(base, out, tries, configs)
         made = pair_launches(open_cache(out), None, (), requests) if requests else ()
     else:
         request = request_for_tries(request, tries, configs, base.constants)
-        results = compile_tries(base, tries, out, configs=configs, planned=planned, progress=progress)
+        results = compile_tries(
+            base, tries, out, configs=configs, kernel=kernel, planned=planned, progress=progress
+        )
+        if configs is None and (dropped := recorded_compile(base).dropped):
+            notes = (describe_dropped(dropped),)
         entries = {entry.directory: entry for entry in open_cache(out).entries}
         remedy = next((one.remedy for one in results if one.remedy), None)
         names = dict.fromkeys(one.directory.name for one in results if one.directory is not None)
@@ -118,7 +129,7 @@ def enter_tries(
         refused = tuple(_refused(one, tries) for one in results if one.directory is None)
     if not made:
         raise UsageError(f"None of them compiles{f': {refused[0].message}' if refused else '.'}", remedy)
-    return enter_pairs(made, refused)
+    return enter_pairs(made, refused)._replace(notes=notes)
 
 
 def _refused(result: CompileResult, tries: Mapping[str, tuple[str, ...]]) -> Refused:

@@ -10,6 +10,7 @@ from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.again import Again, compile_again
+from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.scratch import scratch_directory
@@ -53,6 +54,8 @@ def try_switches(kernel: KernelFacts) -> tuple[list[Tried], tuple[str, ...]]:
     distinct = list(dict.fromkeys(switch for _, switch in asked))
     texts = [_switched(saved, options, switch) for switch in distinct]
     notes = [f"compiled again by Triton {here} from the TTIR of the cache"]
+    if subject.dropped_options:
+        notes.append(describe_dropped(subject.dropped_options))
     own = kernel.artifact.triton_version
     if own is not None and not own.fits(here):
         notes.append(f"the entry is of Triton {own}: figures may differ from its own")

@@ -54,6 +54,8 @@ def run_workload(
 # What a release of Triton warns of is nothing that was asked for; what the workload itself refuses goes, as
 # all that it prints, to standard error.
 _PROGRAM = """
+import sys
+sys.path[:] = [path for path in sys.path if path]  # the working directory may be a cache
 import itertools, warnings
 warnings.simplefilter("ignore")
 from {module} import workload

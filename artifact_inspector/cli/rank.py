@@ -54,6 +54,10 @@ def rank(
         str | None,
         typer.Option("--configs", metavar="all|N", help="Compile the kernel's own configurations, too."),
     ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="FILE.py:KERNEL", help="Import this file to compile what is tried."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Keep what was compiled in this cache directory."),
@@ -80,14 +84,18 @@ def rank(
         pairs = pair_launches(opened, name, wanted, requests, every=every)
         with scratch_directory() as made:
             if not every:
-                contest = _compile(pairs, words, configs, out or Path(made), own=own)
+                contest = _compile(pairs, words, configs, out or Path(made), own=own, kernel=kernel)
             else:
                 contest = enter_record(pairs) if own else enter_pairs(pairs)
             found = _rank(contest.contestants, gpu, steps, nvdisasm)
         if json:
-            print_json(RankingDocument(rank=tuple(found), refused=contest.refused, problems=contest.problems))
+            print_json(
+                RankingDocument(
+                    rank=tuple(found), refused=contest.refused, problems=contest.problems, notes=contest.notes
+                )
+            )
         else:
-            print_report(RankingReport(found, contest.refused, contest.problems))
+            print_report(RankingReport(found, contest.refused, contest.problems, contest.notes))
 
 
 def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:
@@ -106,7 +114,13 @@ def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str |
 
 
 def _compile(
-    pairs: list[tuple[Artifact, Request]], words: list[str], configs: str | None, out: Path, *, own: bool
+    pairs: list[tuple[Artifact, Request]],
+    words: list[str],
+    configs: str | None,
+    out: Path,
+    *,
+    own: bool,
+    kernel: str | None,
 ) -> Contest:
     from artifact_inspector.api.contests import enter_tries
     from artifact_inspector.execution.timing.trying import parse_tries
@@ -120,6 +134,7 @@ def _compile(
             configs,
             out,
             own=own,
+            kernel=kernel,
             planned=lambda count: total.__setitem__(0, count),
             progress=lambda result: advance(result.kernel),
         )

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.request import KernelRequest
+from artifact_inspector.compiling.untrusted import allowed_options, describe_dropped
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.assembler_directives import refuse_inline_directives
 from artifact_inspector.files.cache import Artifact, read_stage
 from artifact_inspector.files.disassembly import disassemble as sass_of
 from artifact_inspector.files.disassembly import find_disassembler
@@ -26,9 +28,6 @@ from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.trace import Keep, PassTrace, trace
 from artifact_inspector.vocabulary.options import read_options
 
-_WORDS_FOR_TOOLS = frozenset({"ptx_options", "ir_override", "instrumentation_mode"})
-"""Options that are words for ptxas, or name files: of a stranger's cache they could have any file written."""
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -43,6 +42,8 @@ class Subject:
     """The TTIR of a cache entry."""
     name: str = ""
     notes: tuple[str, ...] = ()
+    dropped_options: tuple[str, ...] = ()
+    """Options of a cache entry that are not passed to the compiler."""
 
     @contextmanager
     def compiled(self, notice: Notice, triton: str | None = None) -> Iterator[DumpedCompile]:
@@ -90,7 +91,7 @@ def of_entry(artifact: Artifact, triton: str | None = None) -> Subject:
 
     Raises:
         UsageError: it has no TTIR, no target, or no Triton that is known.
-        CacheError: its TTIR cannot be read.
+        CacheError: its TTIR cannot be read, or holds assembler directives that open files.
     """
     name = artifact.display_name
     if "ttir" not in artifact.files:
@@ -109,18 +110,21 @@ def of_entry(artifact: Artifact, triton: str | None = None) -> Subject:
             raise UsageError(f"{version!r} is no version of Triton.", "Say which: --triton 3.6.0.")
         if len(candidates) > 1:
             notes.append(f"its metadata does not tell {' from '.join(candidates)}: Triton {triton} was taken")
-    left_out = sorted(name for name in _WORDS_FOR_TOOLS if artifact.metadata.get(name))
-    if left_out:
-        notes.append(f"compiled without {', '.join(left_out)}: a cache's words reach no tool")
+    chosen = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
+    options, dropped = allowed_options(chosen)
+    if dropped:
+        notes.append(describe_dropped(dropped))
     text = read_stage(artifact, "ttir").source.text
+    refuse_inline_directives(text, f"The TTIR of {name}")
     ask = {
         "place": "",
         "signature": None,
         "constexprs": {},
-        "options": _options(artifact),
+        "options": options,
         "configs": None,
+        "untrusted": True,
     }
-    return Subject(ask, artifact.target, triton, text, artifact.stem, tuple(notes))
+    return Subject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped)
 
 
 def trace_passes(
@@ -153,9 +157,3 @@ def trace_passes(
         disassemble = None if tool is None else lambda suffix, binary: sass_of(binary, tool)
         times = compiled.pass_times()
         return trace(compiled.artifact, compiled.dumps(), times, wanted, keep, disassemble)
-
-
-def _options(artifact: Artifact) -> dict[str, Any]:
-    """What the compile was asked for, as a compile takes it: the numbers of a tuple are numbers."""
-    options = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
-    return {name: value for name, value in options.items() if name not in _WORDS_FOR_TOOLS}

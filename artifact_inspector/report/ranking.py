@@ -28,6 +28,8 @@ class RankingReport:
     """What does not compile."""
     problems: Sequence[str] = ()
     """What each launch computes, by its place; empty where all are of one problem."""
+    notes: Sequence[str] = ()
+    """What of the record was not used."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         problems: dict[str, list[Ranked]] = {}
@@ -41,6 +43,7 @@ class RankingReport:
             yield from _contest(rows)
         yield from _refusals("not compiled", self.refused)
         yield from _notes(self.found)
+        yield from (Text(note) for note in self.notes)
         if any(row.score is not None for row in self.found):
             yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
 

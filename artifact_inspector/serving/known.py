@@ -31,6 +31,8 @@ class Asked:
     signature: str | None = None
     constants: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """Options on record that are not passed to the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +80,39 @@ class Knowledge:
         """Compile a kernel as its comment or the newest record of it says; imports the file.
 
         Returns:
-            Why it was not, None where it was.
+            What went wrong as a sentence, None where nothing did.
         """
         from artifact_inspector.compiling import KernelRequest, Written
         from artifact_inspector.compiling.ask.compile import compile_kernels, default_out
+        from artifact_inspector.compiling.untrusted import describe_dropped
 
         try:
             asked = parse_asked(kernel.asked) if kernel.asked else self._recorded(file, kernel.name)
             targets = asked.targets or tuple(self.targets)
             if not targets:
-                return f"{kernel.name} names no target: add -t to its comment, or start with --target."
+                return (
+                    f"not compiled: {kernel.name} names no target: add -t to its comment, or start with "
+                    "--target."
+                )
             constants = {name: Written(text) for name, text in asked.constants.items()}
-            request = KernelRequest(f"{file}:{kernel.name}", asked.signature, constants, asked.options)
+            request = KernelRequest(
+                f"{file}:{kernel.name}",
+                asked.signature,
+                constants,
+                asked.options,
+                is_untrusted=not kernel.asked,
+            )
             rows = compile_kernels([request], targets, self.out or default_out())
         except (UsageError, CompileError) as error:
-            return str(error)
+            return f"not compiled: {error}"
         for row in rows:
             if row.directory is not None:
                 for artifact in open_cache(row.directory).entries:
                     self._texts[artifact.hash] = kernel.digest
         refused = [row for row in rows if row.message is not None]
-        return None if not refused else f"{refused[0].target}: {refused[0].message}"
+        if refused:
+            return f"not compiled: {refused[0].target}: {refused[0].message}"
+        return describe_dropped(asked.dropped) if asked.dropped else None
 
     def _entries(self, file: Path, name: str) -> Iterator[tuple[Artifact, int]]:
         """Entries of a kernel of that name and file, each with the line of its `def`."""
@@ -129,17 +143,17 @@ class Knowledge:
     def _recorded(self, file: Path, name: str) -> Asked:
         """How the newest entry of a kernel was asked for, by the record beside it."""
         from artifact_inspector.compiling.ask.manifest import read_manifest
+        from artifact_inspector.compiling.untrusted import UntrustedRecord
 
         for directory in (*self.caches, *self._own()):
             for row in reversed(read_manifest(directory)):
                 place = row.get("place", "").rpartition(":")[0]
                 if row.get("kernel") == name and Path(place).name == file.name and row.get("directory"):
-                    constants = {key: str(value) for key, value in row.get("constants", {}).items()}
-                    types, targets = (
-                        ", ".join(row.get("types", ())),
-                        [row["target"]] if "target" in row else (),
-                    )
-                    return Asked(tuple(targets), types, constants, row.get("options", {}))
+                    record = UntrustedRecord.of_row(row)
+                    constants = {key: value.text for key, value in record.constants.items()}
+                    types = ", ".join(f"{key}={text}" for key, text in record.types.items())
+                    targets = (record.target,) if "target" in row else ()
+                    return Asked(targets, types, constants, dict(record.options), record.dropped)
         raise UsageError(
             f"Nothing says how {name} is compiled.",
             "Write it above the kernel: # inspect-kernel: -t sm_90 -S '*fp16:16, i32' -c BLOCK=1024",

@@ -50,7 +50,7 @@ class _Document:
     digests: dict[str, str] = field(default_factory=dict)
     """Kernel → digest of the text that its forms were looked up with."""
     notes: dict[str, str] = field(default_factory=dict)
-    """Kernel → why it was not compiled."""
+    """Kernel → why it was not compiled, or without which options."""
 
     def seen(self, text: str) -> None:
         """The kernels of a new text; while it is no Python, those from before stay."""
@@ -209,7 +209,7 @@ def _diagnostics(document: _Document, pages: Path) -> Iterator[types.Diagnostic]
         if kernel.name in document.notes:
             yield types.Diagnostic(
                 range=_line(kernel.first),
-                message=escaped(f"not compiled: {document.notes[kernel.name]}"),
+                message=escaped(document.notes[kernel.name]),
                 severity=types.DiagnosticSeverity.Information,
                 source=SOURCE,
             )

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
-from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, read_manifest
+from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.ask.request import KernelRequest, Written, parse_configs
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
+from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.requests import Request
 from artifact_inspector.files.cache import Artifact
@@ -98,6 +99,7 @@ def compile_tries(
     out: Path,
     *,
     configs: str | None = None,
+    kernel: str | None = None,
     planned: Callable[[int], None] | None = None,
     progress: Callable[[CompileResult], None] | None = None,
 ) -> list[CompileResult]:
@@ -108,22 +110,15 @@ def compile_tries(
         tries: name → values.
         out: the cache directory to compile into.
         configs: `all`, or how many of the kernel's own configurations; None for the one of `base`.
+        kernel: `FILE.py:KERNEL`, the file to import; without it, only kernels of this package are compiled.
         planned: called with the number of compiles when it is known.
         progress: called with each when it is there.
 
     Raises:
-        UsageError: nothing says how the kernel was compiled.
+        UsageError: nothing says how the kernel was compiled, or its file was not named.
     """
-    row = _recorded(base)
-    place, target = row["place"], row.get("target", "unknown")
-    constants, options = row.get("constants", {}), row.get("options", {})
-    if place.startswith(CAPTURED_AT):
-        raise UsageError(
-            f"{base.display_name} was {place}, and cannot be imported to be compiled otherwise.",
-            "Capture it again if an older release did; a kernel inside of a function cannot be tried.",
-        )
-    _refuse_own_code(base, place)
-    types = dict(text.split("=", 1) for text in row.get("types", ()))
+    record = recorded_compile(base)
+    place = record.resolve_place(base.display_name, kernel)
     asked = None if configs is None else parse_configs(configs)
     requests = []
     for values in product(*tries.values()):
@@ -133,22 +128,26 @@ def compile_tries(
         }
         said = {name: _number(name, value) for name, value in chosen.items() if name in OPTIONS}
         if asked is None:
-            kept = {name: value for name, value in constants.items() if name not in types}
-            given = {**{name: Written(repr(value)) for name, value in kept.items()}, **given}
-            requests.append(KernelRequest(place, types, given, {**options, **said}))
+            given = {**record.constants, **given}
+            options = {**record.options, **said}
+            requests.append(KernelRequest(place, record.types, given, options, is_untrusted=True))
         else:
-            own = None if place in REFERENCE_KERNELS else types
-            requests.append(KernelRequest(place, own, given, said, asked))
-    return compile_kernels(requests, [target], out, planned=planned, progress=progress)
+            own = None if place in REFERENCE_KERNELS else record.types
+            requests.append(KernelRequest(place, own, given, said, asked, is_untrusted=True))
+    return compile_kernels(requests, [record.target], out, planned=planned, progress=progress)
 
 
-def _recorded(base: Artifact) -> Mapping[str, Any]:
-    """How an entry was compiled, by the record beside it."""
+def recorded_compile(base: Artifact) -> UntrustedRecord:
+    """How an entry was compiled, by the record beside it.
+
+    Raises:
+        UsageError: there is no record of it.
+    """
     path = next(iter(base.files.values()))
     if isinstance(path, Path):
         for row in read_manifest(path.parent.parent):
             if row.get("directory") == path.parent.name and row.get("place"):
-                return row
+                return UntrustedRecord.of_row(row)
     raise _unrecorded(base)
 
 
@@ -157,22 +156,6 @@ def _unrecorded(base: Artifact) -> UsageError:
         f"Nothing says how {base.display_name} was compiled, so that it could be compiled otherwise.",
         "Compile it with `inspect-kernel compile FILE.py:KERNEL` or `inspect-kernel capture` first.",
     )
-
-
-def _refuse_own_code(base: Artifact, place: str) -> None:
-    """Refuse to import what lies in the cache itself: whoever made the cache may have written it."""
-    path, file = next(iter(base.files.values())), Path(place.rpartition(":")[0])
-    if not isinstance(path, Path) or file.suffix != ".py":
-        return
-    try:
-        lies_inside = file.resolve().is_relative_to(path.parent.parent.resolve())
-    except (OSError, ValueError, RuntimeError):  # of a name that no file can have
-        lies_inside = True
-    if lies_inside:
-        raise UsageError(
-            f"{base.display_name} was compiled from {file}, which lies in the cache: nothing there is run.",
-            "Move it out of the cache, and compile it again.",
-        )
 
 
 def _in_brackets(names: Iterable[str]) -> str:
