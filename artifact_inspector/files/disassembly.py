@@ -35,7 +35,7 @@ _NAME = "nvdisasm"
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 _INDIRECT = re.compile(r"\*/\s+(?:@\S+\s+)?(?:BRXU?|JMXU?) ")
-_REMEDY = f"Give an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which include it."
+_REMEDY = f"Specify an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which include it."
 
 
 class Tool(NamedTuple):
@@ -56,7 +56,7 @@ def find_disassembler(explicit: Path | None = None) -> Tool | None:
     """The first `nvdisasm` of: the given path, the installed Triton, PATH, the CUDA toolkit.
 
     Raises:
-        UsageError: the path given leads to no nvdisasm.
+        UsageError: the given path is not a working nvdisasm.
     """
     if explicit is not None:
         tool = _ask(explicit.absolute())
@@ -140,7 +140,9 @@ def find_arch(suffix: str, binary: bytes) -> str:
     except UsageError as error:
         raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
     if target is None or target.backend != _BACKEND[suffix]:
-        raise CacheError(f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again.")
+        raise CacheError(
+            f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again."
+        )
     return target.arch
 
 

@@ -145,7 +145,7 @@ def _run(
             timeout=SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"git {words[0]} did not run: {error}.") from None
+        raise UsageError(f"git {words[0]} failed: {error}.") from None
     if answer.returncode and not may_fail:
         said = answer.stderr.decode(errors="replace").strip().splitlines()
         raise UsageError(f"git {words[0]} failed: {said[-1] if said else answer.returncode}.")

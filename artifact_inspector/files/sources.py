@@ -24,7 +24,7 @@ def quoting(place: Frame | None, kernel: str, root: Path) -> Quote:
     Lines are returned only if the kernel's `def` is still at the line that the kernel's files name.
 
     Args:
-        place: where the kernel stands in its source.
+        place: source location of the kernel.
     """
     lines = [] if place is None else _lines(place, kernel, root)
     name = "" if place is None else base_name(place.file)

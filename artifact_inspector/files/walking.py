@@ -76,7 +76,7 @@ def _tell_special(entry: os.DirEntry[str], place: str, stems: set[str], found: F
     """Record a pipe, a device, a socket, or a link to one of them or to nothing.
 
     Args:
-        stems: of the kernels beside it; where one of their stages should be, it is missed.
+        stems: of the kernels in the directory; a special file in place of one of their stages is a problem.
     """
     stem, _, suffix = entry.name.rpartition(".")
     if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - a Path for each would cost

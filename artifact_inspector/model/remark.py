@@ -1,4 +1,4 @@
-"""Severity and origin of remarks."""
+"""Severity and origin of remarks and findings."""
 
 from __future__ import annotations
 

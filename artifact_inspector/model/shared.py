@@ -25,7 +25,7 @@ class SharedRole(Word):
     """A matrix operation whose lowering allocates and waits for its own barrier, since none is among its
     operands."""
     CALL = "frame of a function"
-    PARTITIONS = "values handed to partitions"
+    PARTITIONS = "values captured by partitions"
     BUFFER = "one buffer of several"
     """Selects one of an allocation's buffers."""
     VIEW = "view"

@@ -283,7 +283,7 @@ def _jump(instruction: Instruction) -> Exit:
     else:
         table = _TABLE.search(operands)
         names = [] if table is None else table[1].split(",")
-    # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition beside the guard.
+    # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition in addition to the guard.
     conditional = base in ("BRA", "JMP") and "," in operands
     return Exit(tuple(names), conditional or base == "CALL" or guard not in (None, "PT", "UPT"))
 
