@@ -1,6 +1,6 @@
-"""PTX as machine code: the only place that runs Triton's own ptxas, where a cache has no cubin.
+"""Assembles PTX with Triton's own ptxas, where a cache has no cubin.
 
-What it makes is kept in the user's cache directory, never beside the entry.
+Cubins are stored in the user's cache directory, never beside the entry.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
 _NEWEST = 100
-"""Architectures from here on have a ptxas of their own in Triton's wheel."""
+"""Architectures from this one on use a separate ptxas in Triton's wheel."""
 
 
 def with_cubin(artifact: Artifact) -> Artifact:
-    """A kernel with the cubin that Triton's ptxas makes of its PTX; the same one where it needs none.
+    """The kernel with a cubin assembled from its PTX; the same kernel if it needs none.
 
     Raises:
-        CacheError: its PTX cannot be read, there is no ptxas, the text names no target, or ptxas refuses it.
+        CacheError: the PTX cannot be read, no ptxas is found, the text names no target, or ptxas rejects it.
     """
     if "cubin" in artifact.files or "ptx" not in artifact.files:
         return artifact
@@ -43,13 +43,13 @@ def with_cubin(artifact: Artifact) -> Artifact:
         made = place / name
         if not made.is_file():
             keep(made, assemble(ptx, fused=fused))
-            # what nobody could write is held instead
+            # without a writable cache directory, keep the cubin in memory
             made = made if made.is_file() else HeldFile(name, assemble(ptx, fused=fused))
     return replace(artifact, files={**artifact.files, "cubin": made}, is_assembled=True)
 
 
 def _place(ptx: str, *, fused: bool) -> Path | None:
-    """The directory for the cubin of a text by the ptxas that is here; None where there is no home."""
+    """The cache directory for the cubin of a text by the installed ptxas; None without a home directory."""
     tool, root = _tool_for(ptx), user_cache()
     try:
         told = tool.stat()
@@ -63,13 +63,13 @@ def _place(ptx: str, *, fused: bool) -> Path | None:
 
 
 def assemble(ptx: str, *, fused: bool = True) -> bytes:
-    """The cubin that Triton's ptxas makes of a PTX text.
+    """The cubin that Triton's ptxas assembles from a PTX text.
 
     Args:
-        fused: False for a kernel that was compiled without fused multiply-adds.
+        fused: False for a kernel compiled without fused multiply-adds.
 
     Raises:
-        CacheError: there is no ptxas, the text names no target, or ptxas refuses it.
+        CacheError: no ptxas is found, the text names no target, or ptxas rejects it.
     """
     tool, target = _tool_for(ptx), _TARGET.search(ptx)
     refuse_directives(ptx, "This PTX")
@@ -77,7 +77,7 @@ def assemble(ptx: str, *, fused: bool = True) -> bytes:
     with private_copy(ptx.encode(errors="surrogatepass"), "kernel.ptx") as source:
         made = source.with_suffix(".cubin")
         name = f"sm_{target[1]}{target[2]}"
-        # as Triton calls it
+        # the options that Triton uses
         options = ["-lineinfo", *([] if fused else ["--fmad=false"]), f"--gpu-name={name}"]
         command = [str(tool), *options, str(source), "-o", str(made)]
         try:
@@ -86,7 +86,7 @@ def assemble(ptx: str, *, fused: bool = True) -> bytes:
             raise CacheError(f"not assembled: {tool} did not start ({error}).") from error
         if status or not made.is_file():
             why = " ".join(said.decode(errors="replace").replace(str(source), "the PTX").split())[:200]
-            raise CacheError(f"not assembled: {tool.name} refuses this PTX ({why}).")
+            raise CacheError(f"not assembled: {tool.name} rejects this PTX ({why}).")
         return read_content(made)
 
 
@@ -94,7 +94,7 @@ def _tool_for(ptx: str) -> Path:
     """The ptxas for the target that a text names.
 
     Raises:
-        CacheError: it names none, or there is no ptxas.
+        CacheError: it names no target, or no ptxas is found.
     """
     target = _TARGET.search(ptx)
     if target is None:
@@ -102,8 +102,8 @@ def _tool_for(ptx: str) -> Path:
     tool = _find(int(target[1]))
     if tool is None:
         raise CacheError(
-            "not assembled: there is no cubin, and no ptxas was found to make one of the PTX.",
-            "Install Triton, which brings one, or keep the cubin.",
+            "not assembled: there is no cubin, and no ptxas was found to assemble the PTX.",
+            "Install Triton, which includes ptxas, or keep the cubin.",
         )
     return tool
 

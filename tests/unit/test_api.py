@@ -161,7 +161,7 @@ def test_a_compiled_kernel_with_nothing_in_it_is_no_kernel() -> None:
     ("path", "message"),
     [
         ("nowhere", "There is no directory nowhere"),
-        ("README.md", "README.md is no file of a compiled kernel. Those end in .amdgcn, .cubin"),
+        ("README.md", "README.md is not a file of a compiled kernel. Those end in .amdgcn, .cubin"),
         ("docs/decisions", "No compiled kernel is in docs/decisions."),
         ("fixtures/3.3.1", r"kernels are in fixtures/3.3.1: .*gemv_splitk \(gfx942\)"),
     ],

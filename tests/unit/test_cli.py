@@ -171,7 +171,7 @@ def test_a_file_that_is_no_kernels_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("?")
     result = run(tmp_path / "notes.txt")
     assert result.exit_code == 3
-    assert "is no file of a compiled kernel" in result.stderr
+    assert "is not a file of a compiled kernel" in result.stderr
 
 
 def test_one_unreadable_kernel_leaves_the_others(cache: Path) -> None:
@@ -181,7 +181,7 @@ def test_one_unreadable_kernel_leaves_the_others(cache: Path) -> None:
     result = run(cache)
     assert result.exit_code == 0
     assert "interleaved" in result.output
-    assert f"{broken.name}/broken.json: no readable JSON" in result.output
+    assert f"{broken.name}/broken.json: unreadable JSON" in result.output
     assert f"{broken.name}/broken.ttir: the file is empty" in result.output
     assert "no readable stage" in result.output
 

@@ -279,7 +279,7 @@ def test_the_second_time_everything_is_cached_and_the_manifest_has_each_job_once
     cache = open_cache(tmp_path / "c")
     assert len(cache.entries) == 10
     assert not cache.problems
-    assert [other.kind for other in cache.others] == ["manifest of what was compiled"]
+    assert [other.kind for other in cache.others] == ["manifest of compiled kernels"]
 
 
 @needs_triton

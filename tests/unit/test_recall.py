@@ -384,7 +384,7 @@ def test_a_home_that_cannot_be_written_costs_one_line(some: Path, tmp_path: Path
     answer = run(some, home=home)
     assert answer.returncode == 0
     assert answer.stdout == CliRunner(env={"COLUMNS": "140"}).invoke(app, [str(some)]).stdout
-    assert answer.stderr.startswith("The index of facts is passed over: ")
+    assert answer.stderr.startswith("Ignoring the index of facts: ")
     assert answer.stderr.count("\n") == 1
 
 

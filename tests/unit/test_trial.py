@@ -121,7 +121,7 @@ def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResul
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--against", "nonesuch"), "nonesuch is no revision here"),
+        (("--against", "nonesuch"), "nonesuch is not a git revision"),
         (("--against", "gone.py"), "There is no file gone.py"),
         (("--with", "4"), "is no NAME=VALUE"),
     ],
