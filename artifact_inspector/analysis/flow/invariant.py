@@ -44,7 +44,7 @@ class Invariants:
         return self._known[index]
 
     def _inputs(self, index: int) -> list[int] | None:
-        """The instructions of the loop that it depends on; None if its result may change for another reason."""
+        """The instructions of the loop that it depends on; None if it may change for another reason."""
         code, values = self._code, self._code.values
         reads = values.reads[index]
         instruction = code.function.instructions[index]
