@@ -207,7 +207,7 @@ def test_the_timetable_of_a_matmul_of_four_stages() -> None:
 
 
 def test_a_loop_that_is_not_pipelined_has_no_timetable_and_the_reason_is_told() -> None:
-    with pytest.raises(UsageError, match="num_stages 1 asks for no pipelining"):
+    with pytest.raises(UsageError, match="num_stages 1 requests no pipelining"):
         timetable(facts("3.6.0/sm_80/matmul_square"))
 
 
