@@ -1,4 +1,4 @@
-"""Launches as people write them: `--arg a_ptr=fp16[2048,2048]`, a grid's expression, a JSON document."""
+"""Launches as users write them: `--arg a_ptr=fp16[2048,2048]`, a grid expression, a JSON document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from artifact_inspector.model.text import integer
 
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
 _SPACE = 1 << 48
-"""Bytes that an address reaches (CUDA C Programming Guide; AMDGPU: 48-bit virtual addresses)."""
+"""Bytes of the address space (CUDA C Programming Guide; AMDGPU: 48-bit virtual addresses)."""
 _FORM = "A tensor is NAME=fp16[2048,2048], with strides NAME=fp16[2048,2048](2048,1); a number NAME=2048."
 _WORDS: Mapping[str, Any] = {"None": None, "null": None, "True": True, "true": True, "False": False,
                              "false": False}  # fmt: skip
@@ -23,16 +23,16 @@ _WORDS: Mapping[str, Any] = {"None": None, "null": None, "True": True, "true": T
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A launch as it was written: its grid may be expressions over what the compiled kernel knows."""
+    """A launch as written; its grid may have expressions over the constants of the compiled kernel."""
 
     grid: tuple[str | int, ...]
     arguments: Mapping[str, Any]
     hash: str | None = None
-    """Part of the hash of the compiled form that is launched; None for any."""
+    """Part of the hash of the compiled variant that is launched; None means any."""
     notes: tuple[str, ...] = field(default=())
 
     def passed(self, constants: Container[str]) -> dict[str, Any]:
-        """What a kernel is given: neither options of the compiler nor what it was compiled with."""
+        """The arguments without compiler options and without constants of the kernel."""
         return {
             name: value
             for name, value in self.arguments.items()
@@ -44,7 +44,7 @@ def parse_argument(text: str) -> tuple[str, Any]:
     """The name and value of `NAME=VALUE`.
 
     Raises:
-        UsageError: it is not of that form.
+        UsageError: it has another form.
 
     Example:
         >>> parse_argument("a=fp16[4,8]")[1].strides, parse_argument("M=64")
@@ -119,7 +119,7 @@ def _is_word(value: Any) -> bool:
 
 def _flat(values: Any) -> Iterable[Any]:
     if isinstance(values, (list, tuple)):
-        if not any(isinstance(value, (list, tuple)) for value in values):  # a million of them, mostly
+        if not any(isinstance(value, (list, tuple)) for value in values):  # fast path: there may be a million
             yield from values
             return
         for value in values:
@@ -144,7 +144,7 @@ def parse_grid(text: str) -> tuple[str | int, ...]:
 
 
 def _closes_last(text: str) -> bool:
-    """Whether the first bracket is closed by the last letter."""
+    """Whether the first bracket is closed by the last character."""
     depth = 0
     for at, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
@@ -158,10 +158,10 @@ def parse_document(text: str, name: str) -> tuple[Request, ...]:
 
     Args:
         text: the document.
-        name: what it is called, for errors.
+        name: its name, for errors.
 
     Raises:
-        UsageError: it is no JSON, or says something else.
+        UsageError: it is not JSON, or not of that form.
     """
     try:
         document = json.loads(text)
@@ -173,7 +173,7 @@ def parse_document(text: str, name: str) -> tuple[Request, ...]:
 
 
 def parse_document_of(document: Any, name: str) -> tuple[Request, ...]:
-    """The launches of a document that is no text any more; arguments and errors as for `parse_document`."""
+    """The launches of a parsed document; see `parse_document`."""
     if isinstance(document, dict) and isinstance(document.get("launches"), list):
         document = document["launches"]
     rows = document if isinstance(document, list) else [document]
@@ -236,12 +236,12 @@ def _argument(name: str, value: Any) -> Any:
 
 
 def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str, Any] = {}) -> Launch:
-    """A request for one compiled kernel: its grid as numbers, with notes on what it does not take.
+    """The launch of one compiled kernel: the grid as numbers, with notes on arguments that it does not take.
 
     Args:
-        request: as it was written.
-        parameters: names of what the compiled kernel takes.
-        constants: what it was compiled with, where that is known.
+        request: the launch as written.
+        parameters: names of the parameters of the compiled kernel.
+        constants: what it was compiled with, if known.
     """
     names = {**request.arguments, **constants}
     extents = [evaluate_extent(part, names) if isinstance(part, str) else int(part) for part in request.grid]
@@ -266,7 +266,7 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
 
 
 def _is_specialised(value: object) -> bool:
-    """Whether Triton compiles a value in, so that the kernel takes no argument for it."""
+    """Whether Triton specializes on the value, so that the kernel takes no argument for it."""
     return value is None or (isinstance(value, int) and value == 1)
 
 

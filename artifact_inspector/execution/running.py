@@ -1,4 +1,4 @@
-"""A whole launch run on paper: every CTA, in portions that fit the processor's cache."""
+"""Simulates a whole launch: every CTA, in portions that fit a CPU cache."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.amdgcn import semantics as amdgcn
 
 PORTION = 1 << 15
-"""Lanes that run together: their registers fit the second-level cache of a processor."""
+"""Lanes that are simulated together: their registers fit the L2 cache of a CPU."""
 MOST_PORTION = 1 << 20
-"""Where nearly all registers are sums of what CTAs and lanes have, which takes as long for many CTAs."""
+"""The same if nearly all registers are affine values, whose cost does not depend on the number of CTAs."""
 _FEW_ARRAYS = 16
-"""Steps for each register that is no such sum, at least."""
+"""Fewest steps per register that is not affine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was counted."""
+    """The counters of a simulated launch."""
 
     loaded: Loaded
     launch: Launch
@@ -56,13 +56,13 @@ class Run:
     memory: Memory
     names: Names
     ended: tuple[Ended, ...]
-    """Empty where every CTA ran to its end."""
+    """Empty if every CTA ran to its end."""
     sampled: bool
-    """Only some of the CTAs ran, each for those like it."""
+    """Whether only some CTAs ran and represent the others."""
 
 
 def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
-    """What stands in each parameter, in order; None where it was not given.
+    """Name and value of each parameter, in order; None if it was not given.
 
     Raises:
         UsageError: arguments are missing, or of another kind than the kernel was compiled for.
@@ -71,7 +71,7 @@ def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
     missing: list[str] = []
     for parameter in loaded.parameters:
         if not parameter.type:
-            # memory that Triton's launcher gives a kernel beside its arguments
+            # scratch memory that Triton's launcher adds
             found.append((parameter.name, launch.tensors.get(parameter.name)))
         elif parameter.argument not in launch.arguments:
             missing.append(parameter.argument)
@@ -121,7 +121,7 @@ def _value(parameter: Parameter, given: Any) -> Any:
 
 
 def _bits_of(given: float, kind: str) -> float | int:
-    """A number as a launch hands it over: of two bytes its bits, as the launcher of Triton 3.6 packs them."""
+    """A number as a launcher passes it: 2-byte floats as their bits, as Triton 3.6 packs them."""
     if kind not in ("f16", "fp16", "bf16"):
         return given
     try:
@@ -136,7 +136,7 @@ _TENSOR = "Give a tensor as NAME=fp16[2048,2048]."
 
 
 def _check_type(parameter: Parameter, given: Tensor) -> None:
-    """Raise a UsageError where a pointer to elements of another size was compiled for."""
+    """Raise a UsageError if the pointer was compiled for elements of another size."""
     name, bits = parameter.argument, parameter.element_bits
     if bits not in (None, given.bits):
         element = parameter.type.removeprefix("*").removeprefix("k")
@@ -148,7 +148,7 @@ def _check_type(parameter: Parameter, given: Tensor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A launch whose machines can be made."""
+    """A launch that is ready to create machines."""
 
     loaded: Loaded
     launch: Launch
@@ -158,11 +158,10 @@ class Started:
     names: Names
     environment: amdgcn.Environment | sass.Environment
     side_by_side: bool = True
-    """Whether trips of loops may run side by side, and CTAs that differ by where they begin as one; what is
-    counted is the same."""
+    """Whether loop iterations may run in parallel and CTAs as affine values; the counters are the same."""
 
     def machine(self, ctas: NDArray[np.int64]) -> Machine:
-        """Some CTAs at the kernel's first instruction."""
+        """A machine with some CTAs at the kernel's first instruction."""
         loaded = self.loaded
         machine = Machine(
             loaded.program,
@@ -181,16 +180,16 @@ class Started:
 
 
 def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool = True) -> Started:
-    """A launch with nothing run yet.
+    """A launch before its first step.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
-        counts: for what its machines do.
-        side_by_side: whether trips of loops may run together.
+        counts: receives the counters.
+        side_by_side: whether loop iterations may run in parallel.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid launches nothing.
+        UsageError: arguments are missing or wrong, or the grid is empty.
     """
     if min(launch.grid) < 1:
         extents = "×".join(str(extent) for extent in launch.grid)
@@ -217,10 +216,10 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool 
 
 
 def _memory(launch: Launch) -> Memory:
-    """What keeps of each tensor which elements are touched.
+    """The memory of a launch, which tracks the touched elements of each tensor.
 
     Raises:
-        UsageError: they are too many.
+        UsageError: the tensors are too large.
     """
     try:
         return Memory(launch)
@@ -233,7 +232,7 @@ def _memory(launch: Launch) -> Memory:
 
 
 def _with_memory(loaded: Loaded, launch: Launch) -> Launch:
-    """The launch as Triton makes it: in clusters, and with the memory that it adds."""
+    """The launch as Triton makes it: with clusters, and with scratch memory."""
     launch = replace(launch, cluster=loaded.cluster)
     if not loaded.scratch:
         return launch
@@ -251,20 +250,20 @@ def run_launch(
     footprints: bool = False,
     side_by_side: bool = True,
 ) -> Run:
-    """Run a launch.
+    """Simulate a launch.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
         limit: steps after which it counts as endless.
-        ctas: linear numbers of those that run; all by default.
-        portion: lanes that run together.
-        footprints: whether to keep what each CTA reads.
-        side_by_side: whether trips of loops may run together, and CTAs that differ by where they begin as
-            one; what is counted is the same.
+        ctas: linear numbers of the CTAs to run; all by default.
+        portion: lanes that are simulated together.
+        footprints: whether to record what each CTA reads.
+        side_by_side: whether loop iterations may run in parallel and CTAs as affine values; the counters are
+            the same.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid launches nothing.
+        UsageError: arguments are missing or wrong, or the grid is empty.
     """
     if launch.ctas > CTAS.most:
         raise UsageError(
@@ -277,7 +276,7 @@ def run_launch(
     wanted = np.arange(started.launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
-    if len(wanted) < 2 * size:  # one for each multiprocessor: a few alone would take as long again
+    if len(wanted) < 2 * size:  # a few CTAs alone would take as long again
         size = len(wanted)
     if footprints:
         memory.footprints = Footprints(started.launch)
@@ -300,7 +299,7 @@ def run_launch(
 
 
 def excuse_strangers(started: Started) -> None:
-    """Take accesses of memory that no argument names from those that are outside of every tensor."""
+    """Reclassify out-of-bounds accesses that use pointers of unknown origin."""
 
     def again(launch: Launch, ctas: NDArray[np.int64]) -> Counts:
         counts = Counts(len(loaded.program.steps), started.counts.limit)
@@ -314,7 +313,7 @@ def excuse_strangers(started: Started) -> None:
 
 
 def run_all(machine: Machine) -> list[Ended]:
-    """Run a machine and all that part from it; what did not end, and why."""
+    """Run a machine and all that diverge from it; returns what did not end, and why."""
     pending = machine.pending = [machine]
     ended: list[Ended] = []
     while pending:

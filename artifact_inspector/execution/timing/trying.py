@@ -1,4 +1,4 @@
-"""Other configurations of a compiled kernel: compiled with no GPU, to be ranked beside each other."""
+"""Compiles other configurations of a kernel without a GPU, to rank them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model.text import integer
 
 OPTIONS = frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
-"""What is no constant of the kernel but an option of the compiler."""
+"""Compiler options; every other name is a constant of the kernel."""
 MOST_TRIES = 1000
 _FORM = "Write NAME=VALUE,VALUE or NAME=FIRST..LAST: BLOCK_K=32,64 num_stages=2..5."
 
 
 class Refused(NamedTuple):
-    """A configuration that was to be tried, and of which there is no kernel."""
+    """A configuration that could not be compiled."""
 
     label: str
     """`BLOCK_K=128 num_stages=4`."""
     message: str
-    """What the compiler said."""
+    """The compiler's error message."""
 
 
 def parse_tries(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Name → the values to try, of `BLOCK_K=32,64` and `num_stages=2..5`.
+    """Name → values to try, from `BLOCK_K=32,64` and `num_stages=2..5`.
 
     Raises:
-        UsageError: a word is of neither form, or there are too many combinations.
+        UsageError: a word has neither form, or there are too many combinations.
 
     Example:
         >>> parse_tries(["BLOCK_K=32,64 num_stages=2..4"])
@@ -76,10 +76,10 @@ def _values(text: str, word: str) -> Sequence[str]:
 
 
 def check_tries(base: Artifact, tries: Iterable[str]) -> None:
-    """Refuse what a kernel cannot be compiled with.
+    """Check that a kernel can be compiled with some names.
 
     Raises:
-        UsageError: nothing says how the kernel was compiled, or it takes no such constant.
+        UsageError: it is not recorded how the kernel was compiled, or it has no such constant.
     """
     if base.place is None:
         raise _unrecorded(base)
@@ -101,18 +101,19 @@ def compile_tries(
     planned: Callable[[int], None] | None = None,
     progress: Callable[[CompileResult], None] | None = None,
 ) -> list[CompileResult]:
-    """A kernel compiled with every combination of what is tried, for the target that it was compiled for.
+    """The kernel compiled with every combination of values, for its own target.
 
     Args:
-        base: an entry of a directory that `compile` or `capture` filled: what is not tried stays as there.
+        base: an entry of a directory that `compile` or `capture` filled; other constants and options stay the
+            same.
         tries: name → values.
         out: the cache directory to compile into.
         configs: `all`, or how many of the kernel's own configurations; None for the one of `base`.
-        planned: called with the number of compiles when it is known.
-        progress: called with each when it is there.
+        planned: called with the number of compilations when it is known.
+        progress: called with each result.
 
     Raises:
-        UsageError: nothing says how the kernel was compiled.
+        UsageError: it is not recorded how the kernel was compiled.
     """
     row = _recorded(base)
     place, target = row["place"], row.get("target", "unknown")
@@ -143,7 +144,7 @@ def compile_tries(
 
 
 def _recorded(base: Artifact) -> Mapping[str, Any]:
-    """How an entry was compiled, by the record beside it."""
+    """How an entry was compiled, from the manifest next to it."""
     path = next(iter(base.files.values()))
     if isinstance(path, Path):
         for row in read_manifest(path.parent.parent):
@@ -160,13 +161,13 @@ def _unrecorded(base: Artifact) -> UsageError:
 
 
 def _refuse_own_code(base: Artifact, place: str) -> None:
-    """Refuse to import what lies in the cache itself: whoever made the cache may have written it."""
+    """Refuse to import a file inside the cache: whoever made the cache may have written it."""
     path, file = next(iter(base.files.values())), Path(place.rpartition(":")[0])
     if not isinstance(path, Path) or file.suffix != ".py":
         return
     try:
         lies_inside = file.resolve().is_relative_to(path.parent.parent.resolve())
-    except (OSError, ValueError, RuntimeError):  # of a name that no file can have
+    except (OSError, ValueError, RuntimeError):  # not a valid file name
         lies_inside = True
     if lies_inside:
         raise UsageError(
@@ -183,10 +184,10 @@ def _in_brackets(names: Iterable[str]) -> str:
 def request_for_tries(
     request: Request, tries: Mapping[str, tuple[str, ...]], configs: str | None, constants: Iterable[str]
 ) -> Request:
-    """The launch of every form that is tried; `constants` of the kernel may stand in its grid.
+    """The launch for every variant that is tried; its grid may use `constants` of the kernel.
 
     Raises:
-        UsageError: its grid is a number, and what is tried changes how many CTAs there are.
+        UsageError: the grid is a number, and what is tried changes the number of CTAs.
     """
     changed = [name for name in tries if name not in OPTIONS]
     if (changed or configs is not None) and not any(isinstance(extent, str) for extent in request.grid):
