@@ -24,7 +24,7 @@ BITS: Mapping[str, int] = {
 
 FIRST = 0x7000_0000_0000
 """Address of the first tensor without one: above 2³², as the driver allocates."""
-SCRATCH = "memory that Triton adds"
+SCRATCH = "Triton's global scratch memory"
 """Name of the global scratch memory of a launch, where CTAs build tensor maps."""
 APART = 1 << 34
 """Bytes between tensors without an address, so that an out-of-bounds lane does not hit another tensor."""
@@ -161,15 +161,15 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
     """
     if len(text) > _LONGEST:
         raise UsageError(
-            f"The grid's {text[:40]!r}… is no expression of at most {_LONGEST:,} characters.",
-            "Write it shorter.",
+            f"Grid expression {text[:40]!r}… is longer than {_LONGEST:,} characters.",
+            "Shorten it.",
         )
     try:
         found = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
     except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
         raise UsageError(
-            f"The grid's {text!r} is no expression that can be computed.",
-            "Write numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",
+            f"Cannot evaluate grid expression {text!r}.",
+            "Use numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",
         ) from error
     return found
 
@@ -185,7 +185,7 @@ def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
             numbers = sorted(name for name, given in names.items() if isinstance(given, int))
             known = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
             raise UsageError(
-                f"The grid's {text!r} needs {name}, which is no number given.", f"Known: {known}."
+                f"Grid expression {text!r} uses {name}, which is not a known number.", f"Known: {known}."
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, names, text)

@@ -28,7 +28,7 @@ _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
 FLAG = -1
 """The part of a descriptor that selects the fill value outside of its tensor."""
 _LAUNCHES = ("reqntid", "maxntid")
-_DAMAGED = "Compile the kernel again: its files are cut off or damaged."
+_DAMAGED = "Compile the kernel again: its files are truncated or damaged."
 MOST_CLUSTER = 16
 """Most CTAs of a cluster (CUDA C Programming Guide, Thread Block Clusters: 8, or 16 if a kernel opts in)."""
 MOST_THREADS = 1024
@@ -103,10 +103,10 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     if module is None:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
-            f"{artifact.display_name} cannot be run on paper: it has no machine code that can be read"
+            f"{artifact.display_name} cannot be simulated: it has no readable machine code"
             f"{f' ({told})' if told else ''}.",
-            "It takes a cubin and an nvdisasm (--nvdisasm PATH, or an installed Triton brings one), the text "
-            "of SASS, or PTX and Triton's ptxas.",
+            "It needs a cubin and nvdisasm (--nvdisasm PATH, or the one of an installed Triton), the text of "
+            "SASS, or PTX and Triton's ptxas.",
         )
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
@@ -145,9 +145,9 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     if module is None or "amdgcn" not in artifact.files:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
-            f"{artifact.display_name} cannot be run on paper: its machine code cannot be read"
+            f"{artifact.display_name} cannot be simulated: its machine code cannot be read"
             f"{f' ({told})' if told else ''}.",
-            "It takes the text of AMDGCN, which has the kernel's arguments and registers.",
+            "It needs the text of AMDGCN, which describes the kernel's arguments and registers.",
         )
     text = read_stage(artifact, "amdgcn").source.text
     names = [function.name for function in module.functions]
@@ -173,17 +173,17 @@ def _whole(loaded: Loaded) -> Loaded:
     """Check that the kernel has code and that a GPU accepts its number of threads."""
     name, warp = loaded.artifact.display_name, loaded.program.warp
     if not loaded.program.steps:
-        raise CacheError(f"{name} cannot be run on paper: it holds no instruction.", _DAMAGED)
+        raise CacheError(f"{name} cannot be simulated: it has no instructions.", _DAMAGED)
     if not 0 < loaded.threads <= MOST_THREADS or loaded.threads % warp:
         raise CacheError(
-            f"{name} cannot be run on paper: a CTA has {loaded.threads:.4g} threads, and a GPU takes whole "
-            f"warps of {warp}, up to {MOST_THREADS}.",
+            f"{name} cannot be simulated: a CTA has {loaded.threads:.4g} threads. Expected a multiple of "
+            f"{warp}, at most {MOST_THREADS}.",
             _DAMAGED,
         )
     if loaded.cluster > MOST_CLUSTER:
         raise CacheError(
-            f"{name} cannot be run on paper: a cluster has {loaded.cluster:.4g} CTAs, and a GPU takes "
-            f"{MOST_CLUSTER} at most.",
+            f"{name} cannot be simulated: a cluster has {loaded.cluster:.4g} CTAs. Expected at most "
+            f"{MOST_CLUSTER}.",
             _DAMAGED,
         )
     return loaded
@@ -196,7 +196,7 @@ def _whole_number(artifact: Artifact, key: str) -> int:
 
 def _added(artifact: Artifact, own: int, extra: int) -> tuple[Parameter, ...]:
     """Parameters that Triton's launcher adds to the kernel's own; the first is its scratch memory, if any."""
-    names = [f"what Triton adds as parameter {own + n}" for n in range(extra)]
+    names = [f"hidden parameter {own + n} of Triton" for n in range(extra)]
     if names and _whole_number(artifact, "global_scratch_size"):
         names[0] = SCRATCH
     return tuple(Parameter(name, "") for name in names)
@@ -352,7 +352,7 @@ def _threads(artifact: Artifact, ptx: Module | None) -> int:
                 return math.prod(integer(extent.strip()) or 0 for extent in said.split(","))
     if artifact.num_warps is None:
         raise CacheError(
-            f"{artifact.display_name} cannot be run on paper: nothing says how many threads a CTA has.",
-            "It stands in the PTX or in the metadata: keep either beside the machine code.",
+            f"{artifact.display_name} cannot be simulated: the number of threads per CTA is unknown.",
+            "It is in the PTX and in the metadata: keep either next to the machine code.",
         )
     return 32 * artifact.num_warps

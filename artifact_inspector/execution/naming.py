@@ -108,5 +108,5 @@ def _renamed(loaded: Loaded, names: Mapping[str, str]) -> Loaded:
 def _note(names: Mapping[str, str], *, several: bool) -> str:
     """A note on how the arguments were matched."""
     told = ", ".join(f"{own} is {name}" for own, name in names.items())
-    sure = "; numbers could stand otherwise: name them arg0, arg1 … to be sure" if several else ""
-    return f"this Triton's texts name no arguments, so that they were taken in the order given: {told}{sure}"
+    sure = "; numbers may be in another order: name them arg0, arg1 … to be sure" if several else ""
+    return f"this Triton version keeps no argument names; they were matched by order: {told}{sure}"

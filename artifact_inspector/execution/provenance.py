@@ -22,8 +22,8 @@ _FAR = 1 << 45
 """Bytes by which tensors are moved: more than any tensor has, and within the 47 bits of user addresses."""
 _PAGES = 1 << 47
 _INTEGERS = ("int64", "uint64", "i64", "u64", "long")
-_AS_IT_WAS = "{} as it was"
-_ANYWHERE = "memory at an address that comes of no tensor"
+_AS_IT_WAS = "{} at its old address"
+_ANYWHERE = "memory at an address of unknown origin"
 
 
 def find_strangers(

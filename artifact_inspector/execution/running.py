@@ -81,10 +81,10 @@ def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
     if missing:
         known = ", ".join(launch.arguments) or "none"
         raise UsageError(
-            f"{loaded.artifact.display_name} needs {', '.join(dict.fromkeys(missing))}.",
-            f"Give them with --arg NAME=VALUE or in --launch; given are {known}."
+            f"Missing arguments of {loaded.artifact.display_name}: {', '.join(dict.fromkeys(missing))}.",
+            f"Pass them with --arg NAME=VALUE or --launch. Given: {known}."
             + (
-                " Its texts name none: leave constants out, in the kernel's order."
+                " Its files keep no argument names: pass arguments in order, without constants."
                 if "arg0" in missing
                 else ""
             ),
@@ -96,25 +96,25 @@ def _value(parameter: Parameter, given: Any) -> Any:
     name, kind = parameter.argument, parameter.type
     if parameter.part is not None:  # of a descriptor
         if not isinstance(given, Tensor):
-            raise UsageError(f"{name} is a tensor descriptor, and {given!r} is no tensor.", _TENSOR)
+            raise UsageError(f"{name} is a tensor descriptor, but {given!r} is not a tensor.", _TENSOR)
         if parameter.part == FLAG:
             return 0
         extents = [*given.shape, *given.strides]
         if len(extents) <= parameter.part:
-            raise UsageError(f"{name} has {len(given.shape)} extents, which is too few.", _TENSOR)
+            raise UsageError(f"{name} has too few dimensions ({len(given.shape)}).", _TENSOR)
         return extents[parameter.part]
     if kind.startswith(("*", "!tt")):
         if given is not None and not isinstance(given, (Tensor, int)):
-            raise UsageError(f"{name} is a pointer ({kind}), and {given!r} is none.", _TENSOR)
+            raise UsageError(f"{name} is a pointer ({kind}), but {given!r} is not.", _TENSOR)
         if isinstance(given, Tensor):
             _check_type(parameter, given)
         return given if given is not None else 0
     if isinstance(given, Tensor):
-        raise UsageError(f"{name} is a number ({kind}), and a tensor was given.", f"Give it as {name}=128.")
+        raise UsageError(f"{name} is a number ({kind}), but a tensor was given.", f"Write it as {name}=128.")
     if kind.startswith("i") and isinstance(given, float):
-        raise UsageError(f"{name} is a whole number ({kind}), and {given!r} is none.")
+        raise UsageError(f"{name} is an integer ({kind}), but {given!r} is not.")
     if given is not None and not -_WORD < given < _WORD and not isinstance(given, float):
-        raise UsageError(f"{name} is a number ({kind}), and one of 64 bits at most.")
+        raise UsageError(f"The value of {name} ({kind}) does not fit 64 bits.")
     if given is None:
         return 0
     return _bits_of(float(given), kind) if kind.startswith(("f", "bf")) else int(given)
@@ -132,7 +132,7 @@ def _bits_of(given: float, kind: str) -> float | int:
 
 
 _WORD = 1 << 64
-_TENSOR = "Give a tensor as NAME=fp16[2048,2048]."
+_TENSOR = "Write a tensor as NAME=fp16[2048,2048]."
 
 
 def _check_type(parameter: Parameter, given: Tensor) -> None:
@@ -141,8 +141,8 @@ def _check_type(parameter: Parameter, given: Tensor) -> None:
     if bits not in (None, given.bits):
         element = parameter.type.removeprefix("*").removeprefix("k")
         raise UsageError(
-            f"{name} is {parameter.type}, and a tensor of {given.dtype} was given.",
-            f"Its elements have {bits} bits; give it as {name}={element}[…].",
+            f"{name} is {parameter.type}, but a tensor of {given.dtype} was given.",
+            f"Its elements have {bits} bits; write it as {name}={element}[…].",
         )
 
 
@@ -193,7 +193,7 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool 
     """
     if min(launch.grid) < 1:
         extents = "×".join(str(extent) for extent in launch.grid)
-        raise UsageError(f"The grid {extents} launches nothing.", "Each of its extents must be 1 or more.")
+        raise UsageError(f"The grid {extents} is empty.", "Each dimension must be at least 1.")
     launch = place(_with_memory(loaded, launch))
     names = Names()
     arguments = arguments_of(loaded, launch)
@@ -226,8 +226,8 @@ def _memory(launch: Launch) -> Memory:
     except MemoryError:
         size = sum(tensor.bytes for tensor in launch.tensors.values())
         raise UsageError(
-            f"The tensors span {size:.3g} bytes, more than can be followed in the memory that there is.",
-            "Give smaller ones.",
+            f"The tensors span {size:.3g} bytes, which is too much to track in available memory.",
+            "Use smaller tensors.",
         ) from None
 
 
@@ -267,8 +267,8 @@ def run_launch(
     """
     if launch.ctas > CTAS.most:
         raise UsageError(
-            f"The launch has {launch.ctas} CTAs, and more than {CTAS.most} are not run on paper.",
-            f"Give a smaller grid, or set {CTAS.switch}.",
+            f"The launch has {launch.ctas} CTAs; at most {CTAS.most} are simulated.",
+            f"Use a smaller grid, or set {CTAS.switch}.",
         )
     counts = Counts(len(loaded.program.steps), limit)
     started = begin(loaded, launch, counts, side_by_side=side_by_side)
@@ -324,10 +324,10 @@ def run_all(machine: Machine) -> list[Ended]:
         except Undecided as stop:
             ended.append(Ended(stop.step, current.rows, stop.reasons))
         except Spent as stop:
-            reason = f"it ran {stop.limit} steps and did not end"
+            reason = f"no end after {stop.limit} steps"
             ended.append(Ended(stop.step, current.rows, (reason,)))
             break
         except ODD_OPERANDS:
-            ended.append(Ended(current.step, current.rows, ("it has operands that it does not take",)))
+            ended.append(Ended(current.step, current.rows, ("invalid operands",)))
         pending += arrive(current, came=came)
     return ended

@@ -134,11 +134,11 @@ _SECTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _GLOBAL = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
 _READING = ("global_load", "copy", "tensor_load", "scalar_load")
 _WRITING = ("global_store", "global_reduction", "global_atomic", "tensor_store")
-_LINES = "AMD's caches move whole lines: see cache_lines"
+_LINES = "AMD caches transfer whole lines: see cache_lines"
 NOT_OF_AMD: Mapping[str, str] = {
     **dict.fromkeys(_SECTORS, _LINES),
     **dict.fromkeys(("shared_wavefronts", "shared_wavefronts_ideal"), "passes over LDS are not counted"),
-    "dram_bytes_read": "lines that caches of AMD fill are not followed",
+    "dram_bytes_read": "cache line fills of AMD are not modelled",
 }
 """Counter → why it is not available for AMD."""
 

@@ -36,7 +36,7 @@ def branch_to(meaning: Meaning, target: int | None) -> Run:
 
     def run(machine: Machine) -> bool | None:
         if target is None:
-            raise Undecided(machine.step, ("where a branch goes, which is not written",))
+            raise Undecided(machine.step, ("an unknown branch target",))
         taken = holds(machine)
         if isinstance(taken, (bool, np.bool_)) and not taken:
             return False
@@ -59,7 +59,7 @@ def _nothing(_statement: Statement, _meaning: Meaning) -> Run:
 
 def _call(statement: Statement, _meaning: Meaning) -> Run:
     def run(machine: Machine) -> bool | None:
-        raise Undecided(machine.step, (f"a call of another function ({statement.opcode})",))
+        raise Undecided(machine.step, (f"a call to another function ({statement.opcode})",))
 
     return run
 
@@ -69,7 +69,7 @@ def _get_place(statement: Statement, _meaning: Meaning) -> Run:
 
     def run(machine: Machine) -> None:
         for name in names:
-            machine.write(name, machine.unknown("the address of code"))
+            machine.write(name, machine.unknown("a code address"))
 
     return run
 

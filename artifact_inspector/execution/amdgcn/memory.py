@@ -47,7 +47,7 @@ def _write(
     """Write loaded words to registers; 0 for lanes outside the range of the buffer."""
     for name, value in zip(names, values, strict=False):
         if meaning.keeps:
-            value = machine.unknown("half of a register")
+            value = machine.unknown("the other half of a register")
         elif meaning.signed:
             sign = 1 << (8 * meaning.size - 1)
             value = apply(lambda v, sign=sign: ((v ^ sign) - sign) & FULL, value)
@@ -99,7 +99,7 @@ def _inside(machine: Machine, within: Mask) -> Mask:
 def _copied(machine: Machine, lanes: Lanes | None, size: int) -> None:
     """A direct copy from global memory to LDS; its LDS address is not modelled."""
     value = load_global(machine, lanes, size, 1)[0]
-    held = value if isinstance(value, Unknown) else machine.unknown("a copy into LDS, which is not followed")
+    held = value if isinstance(value, Unknown) else machine.unknown("data copied into LDS")
     lose_shared(machine, held.why)
 
 
@@ -143,7 +143,7 @@ def _atomic_buffer(statement: Statement, meaning: Meaning) -> Run:
         address, within = where.find(machine)
         access_global(machine, address, meaning.size, reads=False, writes=True, mask=_inside(machine, within))
         for name in names:
-            machine.write(name, machine.unknown("what an atomic returns"))
+            machine.write(name, machine.unknown("the result of an atomic"))
 
     return on_lanes(run)
 
@@ -201,7 +201,7 @@ def _atomic_global(statement: Statement, meaning: Meaning) -> Run:
     def run(machine: Machine) -> None:
         access_global(machine, where(machine), meaning.size, reads=False, writes=True)
         for name in names:
-            machine.write(name, machine.unknown("what an atomic returns"))
+            machine.write(name, machine.unknown("the result of an atomic"))
 
     return on_lanes(run)
 
@@ -338,10 +338,10 @@ def _atomic_shared(statement: Statement, meaning: Meaning) -> Run:
     def run(machine: Machine) -> None:
         lanes = lanes_of(machine, places[0](machine))
         store_shared(
-            machine, lanes, meaning.size, [machine.unknown("what an atomic returns")] * _words(meaning)
+            machine, lanes, meaning.size, [machine.unknown("the result of an atomic")] * _words(meaning)
         )
         for name in names:
-            machine.write(name, machine.unknown("what an atomic returns"))
+            machine.write(name, machine.unknown("the result of an atomic"))
 
     return on_lanes(run)
 
@@ -374,7 +374,9 @@ def _load_scratch(statement: Statement, meaning: Meaning) -> Run:
         values: list[Value] = []
         for word in range(_words(meaning)):
             held = machine.local.load_word(address + 4 * word) if isinstance(address, int) else None
-            values.append(machine.unknown("what scratch holds") if held is None or meaning.size < 4 else held)
+            values.append(
+                machine.unknown("the content of scratch memory") if held is None or meaning.size < 4 else held
+            )
         _write(machine, names, values, meaning)
 
     return on_lanes(run)
@@ -395,7 +397,7 @@ def _store_scratch(statement: Statement, meaning: Meaning) -> Run:
             machine.local.words.clear()
             return
         for word, reader in enumerate(readers):
-            value = reader(machine) if meaning.size >= 4 else machine.unknown("what scratch holds")
+            value = reader(machine) if meaning.size >= 4 else machine.unknown("the content of scratch memory")
             machine.local.store_word(address + 4 * word, value, machine.on)
 
     return on_lanes(run)

@@ -54,7 +54,7 @@ def source(operand: Operand, step: int = 0) -> Reader:
         return lambda machine: machine.read(name)
     if operand.bank is Bank.NOTHING or operand.names:
         if operand.bank in (Bank.LABEL, Bank.OTHER):
-            return lambda machine: machine.unknown(f"what {operand.names[0]} is")
+            return lambda machine: machine.unknown(f"the value of {operand.names[0]}")
         return lambda _machine: 0
     raise ValueError(operand)
 

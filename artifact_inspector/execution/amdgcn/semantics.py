@@ -179,7 +179,7 @@ def _run(statement: Statement, instruction: Instruction, target: int | None) -> 
             return SEMANTICS[meaning.action](statement, meaning), True
     except ODD_OPERANDS:
         pass
-    return _forget(results, f"opcode {statement.opcode}, which has no semantics here", statement), False
+    return _forget(results, f"unsupported opcode {statement.opcode}", statement), False
 
 
 def _forget(results: tuple[str, ...], why: str, statement: Statement) -> Run:
@@ -265,7 +265,7 @@ class Environment:
         self.threads, self.names = threads, names
         size = max((a.offset + a.size for a in beginning.arguments), default=0)
         self.bytes = bytearray(size)
-        self.missing = dict.fromkeys(range(size), "what the runtime passes to the kernel")
+        self.missing = dict.fromkeys(range(size), "hidden arguments from the runtime")
         given = iter(parameters)
         for argument in beginning.arguments:
             if argument.is_hidden:

@@ -391,7 +391,7 @@ def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
 def not_in_shared(machine: Machine) -> Unknown:
     """The value of unknown shared memory: any unknown value stored there may be its cause."""
     why = machine.shared.why
-    return Unknown(0, FULL, why) if why else machine.unknown("shared memory, which nothing wrote")
+    return Unknown(0, FULL, why) if why else machine.unknown("uninitialized shared memory")
 
 
 def lose_shared(machine: Machine, why: int, start: int | None = None) -> None:

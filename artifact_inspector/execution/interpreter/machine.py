@@ -151,7 +151,7 @@ class Machine:
         if found is None:
             if name in ALWAYS_TRUE:
                 return True
-            nothing = self.names.unknown(f"{name}, which nothing wrote")
+            nothing = self.names.unknown(f"uninitialized register {name}")
             return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
         if found.__class__ is Pieces:
             found = found.within(self.on) if self.step.by_lane else found.together()
@@ -351,7 +351,7 @@ class Machine:
         way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
         while True:
             if group.pc >= len(steps):
-                raise Undecided(self.step, ("the code ends before its kernel does",))
+                raise Undecided(self.step, ("code past the end of the kernel",))
             step = self.step = steps[group.pc]
             counts.spend(step)
             if way is not None:

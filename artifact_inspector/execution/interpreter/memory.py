@@ -297,7 +297,7 @@ class Memory:
         if best is None:
             return "the launch has no tensor"
         if address >= best.stop:
-            return f"{address - best.stop} bytes behind the end of {best.name}"
+            return f"{address - best.stop} bytes after the end of {best.name}"
         return f"{best.start - address} bytes before {best.name}"
 
     def unique(self) -> tuple[int, int]:

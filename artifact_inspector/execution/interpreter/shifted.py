@@ -134,7 +134,7 @@ class Shifted:
         return Shifted(~self.rows, -self.lanes)
 
     def __bool__(self) -> bool:
-        raise ValueError("a register of many lanes is neither true nor false")
+        raise ValueError("an affine value has no truth value")
 
     def __sub__(self, other: Any) -> Any:
         return self + -other if _side(other) else self.array() - other

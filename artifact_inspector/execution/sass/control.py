@@ -40,7 +40,7 @@ def branch_to(statement: Statement, target: int | None) -> Run:
 
     def run(machine: Machine) -> bool | None:
         if target is None:
-            raise Undecided(machine.step, ("where a branch goes, which is not written",))
+            raise Undecided(machine.step, ("an unknown branch target",))
         if splits or whole:
             full = machine.group.lanes == machine.group.warps * machine.program.warp
             return machine.branch(full is whole, target) if full is whole else False
@@ -78,7 +78,7 @@ def _branch_by_register(statement: Statement) -> Run:
         target = wanted[0]
         place = machine.program.places.get((target + base) & FULL)
         if place is None:
-            raise Undecided(machine.step, (f"address {target + base:#x}, which holds no code",))
+            raise Undecided(machine.step, (f"a branch to address {target + base:#x}, which has no code",))
         if len(wanted) == 1:
             return machine.branch(True, place)
         step, groups = machine.step.index, len(machine.groups)

@@ -88,7 +88,7 @@ def _descriptors(
 def _bulk(statement: Statement) -> Run:
     del statement
     return lambda machine: machine.counts.mark(
-        machine.step.index, machine.unknown("a bulk copy, whose size is not followed").why
+        machine.step.index, machine.unknown("the size of a bulk copy").why
     )
 
 

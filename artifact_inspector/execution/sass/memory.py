@@ -134,7 +134,7 @@ def _atomic_global(statement: Statement) -> Run:
         if lanes is not None:
             keep_global(machine, lanes, size, None if stored is None else stored(machine))
         for name in names:
-            machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
+            machine.write(name, _nothing_of(machine, name, "the result of an atomic"))
 
     return run
 
@@ -307,7 +307,7 @@ def _atomic_shared(statement: Statement) -> Run:
             lanes = access_shared(machine, at(machine), size)
         else:
             lanes = access_atomic(machine, at(machine), size, operands)
-        nothing = machine.unknown("what an atomic returns")
+        nothing = machine.unknown("the result of an atomic")
         left: list[Value] = [nothing] * max(size // 4, 1)
         alone = np.broadcast_to(machine.on, machine.shape).sum(axis=1).max() <= 1
         if sets is not None and lanes is not None and alone:
@@ -315,7 +315,7 @@ def _atomic_shared(statement: Statement) -> Run:
             left = [apply(lambda a, b: a | b, held, sets(machine))]
         store_shared(machine, lanes, size, left)
         for name in names:
-            machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
+            machine.write(name, _nothing_of(machine, name, "the result of an atomic"))
 
     return run
 
@@ -333,7 +333,7 @@ def _load_local(statement: Statement) -> Run:
         values: list[Value] = []
         for word in range(max(size // 4, 1)):
             held = machine.local.load_word(address + 4 * word) if isinstance(address, int) else None
-            values.append(machine.unknown("what local memory holds") if held is None else held)
+            values.append(machine.unknown("the content of local memory") if held is None else held)
         if size < 4:
             shift = 8 * (address & 3) if isinstance(address, int) else 0
             values = [apply(lambda v: (v >> shift) & ((1 << 8 * size) - 1), values[0])]
@@ -353,7 +353,7 @@ def _store_local(statement: Statement) -> Run:
         for word, reader in enumerate(readers):
             value = reader(machine)
             if size < 4:
-                value = value if address % 4 == 0 else machine.unknown("what local memory holds")
+                value = value if address % 4 == 0 else machine.unknown("the content of local memory")
             machine.local.store_word((address + 4 * word) & ~3, value, machine.on)
 
     return run

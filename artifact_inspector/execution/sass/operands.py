@@ -147,7 +147,7 @@ _MOST_PLACES = 64
 def _constant(operand: Operand, step: int) -> Reader:
     offset, bank = operand.value + 4 * step, operand.bank
     if operand.prefix == "cx" or operand.descriptor:
-        return lambda machine: machine.unknown("a constant bank that a register chooses")
+        return lambda machine: machine.unknown("a constant bank selected by a register")
     if not operand.parts:
         return lambda machine: machine.environment.constant(bank, offset, 4)
 
@@ -248,7 +248,7 @@ def not_known(name: str | None, why: str) -> Run:
 
 def not_understood(name: str | None, opcode: str) -> Run:
     """A run that makes a register unknown because the opcode is not supported."""
-    return not_known(name, f"opcode {opcode}, which has no semantics here")
+    return not_known(name, f"unsupported opcode {opcode}")
 
 
 def move(statement: Statement, place: int | None = None) -> Run:

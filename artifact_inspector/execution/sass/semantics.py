@@ -207,7 +207,7 @@ def _run(statement: Statement, instruction: Instruction, target: int | None) -> 
     results = instruction.operands.results
     if "MMA" in base or base in _DATA or base.removeprefix("U") in _DATA:
         return _forget(results, f"the result of {statement.opcode}"), True
-    return _forget(results, f"opcode {statement.opcode}, which has no semantics here"), False
+    return _forget(results, f"unsupported opcode {statement.opcode}"), False
 
 
 _DATA = words("""

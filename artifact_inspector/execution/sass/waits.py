@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 FAILS = 2
 """Failures of the first wait of a warp that got registers."""
-_ASKED = "whether a warp asked for registers, or gave some away"
-_LEFT = "times that a warp's wait still fails"
+_ASKED = "whether a warp has requested or released registers"
+_LEFT = "remaining failures of a warp's wait"
 
 
 def _held(machine: Machine, name: str) -> Known:

@@ -45,7 +45,8 @@ def map_forked(function: Callable[[int], Found], numbers: Sequence[int], process
                 pool.shutdown(wait=False, cancel_futures=True)
     except BrokenProcessPool:
         raise CacheError(
-            "A process that ran a launch on paper was killed.", "There may be too little memory for so many."
+            "A process that simulated a launch was killed.",
+            "Memory may be too small for this many processes.",
         ) from None
     finally:
         _job = None

@@ -37,8 +37,8 @@ from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, Timing
 
 PATH, LAUNCH = "path", "launch"
-_OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: no kernel of AMD's is ranked"
-_CTAS = "how many CTAs a multiprocessor holds"
+_OF_NVIDIA = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
+_CTAS = "the number of resident CTAs per multiprocessor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,13 @@ def chip_of(target: Target, gpu: str | None) -> Chip:
     """
     named = target if gpu is None else parse_target(gpu)
     if named.backend is not target.backend or named.arch.number // 10 != target.arch.number // 10:
-        raise UsageError(f"{gpu} does not run machine code for {target}.", "Name a GPU of that generation.")
+        raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
     product, rates, limits = named.gpu.product, named.gpu.rates, named.limits.multiprocessor
     peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
     if product is None or rates is None or limits is None or peaks is None:
         raise UsageError(
-            f"Nothing can be ranked for {gpu or named}: its rates or its bandwidth are not known here.",
-            "Name a product that is known with --gpu: H100, H200, A100, 4090 …",
+            f"Cannot rank launches for {gpu or named}: its rates or its bandwidth are unknown.",
+            "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
     megahertz = product.megahertz or 1800
     return Chip(
@@ -145,12 +145,12 @@ def judge_launch(
         first = sample.counts.outside[0]
         notes += (
             f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.lane}, {first.near}; "
-            "`predict` tells them all",
+            "`predict` lists all",
         )
     if sample.ended or blocks is None or loaded.cubin is None:
         lacks = _CTAS
         if loaded.cubin is None:
-            lacks = _OF_NVIDIA if loaded.beginning is not None else "control codes, which a cubin has"
+            lacks = _OF_NVIDIA if loaded.beginning is not None else "control codes, which need a cubin"
         why = unknown or (lacks,)
         return replace(nothing, unknown=why, notes=notes)
     controls = read_controls(read_code(loaded.cubin, loaded.program.name))

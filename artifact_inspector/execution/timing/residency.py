@@ -40,13 +40,13 @@ OFF_WAY = 0.05
 class Activity(Enum):
     """What a warp does, or waits for."""
 
-    LOADS = "global memory: issues loads, copies, stores"
-    MATRIX = "matrix products: issues, waits for sums"
-    ARITHMETIC = "arithmetic: issues, waits for it"
-    SHARED = "shared memory, L1, shuffles: issues, waits"
-    ISSUE = "issues all else, waits its turn"
-    MEMORY = "waits for global memory"
-    BARRIER = "waits at a barrier"
+    LOADS = "global memory: issuing loads, copies, stores"
+    MATRIX = "matrix products: issuing, waiting for results"
+    ARITHMETIC = "arithmetic: issuing, waiting for results"
+    SHARED = "shared memory, L1, shuffles: issuing, waiting"
+    ISSUE = "other: issuing, waiting to issue"
+    MEMORY = "waiting for global memory"
+    BARRIER = "waiting at a barrier"
 
 
 WORKS = frozenset((Activity.LOADS, Activity.MATRIX, Activity.ARITHMETIC, Activity.SHARED, Activity.ISSUE))
@@ -320,20 +320,18 @@ def find_residency(
     loaded = load_kernel(contestant.artifact, disassemble)
     name = contestant.artifact.display_name
     if loaded.beginning is not None or loaded.cubin is None:
-        raise UsageError(
-            f"How warps of {name} overlap is modelled by the control codes of a cubin, which it has none of."
-        )
+        raise UsageError(f"Cannot model how warps of {name} overlap: it has no cubin with control codes.")
     own = contestant.artifact.target or parse_target(f"sm_{loaded.program.arch}")
     chip, target = chip_of(own, gpu), own if gpu is None else parse_target(gpu)
     cubin = read_cubin(loaded.cubin, loaded.program.name)
     taken = find_resources(contestant.artifact.target, contestant.artifact.metadata, binary=cubin)
     blocks = blocks_of(target, taken)
     if not blocks:
-        raise UsageError(f"How many CTAs of {name} a multiprocessor holds is not known, or it is none.")
+        raise UsageError(f"A multiprocessor holds no CTA of {name}, or an unknown number.")
     sample = sample_launch(*fit_launch(loaded, contestant.request, contestant.constants), limit=limit)
     if sample.ended:
         raise UsageError(
-            f"The way of {name} depends on what was not given: {', '.join(sample.ended[0].reasons[:3])}."
+            f"The path of {name} depends on missing inputs: {', '.join(sample.ended[0].reasons[:3])}."
         )
     held = min(blocks, -(-sample.launch.ctas // chip.multiprocessors))
     costs = find_costs(sample, chip, blocks, cubin.frame_bytes or 0, int(taken.shared.value or 0))
@@ -373,4 +371,4 @@ def _notes(way: Sequence[int], steps: Mapping[int, Cost], others: Mapping[str, f
             for unit, cycles in ((cost.unit, cost.busy), ("l2", cost.l2), ("dram", cost.dram)):
                 along[unit] += cycles
     off = [unit for unit, cycles in sorted(others.items()) if cycles > OFF_WAY * (cycles + along[unit])]
-    return (f"not drawn: what warps off the common way ask of {', '.join(off)}",) if off else ()
+    return (f"not drawn: work of divergent warps on {', '.join(off)}",) if off else ()

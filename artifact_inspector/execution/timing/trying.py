@@ -48,18 +48,18 @@ def parse_tries(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
         name, equals, values = word.partition("=")
         listed = [value for text in values.split(",") for value in _values(text, word)]
         if not equals or not name.isidentifier() or not all(listed) or not listed:
-            raise UsageError(f"{word!r} is nothing to try.", _FORM)
+            raise UsageError(f"Invalid configuration {word!r}.", _FORM)
         found[name] = tuple(dict.fromkeys(listed))
         total *= len(found[name])
         if total > MOST_TRIES:
-            raise UsageError(f"These are more than {MOST_TRIES} combinations.", "Try fewer values at a time.")
+            raise UsageError(f"There are more than {MOST_TRIES} combinations.", "Try fewer values at a time.")
     return found
 
 
 def _number(name: str, text: str) -> int:
     number = integer(text)
     if number is None:
-        raise UsageError(f"{name} is a number, and {text[:40]!r} is none.", _FORM)
+        raise UsageError(f"Invalid number {text[:40]!r} for {name}.", _FORM)
     return number
 
 
@@ -69,9 +69,9 @@ def _values(text: str, word: str) -> Sequence[str]:
         return (text,)
     low, high = integer(first), integer(last)
     if low is None or high is None:
-        raise UsageError(f"{word!r} is nothing to try.", _FORM)
+        raise UsageError(f"Invalid configuration {word!r}.", _FORM)
     if not 0 <= high - low < MOST_TRIES:
-        raise UsageError(f"{word!r} has a range that is empty or too long.", _FORM)
+        raise UsageError(f"The range in {word!r} is empty or too long.", _FORM)
     return [str(value) for value in range(low, high + 1)]
 
 
@@ -86,8 +86,8 @@ def check_tries(base: Artifact, tries: Iterable[str]) -> None:
     unknown = [name for name in tries if name not in OPTIONS and name not in base.constants]
     if unknown:
         raise UsageError(
-            f"{base.display_name} takes no constant {', '.join(unknown)}.",
-            f"It was compiled with {', '.join(base.constants) or 'none'}, and takes "
+            f"{base.display_name} has no constant {', '.join(unknown)}.",
+            f"Its constants are {', '.join(base.constants) or 'none'}; compiler options are "
             f"{', '.join(sorted(OPTIONS))}.",
         )
 
@@ -120,8 +120,9 @@ def compile_tries(
     constants, options = row.get("constants", {}), row.get("options", {})
     if place.startswith(CAPTURED_AT):
         raise UsageError(
-            f"{base.display_name} was {place}, and cannot be imported to be compiled otherwise.",
-            "Capture it again if an older release did; a kernel inside of a function cannot be tried.",
+            f"{base.display_name} was {place}, and cannot be imported to compile other configurations.",
+            "Capture it again if an older release captured it. A kernel defined inside a "
+            "function cannot be imported.",
         )
     _refuse_own_code(base, place)
     types = dict(text.split("=", 1) for text in row.get("types", ()))
@@ -155,7 +156,8 @@ def _recorded(base: Artifact) -> Mapping[str, Any]:
 
 def _unrecorded(base: Artifact) -> UsageError:
     return UsageError(
-        f"Nothing says how {base.display_name} was compiled, so that it could be compiled otherwise.",
+        f"It is not recorded how {base.display_name} was compiled, so other configurations cannot be "
+        "compiled.",
         "Compile it with `inspect-kernel compile FILE.py:KERNEL` or `inspect-kernel capture` first.",
     )
 
@@ -171,8 +173,9 @@ def _refuse_own_code(base: Artifact, place: str) -> None:
         lies_inside = True
     if lies_inside:
         raise UsageError(
-            f"{base.display_name} was compiled from {file}, which lies in the cache: nothing there is run.",
-            "Move it out of the cache, and compile it again.",
+            f"{base.display_name} was compiled from {file}, which is inside the cache: code there is "
+            "never run.",
+            "Move it out of the cache and compile it again.",
         )
 
 
@@ -193,10 +196,10 @@ def request_for_tries(
     if (changed or configs is not None) and not any(isinstance(extent, str) for extent in request.grid):
         what = ", ".join(changed) or "configuration"
         raise UsageError(
-            f"The grid is a number, which may be another for each {what}.",
-            "Give it as an expression over the arguments and constants"
-            f"{_in_brackets(constants)}: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; the configurations that "
-            "`inspect-kernel capture --configs all` has on record are ranked without --try and --configs.",
+            f"The grid is a number, but it may differ for each {what}.",
+            "Write it as an expression over the arguments and constants"
+            f"{_in_brackets(constants)}: --grid 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'. To rank configurations "
+            "that `inspect-kernel capture --configs all` recorded, omit --vary and --configs.",
         )
     fixed = {name: value for name, value in request.arguments.items() if name not in tries}
     return Request(request.grid, fixed, None, request.notes)
