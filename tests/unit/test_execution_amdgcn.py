@@ -264,9 +264,9 @@ def test_a_wave_of_gfx12_finds_its_number_and_its_workgroup_in_trap_registers() 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("s_branch .LBB0_1\ns_nop 0\n.LBB0_1:\n.Lfunc_end0:", "the code ends before its kernel does"),
-        ("s_mov_b32 s20, 1\n.Lfunc_end0:", "the code ends before its kernel does"),
-        ("v_mov_b32_dpp v1, v2 quad_perm:[1,0,3]\ns_endpgm", "it has operands that it does not take"),
+        ("s_branch .LBB0_1\ns_nop 0\n.LBB0_1:\n.Lfunc_end0:", "code past the end of the kernel"),
+        ("s_mov_b32 s20, 1\n.Lfunc_end0:", "code past the end of the kernel"),
+        ("v_mov_b32_dpp v1, v2 quad_perm:[1,0,3]\ns_endpgm", "invalid operands"),
     ],
 )
 def test_damaged_code_ends_in_words(code: str, reason: str) -> None:

@@ -281,8 +281,8 @@ def test_an_access_beyond_a_tensor_is_told_with_its_lane() -> None:
         tensors={"x": Tensor((30,), "i32")},
     )
     assert [(found.lane, found.near) for found in counts.outside] == [
-        (30, "0 bytes behind the end of x"),
-        (31, "4 bytes behind the end of x"),
+        (30, "0 bytes after the end of x"),
+        (31, "4 bytes after the end of x"),
     ]
 
 
@@ -290,7 +290,7 @@ def test_an_opcode_without_semantics_spoils_its_result_by_name() -> None:
     machine, _, _ = run("MOV R0, 0x1\nVABSDIFF4 R1, R0, R0, RZ\nIADD3 R2, R1, 0x1, RZ\nMOV R3, 0x1")
     found = machine.read("R2")
     assert isinstance(found, Unknown)
-    assert machine.names.of(found.why) == ("opcode VABSDIFF4, which has no semantics here",)
+    assert machine.names.of(found.why) == ("unsupported opcode VABSDIFF4",)
     assert value(machine, "R3") == 1
     assert machine.program.not_understood == ("VABSDIFF4",)
 

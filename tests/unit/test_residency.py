@@ -151,5 +151,5 @@ def test_what_is_not_drawn_is_said() -> None:
 
 def test_a_kernel_without_control_codes_has_no_such_picture() -> None:
     request = parse_document('{"grid": [1], "args": {}}', "a test")[0]
-    with pytest.raises(UsageError, match="control codes of a cubin"):
+    with pytest.raises(UsageError, match="no cubin with control codes"):
         find_residency(Contestant(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)
