@@ -15,7 +15,7 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of
 from artifact_inspector.analysis.flow.values import Values, number_values
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, Language, Operands, Trait
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
 """Kinds whose locations identify a region. Locations of integer operations are rarely needed."""
@@ -121,11 +121,11 @@ class Code:
         """Whether an instruction has a trait, according to the format."""
         return trait in self.language.traits(self.function.instructions[index].opcode)
 
-    def once(self, find: Callable[[Code], Made]) -> Made:
+    def once(self, find: Callable[[Code], Result]) -> Result:
         """The result of an analysis of this code, computed once."""
         if find not in self._found:
             self._found[find] = find(self)
-        found: Made = self._found[find]
+        found: Result = self._found[find]
         return found
 
     # -- instructions by block and kind ------------------------------------------------------

@@ -230,9 +230,9 @@ class _Locator:
             return []
         taken = {index for found in located for index in found.loads}
         scalars = self.code.once(find_scalar_data) - taken
-        found = sorted(filter(self._in_scope, scalars), key=lambda index: self.position[index])
+        unowned = sorted(filter(self._in_scope, scalars), key=lambda index: self.position[index])
         due = sum(self.before.loads.get(found.statement.index, 0) for found in missing)
-        return found if len(missing) <= len(found) <= due else []
+        return unowned if len(missing) <= len(unowned) <= due else []
 
     def _strays(self, missing: list[LocatedStatement]) -> list[int]:
         """Loads whose location matches no load statement, if as many as are missing."""

@@ -303,8 +303,8 @@ class _Search:
                 for node in self._graph.given[found.index]
             ]
             taking.update(self._reach.takers(nodes, is_bound=is_bound))
-        found = [compute for compute in taking if self._reach.serves(compute, anchor, loop)]
-        return tuple(sorted(found, key=self._flow.position.__getitem__))
+        direct_computes = [compute for compute in taking if self._reach.serves(compute, anchor, loop)]
+        return tuple(sorted(direct_computes, key=self._flow.position.__getitem__))
 
     def _base_of(self, load: int) -> str | None:
         access = self._code.language.access

@@ -132,7 +132,7 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     blocks: list[list[Event]] = [[] for _ in code.function.blocks]
     for index in sorted(events):
         blocks[code.flow.block_of[index]] += events[index]
-    return [tuple(found) for found in blocks]
+    return [tuple(block_events) for block_events in blocks]
 
 
 def _read(
