@@ -12,7 +12,7 @@ from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.interpreter.scratch import Scratch
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import run_all
+from artifact_inspector.execution.running import Ended, run_all
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats.amdgcn.kernel import read_beginning
 from artifact_inspector.model import Stage
@@ -46,7 +46,7 @@ k:
 
 def run(
     code: str, target: str = "gfx942", threads: int = 64, ctas: int = 1, values: tuple[int, ...] | None = None
-):
+) -> tuple[Machine, Counts, list[Ended]]:
     """The machine after some statements, one on each line, labels ending in a colon."""
     wave = 32 if target.startswith("gfx1") else 64
     lines = [

@@ -97,11 +97,11 @@ def test_arguments_that_cannot_stand_there_are_refused() -> None:
 
 def test_a_constant_amid_the_arguments_is_taken_for_none_of_them() -> None:
     given = {"a_ptr": GEMV["a_ptr"], "TURNS": 3, **GEMV}
-    with pytest.raises(UsageError, match="Missing arguments of .*arg0") as refused:
+    with pytest.raises(UsageError, match=r"Missing arguments of .*arg0") as refused:
         prediction("3.2.0/gfx942/gemv_splitk", given, 8, 8)
     assert "without constants" in (refused.value.remedy or "")
     few = {name: value for name, value in MATMUL.items() if not name.startswith(("BLOCK", "GROUP"))}
-    with pytest.raises(UsageError, match="Missing arguments of .*arg0"):
+    with pytest.raises(UsageError, match=r"Missing arguments of .*arg0"):
         prediction("3.2.0/gfx942/matmul_grouped", {**few, "M": 250, "GROUP_M": 8}, 16)
     odd = prediction("3.2.0/gfx942/matmul_grouped", {**few, "M": 250}, 16)
     assert any("arg3 is M" in note for note in odd.notes)

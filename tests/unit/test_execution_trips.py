@@ -15,7 +15,7 @@ from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.interpreter.pieces import whole_of
 from artifact_inspector.execution.interpreter.trips import Loops
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import run_all
+from artifact_inspector.execution.running import Ended, run_all
 from artifact_inspector.execution.sass.semantics import Environment, read_program
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -191,7 +191,7 @@ MANY = 70
 class Ran(NamedTuple):
     counts: Counts
     memory: Memory
-    ended: list[Any]
+    ended: list[Ended]
     way: list[int]
     registers: dict[str, Any]
     proven: list[int]

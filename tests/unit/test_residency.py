@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -113,10 +114,9 @@ def test_units_are_shared_and_never_more_than_busy() -> None:
 # -- the picture -----------------------------------------------------------------------------------------
 
 
-def made(ctas: int = 2, warps: int = 2, **changes: Any) -> Residency:
+def made(ctas: int = 2, warps: int = 2) -> Residency:
     lanes, busy, cycles, hidden = overlapped(KINDS * 6, [100.0 * at for at in range(ctas)], warps)
-    held = {"followed": 48, "instructions": 48, "notes": ()} | changes
-    return Residency("kernel<b>", "H200", ctas, warps, cycles, lanes, busy, hidden, **held)
+    return Residency("kernel<b>", "H200", ctas, warps, cycles, lanes, busy, hidden, 48, 48)
 
 
 def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> None:
@@ -143,7 +143,7 @@ def test_a_launch_s_page_shows_it() -> None:
 
 
 def test_what_is_not_drawn_is_said() -> None:
-    svg = residency(made(ctas=6, warps=8, followed=10, notes=("not drawn: what others ask of lsu",)))
+    svg = residency(replace(made(6, 8), followed=10, notes=("not drawn: what others ask of lsu",)))
     assert "drawn: 5 of 8 warps of 6 of 6 CTAs" in svg
     assert "drawn: the first 10 of 48 instructions of each warp" in svg
     assert "not drawn: what others ask of lsu" in svg

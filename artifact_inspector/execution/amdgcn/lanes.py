@@ -120,7 +120,7 @@ def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
             return
         lane = ((at + offset) >> 2) % machine.program.warp
         found, bad = (move(machine, lane, part) for part in (data_of(held), bits_unknown(held)))
-        write(machine, Unknown(found, bad, held.why) if bad.any() else found)
+        write(machine, Unknown(found, bad, held.why) if isinstance(held, Unknown) and bad.any() else found)
 
     return on_lanes(run)
 

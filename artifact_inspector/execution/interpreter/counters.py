@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,12 +53,6 @@ class WarpAccess:
     """Operands per lane of an atomic, whose lanes share nothing; 0 for other accesses."""
 
 
-_BY_STEP = (
-    "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes", "rejoined",
-    "divergent", "active",
-)  # fmt: skip
-
-
 @dataclass(slots=True)
 class Counts:
     """Counters per step; for unknown ones, the names of the missing inputs."""
@@ -100,7 +95,7 @@ class Counts:
     """Step → excess wavefronts per lane of the access that it was taken from."""
 
     def __post_init__(self) -> None:
-        for name in _BY_STEP:
+        for name in _per_step():
             setattr(self, name, [0] * self.size)
 
     def beside(self, steps: int) -> Counts:
@@ -120,7 +115,7 @@ class Counts:
         Raises:
             Spent: run one after the other, they exceed the step limit.
         """
-        for name in _BY_STEP:
+        for name in _per_step():
             mine = getattr(self, name)
             for at, count in enumerate(getattr(tried, name)):
                 if count:
@@ -153,3 +148,9 @@ class Counts:
     def mark(self, index: int, why: int) -> None:
         """Record that the addresses of a step are unknown."""
         self.why[index] = self.why.get(index, 0) | why
+
+
+@cache
+def _per_step() -> tuple[str, ...]:
+    """Names of the counters that have one entry per step."""
+    return tuple(entry.name for entry in fields(Counts) if not entry.init)

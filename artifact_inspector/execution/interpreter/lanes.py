@@ -9,7 +9,7 @@ inputs that it depends on as a bit set (`Names`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,7 +166,7 @@ def _where(mask: Known, yes: Known, no: Known) -> Known:
     return found.item() if isinstance(found, np.ndarray) and not found.ndim else found
 
 
-def is_spoiled(value: Value) -> bool:
+def is_spoiled(value: Value) -> TypeGuard[Unknown]:
     """Whether no bit of a register is known in any lane."""
     return isinstance(value, Unknown) and value.bad.__class__ is int and value.bad == FULL
 

@@ -262,8 +262,9 @@ class Guess:
         for name, held in ended.items():  # no value may be less known than in sequential execution
             if held is given.get(name) or not lacks(held):
                 continue
-            got, was = together(held), together(before.get(name))
-            if not isinstance(was, Unknown) or got.why & ~was.why or np.any(got.bad != self._tile(was.bad)):
+            new: Unknown = together(held)
+            was = together(before.get(name))
+            if not isinstance(was, Unknown) or new.why & ~was.why or np.any(new.bad != self._tile(was.bad)):
                 return 0
         return proven
 

@@ -110,8 +110,8 @@ def _logic_known(table: int, function: Callable[..., Any], values: tuple[Value, 
         return function(*values)
     values = tuple(map(whole, values))
     why = 0
-    for at in free:
-        why |= values[at].why
+    for value in values:
+        why |= value.why if isinstance(value, Unknown) else 0
     if _matters(table, values, free):
         return Unknown(0, FULL, why)
     first: Any = None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import Counts
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
+from artifact_inspector.execution.interpreter.lanes import Names
 from artifact_inspector.execution.interpreter.memory import Memory, Region
 from artifact_inspector.execution.interpreter.runs import each_once
 from artifact_inspector.execution.launch import Launch
@@ -252,7 +253,7 @@ class Sample:
     """Steps that most warps of one CTA executed, in order."""
     memory: Memory
     ended: tuple[Ended, ...]
-    names: Any
+    names: Names
 
 
 def sample_launch(
