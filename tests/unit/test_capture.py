@@ -521,7 +521,7 @@ def test_an_exception_leaves_the_block_with_the_kernels_kept_and_everything_rest
 def test_a_block_in_a_block_is_refused_and_the_outer_one_goes_on(module, tmp_path):
     script = module(SCALE, name="nested_script")
     with capture(["sm_80"], tmp_path) as kernels:
-        with pytest.raises(UsageError, match="A capture is running"), capture(["sm_90"], tmp_path):
+        with pytest.raises(UsageError, match="A capture is already active"), capture(["sm_90"], tmp_path):
             pass
         script.wrapper(1000)
     assert len(kernels) == 1
@@ -552,7 +552,7 @@ def test_what_a_vendor_does_not_know_is_refused_for_its_target_alone(module, tmp
 
 @pytest.mark.parametrize(
     ("targets", "configs", "said"),
-    [([], 3, "no target"), (["sm_8O"], 3, "Did you mean sm_8"), (["sm_80"], 0, "0 configurations are none")],
+    [([], 3, "No target"), (["sm_8O"], 3, "Did you mean sm_8"), (["sm_80"], 0, "Cannot capture 0 configurations")],
 )
 def test_a_request_that_makes_no_sense_is_refused(targets, configs, said, tmp_path):
     with pytest.raises(UsageError, match=said), capture(targets, tmp_path, configs=configs):
@@ -707,7 +707,7 @@ def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out", seconds=3)
     assert run.status == 0
     assert run.notes[0].text == "The program was stopped after 3 s."
-    with pytest.raises(UsageError, match="captures nothing"):
+    with pytest.raises(UsageError, match="must be positive"):
         capture_program(command, ["sm_80"], tmp_path / "out", seconds=0)
 
 

@@ -53,7 +53,7 @@ def test_what_is_no_version_is_refused(text):
 
 
 def test_a_version_too_old_is_refused():
-    with pytest.raises(UsageError, match=r"The oldest is 2\.1"):
+    with pytest.raises(UsageError, match=r"The oldest supported version is 2\.1"):
         parse_triton("2.0.0")
 
 

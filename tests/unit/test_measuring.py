@@ -172,7 +172,7 @@ def test_the_workload_named_after_the_kernel_comes_first():
 @pytest.mark.parametrize(
     ("words", "options", "said"),
     [
-        (["gemm"], {}, "no reference kernel 'gemm'"),
+        (["gemm"], {}, "Unknown reference kernel 'gemm'"),
         (["nowhere.py:k"], {}, r"no file nowhere\.py"),
         (["mine.py"], {}, "names a file but no kernel"),
         (["softmax"], {"configs": "some"}, "takes `all` or a number"),

@@ -112,7 +112,7 @@ def test_what_is_missing_is_named_with_an_example():
         ("*fp16, m=i32", r"no parameter 'm'"),
         ("(i32", r"unclosed bracket"),
         ("*fp16,,i32", r"an empty entry"),
-        ("*fp16, i32, BLOCK=i32", r"BLOCK is a tl\.constexpr, 'i32' is not a value"),
+        ("*fp16, i32, BLOCK=i32", r"BLOCK is a tl\.constexpr, and 'i32' is not a value"),
     ],
 )
 def test_a_wrong_signature_is_refused_in_words(text, message):
