@@ -8,9 +8,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from artifact_inspector.cli._exit import UNREADABLE
+from artifact_inspector.cli._exit import FOUND, UNREADABLE
 from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.facts.recall import Recalling
+    from artifact_inspector.files.artifact import Problem
     from artifact_inspector.files.cache import Artifact, Cache
     from artifact_inspector.files.sources import Quote
     from artifact_inspector.files.tuning import Timed
@@ -64,22 +65,35 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
     return disassembling(tool)
 
 
-def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> tuple[Artifact, ...]:
+class Assembled(NamedTuple):
+    """Kernels after `--assemble`, and what ptxas refused."""
+
+    kernels: tuple[Artifact, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def exit_if_refused(self) -> None:
+        """End with the exit code of a failed compile where ptxas refused a kernel."""
+        if self.problems:
+            raise SystemExit(FOUND)
+
+
+def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> Assembled:
     """The kernels, those with PTX and no cubin with one that ptxas makes, where that is wanted."""
     if not wanted:
-        return tuple(chosen)
+        return Assembled(tuple(chosen))
+    from artifact_inspector.files.artifact import Problem
     from artifact_inspector.files.assembly import with_cubin
 
-    found, refused = [], Counter[str]()
+    found, problems = [], []
     for artifact in chosen:
         try:
             found.append(with_cubin(artifact))
         except CacheError as error:
-            refused[error.message] += 1
+            problems.append(Problem(artifact.relative("ptx"), error.message))
             found.append(artifact)
-    for said, count in refused.items():
+    for said, count in Counter(problem.problem for problem in problems).items():
         say(f"{count} of {len(chosen)} kernels: {said}", sys.stderr)
-    return tuple(found)
+    return Assembled(tuple(found), tuple(problems))
 
 
 def inspect_kernels(

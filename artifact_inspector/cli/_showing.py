@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,7 +67,8 @@ def report(
     rows = rows or Rows()
     wanted, only, others = parse_which(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
-    chosen = assembled(choose(cache, name, wanted, only), wanted=assemble)
+    assembly = assembled(choose(cache, name, wanted, only), wanted=assemble)
+    chosen, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     is_file = path is not None and path.is_file()
     is_story = len(chosen) == 1 and (name is not None or region is not None or is_file)
@@ -79,6 +81,7 @@ def report(
         known = _write_document(cache, _chosen(narrowed_ones, rows), others, compiles=is_story)
         if known or cache.problems:
             refuse_unknown(known)
+        assembly.exit_if_refused()
         return
     kernels = list(_chosen(narrowed_ones, rows))
     if ir:
@@ -102,6 +105,7 @@ def report(
         )
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+    assembly.exit_if_refused()
 
 
 def _write_document(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,7 +93,8 @@ def _list_findings(
     from artifact_inspector.report.findings import FindingsReport
 
     cache = open_or_advise(path)
-    chosen = assembled(choose(cache, name, parse_which(targets)), wanted=assemble)
+    assembly = assembled(choose(cache, name, parse_which(targets)), wanted=assemble)
+    chosen, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     kernels = list(
         inspect_kernels(chosen, disassemble, lambda kernel: (find_findings(kernel), kernel.program))
@@ -103,6 +105,7 @@ def _list_findings(
         _write(cache, kernels, format)
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+    assembly.exit_if_refused()
 
 
 def _try(path: Path | None, name: str | None, targets: list[str], format: str) -> None:

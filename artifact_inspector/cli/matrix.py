@@ -76,7 +76,8 @@ def matrix(
                 "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
             )
         found = open_or_advise(cache)
-        chosen = assembled(choose(found, name, parse_which(target or [])), wanted=assemble)
+        assembly = assembled(choose(found, name, parse_which(target or [])), wanted=assemble)
+        chosen = assembly.kernels
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = list(inspect_kernels(chosen, disassemble, summarise))
         forms = find_matrix(kernels, split_words(sort or []))
@@ -92,6 +93,7 @@ def matrix(
         if passes:
             _write_passes(forms)
         refuse_unreadable(kernels)
+        assembly.exit_if_refused()
 
 
 def _write_page(html: Path, forms: Matrix, disassemble: Disassemble | None) -> None:

@@ -19,9 +19,13 @@ from artifact_inspector.files.tools import find_in_package, private_copy, run_to
 
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
+_VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d{1,2})\.\d", re.M | re.A)
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
-_NEWEST = 100
+_BLACKWELL = 100
 """Architectures from this one on use a separate ptxas in Triton's wheel."""
+_OF_CUDA_13 = 9
+"""PTX ISA versions from this one on need the ptxas of CUDA 13. Triton 3.9 writes them for sm_90 too
+(`get_ptxas` in triton/backends/nvidia/compiler.py): it writes the ISA version of the ptxas it uses."""
 
 
 def with_cubin(artifact: Artifact) -> Artifact:
@@ -99,7 +103,9 @@ def _tool_for(ptx: str) -> Path:
     target = _TARGET.search(ptx)
     if target is None:
         raise CacheError("not assembled: the PTX names no target.", "Compile the kernel again.")
-    tool = _find(int(target[1]))
+    version = _VERSION.search(ptx)
+    is_new = int(target[1]) >= _BLACKWELL or (version is not None and int(version[1]) >= _OF_CUDA_13)
+    tool = _find(is_new=is_new)
     if tool is None:
         raise CacheError(
             "not assembled: there is no cubin, and no ptxas was found to assemble the PTX.",
@@ -108,10 +114,10 @@ def _tool_for(ptx: str) -> Path:
     return tool
 
 
-def _find(arch: int) -> Path | None:
+def _find(*, is_new: bool) -> Path | None:
     for root in find_in_package("triton"):
         for where in _IN_WHEEL:
-            for name in _NAMES if arch >= _NEWEST else _NAMES[::-1]:
+            for name in _NAMES if is_new else _NAMES[::-1]:
                 path = Path(root, where, name)
                 if path.is_file():
                     return path

@@ -91,7 +91,7 @@ def test_no_word_of_a_cache_chooses_what_is_run_or_written() -> None:
     assert any("ptx_options" in note for note in asked.notes)
     other = _entry()
     assert other.triton_version is not None
-    with pytest.raises(UsageError, match="no version of Triton"):
+    with pytest.raises(UsageError, match="not a version of Triton"):
         of_entry(replace(other, triton_version=type(other.triton_version)("3.6.0=halt")))
 
 

@@ -84,8 +84,8 @@ def without_version(artifact: Artifact) -> Artifact:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (without_ttir, "gemv_splitk has no TTIR to compile again."),
-        (without_version, "The Triton that compiled gemv_splitk is not known."),
+        (without_ttir, "gemv_splitk has no TTIR to compile."),
+        (without_version, "The Triton version of gemv_splitk is unknown."),
     ],
 )
 def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
@@ -147,7 +147,7 @@ def said(*words: str) -> tuple[int, str]:
         ),
         (["passes", "nowhere", "softmax", "-t", "sm_80"], "There is no cache directory nowhere."),
         (["passes", str(FIXTURES / "3.9.0" / "sm_80")], "kernels fit, and passes are of one compile."),
-        (["bisect", "softmax", "-t", "sm_80", "--between", "3.9.0"], "A change stands between two releases."),
+        (["bisect", "softmax", "-t", "sm_80", "--between", "3.9.0"], "A bisection needs two releases."),
         (
             ["diff", str(FIXTURES / "3.9.0"), str(FIXTURES / "3.6.0"), "--passes"],
             "--passes is of two kernels.",

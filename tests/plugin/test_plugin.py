@@ -258,7 +258,7 @@ def test_compile_kernel_compiles_each_kernel_once(run) -> None:
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        ('"no_such_kernel", "sm_90"', "There is no reference kernel 'no_such_kernel'"),
+        ('"no_such_kernel", "sm_90"', "Unknown reference kernel 'no_such_kernel'"),
         ('"softmax", "sm_1"', "sm_1"),
     ],
 )

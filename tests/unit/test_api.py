@@ -128,12 +128,12 @@ class JITFunction:
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
-        (None, "None is no compiled kernel. A launch returns none under TRITON_INTERPRET=1"),
-        (3, "An int is no compiled kernel."),
-        (SimpleNamespace(asm="text"), "A SimpleNamespace is no compiled kernel."),
+        (None, "None is not a compiled kernel. A launch returns None under TRITON_INTERPRET=1"),
+        (3, "An int is not a compiled kernel."),
+        (SimpleNamespace(asm="text"), "A SimpleNamespace is not a compiled kernel."),
         (
             JITFunction(),
-            "add_kernel is a kernel's source, not what it was compiled to. Inspect what a launch",
+            "add_kernel is a kernel's source, not a compiled kernel. Inspect what a launch",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_request_that_makes_no_sense_is_refused(
 
 
 def test_a_kernel_that_is_no_file_was_never_otherwise() -> None:
-    with pytest.raises(UsageError, match="no file here"):
+    with pytest.raises(UsageError, match="not a file with an older state"):
         as_it_was(KernelRequest("softmax"), "HEAD")
 
 
