@@ -33,12 +33,8 @@ def access_block(kernel: KernelFacts) -> RenderableType | None:
     for policy in kernel.policies:
         if policy.lost:
             where = policy.source or f"line {policy.line}"
-            body.append(
-                Text(
-                    f"{', '.join(policy.lost)} requested at {where}, but missing in {last.stage.value}",
-                    "yellow",
-                )
-            )
+            said = f"{', '.join(policy.lost)} requested at {where}, but missing in {last.stage.value}"
+            body.append(Text(said, "yellow"))
     return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
 
 

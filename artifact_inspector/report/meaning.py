@@ -53,14 +53,8 @@ def _meanings() -> Iterator[tuple[set[str], Meaning]]:
         said = f"{rule.severity.value}. {rule.explanation}"
         yield {rule.code.lower(), rule.name}, Meaning(f"{rule.code} {rule.name}", "finding", said)
     for verdict in VERDICTS:
-        yield (
-            {verdict},
-            Meaning(
-                verdict,
-                "verdict",
-                f"Order of loads and computes of a region at one stage: {describe_verdict(verdict)}.",
-            ),
-        )
+        said = f"Order of loads and computes of a region at one stage: {describe_verdict(verdict)}."
+        yield {verdict}, Meaning(verdict, "verdict", said)
     for fact in FACTS:
         column = fact.column
         names = {fact.key.replace("{step}", step.value) for step in Stage} | {fact.label.strip().lower()}

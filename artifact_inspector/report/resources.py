@@ -9,7 +9,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model.location import base_name
-from artifact_inspector.report.words import plural
+from artifact_inspector.report.words import join_words, plural
 
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
@@ -87,8 +87,8 @@ def _as_compiled(made: Elsewhere) -> str:
         for figure, unit in ((taken.registers, "registers"), (taken.shared, "B shared"))
         if figure.value is not None
     ]
-    figures += [f"{spilled} B spilled"] if spilled else []
-    return f"{occupancy_text(made.occupancy)}; {', '.join(figures)} (TTIR compiled by Triton {made.triton})"
+    figures += [f"{spilled} B spilled per thread"] if spilled else []
+    return f"{occupancy_text(made.occupancy)}; {', '.join(figures)} (by Triton {made.triton})"
 
 
 def occupancy_text(held: Occupancy) -> str:
@@ -96,11 +96,12 @@ def occupancy_text(held: Occupancy) -> str:
     if held.blocks is None:
         return f"unknown (needs {', '.join(held.missing)})"
     if held.blocks == 0:
-        return f"no block fits, limited by {' and '.join(held.limited_by)}"
+        return f"no block fits, limited by {join_words(held.limited_by)}"
     rest = ", ".join(f"{name} {most}" for name, most in held.allowed.items() if name not in held.limited_by)
+    others = f" (other limits: {rest})" if rest else ""
     return (
         f"{held.blocks} {plural('block', held.blocks)}, {held.warps} of {held.warps_at_most} warps per "
-        f"{held.unit}, limited by {' and '.join(held.limited_by)}" + (f" (other limits: {rest})" if rest else "")
+        f"{held.unit}, limited by {join_words(held.limited_by)}{others}"
     )
 
 

@@ -27,7 +27,7 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
     if bill.declared is not None:
         head.append(f"  {bill.declared} B per block", "dim")
     if bill.accounted:
-        head.append(", all of it explained by TTGIR", "dim")
+        head.append(", all allocated in TTGIR", "dim")
     body: list[RenderableType] = [Text("; ".join(_around(kernel)), "dim")]
     if bill.entries:
         body.append(_Entries(bill))

@@ -274,9 +274,13 @@ def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableT
     head = Text(first.id, "bold")
     bases = {region.basis for seen in family for region in seen.stages.values()}
     kind = next(iter(first.stages.values())).kind
-    parts = [str(kind) if kind is not RegionKind.STRAIGHT else "straight-line code"]
-    if first.id == kernel.principal and sum(len(s.regions) > 1 for s in kernel.stages.values()):
-        parts.append("main loop" if kind is RegionKind.LOOP else "main region")
+    is_main = first.id == kernel.principal and any(len(s.regions) > 1 for s in kernel.stages.values())
+    if kind is RegionKind.STRAIGHT:
+        parts = ["straight-line code", *(["main region"] if is_main else [])]
+    else:
+        line = first.id.partition("@")[2]
+        where = f" at line {line}" if line.isdecimal() else ""
+        parts = [f"{'main ' if is_main else ''}{kind}{where}"]
     if last.parent not in (None, STRAIGHT):
         parts.append(f"inside {last.parent}")
     if len(bases) == 1:

@@ -20,7 +20,7 @@ MOST_KEYS = 6
 
 
 def tunings_block(tunings: Sequence[Tuning], forms: Sequence[Form]) -> RenderableType:
-    """A table for each autotuning key: the time of each configuration, and the variants that match it."""
+    """A table for each autotuning key: the time of each configuration and the matching variants."""
     parts: list[RenderableType] = []
     for tuning in tunings:
         key = ", ".join(tuning.key)
@@ -40,7 +40,7 @@ def tunings_block(tunings: Sequence[Tuning], forms: Sequence[Form]) -> Renderabl
                 "failed" if took is None else f"{took:.4g}",
                 "–" if took is None or not best else f"{took / best:.2f}",
                 " ".join(said),
-                ", ".join(f"{form.label} {form.kernel.artifact.hash[:8]}" for form in own) or "not in the cache",
+                ", ".join(f"{form.label} {form.kernel.artifact.hash[:8]}" for form in own) or "not found",
             )
         parts.append(table)
         more = len(tuning.timings) - MOST_ROWS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from artifact_inspector.analysis.order.facts import Note, RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
@@ -68,6 +68,16 @@ def plural(word: str, count: float) -> str:
     return (head[:-1] + "ie" if head.endswith("y") else head) + "s" + gap + rest
 
 
+def join_words(words: Sequence[str]) -> str:
+    """A list in a sentence.
+
+    Example:
+        >>> join_words(["blocks", "warps", "registers"])
+        'blocks, warps and registers'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 _MEANINGS = {
     "interleaved": "each round loads after the previous round has computed",
     "clustered": "all rounds load before the first compute",
@@ -91,7 +101,7 @@ VERDICTS = tuple(_MEANINGS)
 
 TERMS = {
     "round": "a group of loads and the math that uses them",
-    "main loop": "the loop whose verdict the list shows; the main region if the kernel has no such loop",
+    "main loop": "the loop whose verdict stands for the kernel in lists; without a loop, the main region",
     "in flight": "most loads issued but not yet waited for, and their bytes per thread",
     "overlap": "share of compute issued while a load is in flight",
     "ahead": "iterations between a load and its compute",
@@ -116,9 +126,7 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
         region = facts.region(region_id)
         if region is None:
             continue
-        if (
-            region.verdict is Verdict.UNKNOWN
-        ):  # not a change: the next stage is compared with the last known one
+        if region.verdict is Verdict.UNKNOWN:  # the next stage is compared with the last known one
             if not lost:
                 yield "unknown", f"at {stage.value}"
             lost = True

@@ -122,9 +122,7 @@ def _pipeline(found: Pipeline) -> Iterator[tuple[str, str]]:
     yield "pipeline", f"{found.kind}: {' → '.join(steps)}"
     around = []
     if found.prologue:
-        around.append(
-            f"{found.prologue:g} {plural('iteration', found.prologue)} of copies before the loop"
-        )
+        around.append(f"{found.prologue:g} {plural('iteration', found.prologue)} of copies before the loop")
     if found.epilogue_line is not None:
         around.append(f"drained after it at line {found.epilogue_line}")
     if found.overlaps_matrix:
@@ -174,7 +172,7 @@ def _conversions(found: Iterable[Conversion]) -> Iterator[str]:
 
 
 def _issue(found: Issue) -> str:
-    text = f"{found.instructions} instructions and at least {found.cycles} cycles per iteration (stall counts)"
+    text = f"{found.instructions} instructions, at least {found.cycles} cycles per iteration (stall counts)"
     if not found.waits:
         return text
     lines = ", ".join(str(line) for line, _ in found.waits[:4]) + (" …" if len(found.waits) > 4 else "")
