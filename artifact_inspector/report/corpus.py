@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.consequence import rank_of
@@ -54,9 +53,7 @@ class CorpusReport:
         for sentence in describe_gates(corpus, self.gates):
             yield Text(sentence, "bold yellow")
         told = [change for change in corpus.changes if change.degree in _TOLD]
-        if told:
-            yield ""
-            yield _table(told)
+        yield from _kernels(told)
         for sentence in describe_lonely(corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for sentence in describe_uncompared(corpus):
@@ -177,11 +174,8 @@ def _partings(pair: Pair) -> Iterator[str]:
     return filter(None, (describe_parting(pair, region) for region in pair.regions))
 
 
-def _table(changes: Sequence[Change]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("kernel", overflow="fold")
-    table.add_column("changed", overflow="fold")
-    table.add_column("what", overflow="fold", ratio=1)
+def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
+    """Each kernel with its target and variant, then its changes."""
     versions = len({change.left.artifact.triton_version for change in changes}) > 1
     compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
     labels = label_forms(compiled, vary_in(form.artifact for form in compiled))
@@ -189,16 +183,19 @@ def _table(changes: Sequence[Change]) -> RenderableType:
         said = list(describe_changes_of(change))
         more = len(said) - MOST_FACTS
         lines = said[:MOST_FACTS] + ([f"and {more} more"] if more > 0 else [])
+        lines = lines or [_NOTHING_TO_SAY[change.degree], *(f"not compared: {x}" for x in change.notes)]
+        head = Text(overflow="fold").append(change.left.artifact.display_name, "bold")
+        head.append(f"  {_which(change.left, label, version=versions)}", "dim")
         other = _otherwise(change.differences)
-        name = Text(change.left.artifact.display_name, "bold")
-        name.append(
-            f"\n{_which(change.left, label, version=versions)}" + (f"\n{other}" if other else ""), "dim"
-        )
-        what = "\n".join(
-            lines or [_NOTHING_TO_SAY[change.degree], *(f"not compared: {x}" for x in change.notes)]
-        )
-        table.add_row(name, Text(" ".join(change.categories) or change.degree.value), Text(what))
-    return table
+        head.append(f"  {other}" if other else "", "dim")
+        yield ""
+        yield head
+        yield _indented(f"changed: {', '.join(change.categories) or change.degree.value}", "bold")
+        yield from (_indented(line) for line in lines)
+
+
+def _indented(line: str, style: str = "") -> Padding:
+    return Padding(Text(line, style, overflow="fold"), (0, 0, 0, 2))
 
 
 _NOTHING_TO_SAY = {

@@ -41,13 +41,13 @@ class PredictionReport:
 
 
 _KEY = (
-    "No GPU is used: addresses and control flow of the machine code are simulated for every lane. "
-    "sectors: 32 B pieces that warps request; ideal: if the bytes of all lanes were contiguous. "
-    "wavefronts: passes over shared memory; ideal: without bank conflicts."
+    "Simulated without a GPU: addresses and control flow of the machine code, for every lane.\n"
+    "sectors: 32 B pieces that warps request; ideal: if the bytes of all lanes were contiguous\n"
+    "wavefronts: passes over shared memory; ideal: without bank conflicts"
 )
 _KEY_AMD = (
-    "No GPU is used: addresses and control flow of the machine code are simulated for every lane. "
-    "cache lines: lines that waves request, counted per instruction."
+    "Simulated without a GPU: addresses and control flow of the machine code, for every lane.\n"
+    "cache lines: lines that waves request, counted per instruction"
 )
 
 
@@ -105,7 +105,7 @@ def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
     blocks = (
         ""
         if first.distinct_tiles is None or first.tiles_asked is None
-        else f"; {first.distinct_tiles:,} of {first.tiles_asked:,} tiles"
+        else f"; {first.distinct_tiles:,} distinct of {first.tiles_asked:,} tiles"
     )
     share = first.distinct_bytes_read / first.bytes_asked if first.bytes_asked else 1
     yield (
@@ -149,7 +149,7 @@ def number(value: int | None) -> str:
 def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
     """The counters of a launch as (label, text)."""
     c, amd = found.counters, found.is_amd
-    yield "instructions", number(c.instructions) + _part(" tensor", c.tensor_instructions)
+    yield "instructions", number(c.instructions) + _part("tensor", c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
         yield "FLOP", by_type
@@ -185,7 +185,7 @@ def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[
         yield "local memory", spilled
     yield "distinct bytes", f"{number(c.unique_bytes_read)} read, {number(c.unique_bytes_written)} written"
     if not amd:
-        yield "from DRAM", _range(c.dram_bytes_read)
+        yield "DRAM", _range(c.dram_bytes_read)
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
         yield "masked lanes", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
@@ -206,7 +206,7 @@ def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, st
 
 
 def _part(words: str, value: int | None) -> str:
-    return f", {number(value)}{words}" if value != 0 else ""
+    return f" ({number(value)} {words})" if value != 0 else ""
 
 
 def _some(words: str, value: int | None) -> str:
@@ -220,7 +220,7 @@ def _join(*parts: str) -> str:
 def _against(value: int | None, ideal: int | None) -> str:
     if value is None or ideal is None or not value:
         return number(value)
-    return f"{value:,}, {ideal:,} ideal ({ideal / value:.0%})"
+    return f"{value:,} (ideal {ideal:,}, {ideal / value:.0%})"
 
 
 def _range(value: Range | None) -> str:

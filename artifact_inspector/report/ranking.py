@@ -46,10 +46,10 @@ class RankingReport:
 
 
 _KEY = (
-    "score: modelled cost relative to the first candidate; it ranks, but does not predict times. "
-    "terms: share of that cost for which each unit is busy (issue, alu, fma, xu, lsu, tensor), for memory "
-    "traffic (l2, dram) and for launching CTAs; path: critical path of one CTA × waves. "
-    "Measure the first five."
+    "The score ranks launches; it does not predict times. Measure the first five.\n"
+    "score: modelled cost relative to the first launch, on an otherwise idle GPU\n"
+    "terms: share of the cost for which a unit is busy (issue, alu, fma, xu, lsu, tensor, l2, dram)\n"
+    "path: critical path of one CTA × waves"
 )
 
 
@@ -126,7 +126,7 @@ def _spread(rows: Sequence[Ranked], twins: int) -> str:
     counted += f" and {twins} identical {_binaries(twins)}" if twins else ""
     close = sum(1 for row in rows if (row.score or 0.0) <= 1.05 * first)
     near = f"; {close} within 5 % of the first" if close > 1 else ""
-    return f"{counted}; the last costs {last / first:.1f}× the first{near}"
+    return counted if len(rows) == 1 else f"{counted}; the last costs {last / first:.1f}× the first{near}"
 
 
 def _binaries(count: int) -> str:
