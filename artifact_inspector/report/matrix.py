@@ -171,4 +171,4 @@ def _meanings(matrix: Matrix) -> Iterator[tuple[str, str]]:
         if any(column.name in form.figures for form in matrix.forms):
             yield column.heading, column.unit
     if any(value is None for form in matrix.forms for value in form.figures.values()):
-        yield "?", "unknown; registers, spills and blocks need a binary in the cache"
+        yield "?", "not available; registers, spills and blocks need a binary in the cache"

@@ -152,16 +152,16 @@ def name_makers(pair: Pair, asked: Sequence[Asked], sides: Sequence[tuple[str, A
 
 
 def describe_decision(label: str, asked: Asked, side: Attribution) -> str:
-    """The pass that made one form's verdict, in one line."""
+    """The pass that last changed one variant's verdict, in one line."""
     if side.why is not None:
-        return f"  {label}: not compiled again: {side.why}"
+        return f"  {label}: could not be compiled again: {side.why}"
     made = side.made_by.get(asked.key)
-    said = "no pass is seen to make it so" if made is None else _made(*made)
+    said = "no pass changed it" if made is None else _made(*made)
     return f"  {label}: {said}"
 
 
 def text_difference(step: Step, before: str, after: str, *, context: int = 3) -> Iterator[str]:
-    """A pass's change of the text, without the places of instructions, which number anew."""
+    """The text diff of a pass, without source locations, which are renumbered."""
     old, new = (_PLACE.sub("", text).splitlines() for text in (before, after))
     yield from difflib.unified_diff(
         old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm=""
