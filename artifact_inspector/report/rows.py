@@ -51,8 +51,8 @@ class Row:
         """The row of one kernel, without hash and variant, which depend on the other kernels."""
         return kernel.derive("row", lambda: cls._of(kernel))
 
-    @classmethod
-    def _of(cls, kernel: KernelFacts) -> Row:
+    @staticmethod
+    def _of(kernel: KernelFacts) -> Row:
         artifact, last = kernel.artifact, kernel.last
         changed = kernel.changed_at
         if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
@@ -63,7 +63,7 @@ class Row:
             state = "no readable stage"
         else:
             state = f"partial, ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
-        return cls(
+        return Row(
             name=artifact.display_name,
             form="",
             hash="",
