@@ -95,7 +95,7 @@ def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
     assert found.why == why
     assert list(describe_attribution([ASKED], [("3.9.0", found)])) == [
         "passes",
-        f"  3.9.0: not compiled again: {why}",
+        f"  3.9.0: could not be compiled again: {why}",
     ]
 
 
@@ -108,8 +108,8 @@ def test_either_side_is_told_and_facts_of_no_pass_are_counted() -> None:
         "passes",
         "  straight verdict at ttgir",
         "    3.2.0: Reorder (reorder) at ttgir: interleaved → clustered",
-        "    3.9.0: no pass is seen to make it so",
-        "  no pass is seen to make the other 1 so",
+        "    3.9.0: no pass changed it",
+        "  no pass changed the other 1",
     ]
     assert describe_decision("3.2.0", ASKED, one) == (
         "  3.2.0: Reorder (reorder) at ttgir: interleaved → clustered"
@@ -204,7 +204,7 @@ def test_the_picture_of_two_kernels_names_the_pass_and_is_alone_on_standard_outp
     shown = CliRunner().invoke(cli.app, [*command, "--svg", "timeline"])
     assert shown.exit_code == 1, shown.output
     ElementTree.fromstring(shown.stdout)  # nothing but the picture
-    assert "here they part: Reorder (gfx90a)" in shown.stdout
+    assert "first divergence: Reorder (gfx90a)" in shown.stdout
     assert "straight verdict at ttgir" in shown.stderr
     kept = CliRunner().invoke(cli.app, [*command, "--svg", "timeline", "-o", str(tmp_path / "pair.svg")])
     assert "Reorder (gfx90a)" in (tmp_path / "pair.svg").read_text()

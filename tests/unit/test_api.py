@@ -299,7 +299,7 @@ def test_findings_fail_by_code_by_name_and_by_severity(matmul: Inspection) -> No
     for word in ("AI007", "register-spill"):
         with pytest.raises(AssertionError, match="AI007 register-spill"):
             spilling.assert_no_findings("AI001", word)
-    with pytest.raises(UsageError, match="'AI999' is no finding"):
+    with pytest.raises(UsageError, match="Unknown finding 'AI999'"):
         matmul.assert_no_findings("AI999")
     with pytest.raises(AssertionError, match="AI007 register-spill"):
         spilling.assert_no_findings()
@@ -351,7 +351,7 @@ def test_the_html_is_the_timeline_and_the_report(matmul: Inspection) -> None:
     assert "shared memory  30720 B per block" in matmul.report()
     region = text_of(matmul.loop()._repr_html_())
     assert "W1 B1 s8 M16 B1 A4 K1 A1 K1" in region
-    assert "shared memory " not in region
+    assert "shared memory  " not in region
 
 
 def test_names_in_files_are_no_markup(tmp_path: Path) -> None:

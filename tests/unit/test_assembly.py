@@ -75,7 +75,7 @@ def test_without_the_option_a_sentence_says_how_to_ask() -> None:
 
     kernel = saved("3.6.0/sm_80/fused_linear").facts
     told = dict(describe_resources(kernel, ()))
-    assert told["registers"].endswith("--assemble asks Triton's")
+    assert told["registers"].endswith("--assemble runs Triton's ptxas")
 
 
 @pytest.mark.parametrize("named", ["", ".target sm_", ".target gfx942", f".target sm_{'9' * 5000}"])

@@ -53,7 +53,7 @@ def test_what_did_not_change_passes(directory: Path) -> None:
     assert result.exit_code == 0
     assert (
         result.stdout.splitlines()[0]
-        == "passed: nothing of verdict, spills, waits, mma, shared, gone changed"
+        == "Passed: no gated fact changed (verdict, spills, waits, mma, shared, gone)."
     )
 
 
@@ -61,7 +61,7 @@ def test_what_changed_fails_with_the_facts(directory: Path) -> None:
     drain(directory)
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[0] == "failed on waits"
+    assert result.stdout.splitlines()[0] == "Failed: 1 gate (waits)."
     assert "wait depth 4 → 0" in " ".join(result.stdout.split())
 
 
@@ -77,7 +77,7 @@ def test_a_kernel_that_is_gone_fails_and_one_that_is_new_does_so_when_asked(dire
     shutil.rmtree(directory / "cache")
     shutil.copytree(FIXTURES / "3.6.0" / "sm_80" / "softmax", directory / "cache")
     result = run("check", "cache", "--baseline", "facts.json")
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, "failed on gone")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, "Failed: 1 gate (gone).")
     assert "only in the baseline" in result.stdout
     assert "only in the cache" in result.stdout
     assert run("check", "cache", "-b", "facts.json", "--fail-on", "new").exit_code == 1
@@ -95,7 +95,7 @@ def test_reports_are_written_beside_the_one_that_is_printed(directory: Path) -> 
     files = ["r.sarif", "r.xml", "r.json", "r.md"]
     result = run("check", "cache", "-b", "facts.json", *(part for name in files for part in ("-o", name)))
     assert result.exit_code == 1
-    assert result.stdout.startswith("failed on waits")
+    assert result.stdout.startswith("Failed: 1 gate (waits).")
     assert json.loads((directory / "r.sarif").read_text())["version"] == "2.1.0"
     assert (directory / "r.xml").read_text().startswith("<?xml")
     assert json.loads((directory / "r.json").read_text())["failures"] == ["waits"]

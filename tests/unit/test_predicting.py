@@ -91,15 +91,15 @@ def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ctas", "waves", "told"),
     [
-        (9, 1, "waves: 1, of 9 CTAs; 1280 fit side by side (as given)"),
-        (1280, 2, "waves: 2 of 1280 CTAs side by side (as given)"),
+        (9, 1, "1 wave of 9 CTAs; 1280 are resident at once (as given)"),
+        (1280, 2, "2 waves of 1280 resident CTAs (as given)"),
     ],
 )
 def test_a_wave_has_no_more_ctas_than_the_launch(ctas: int, waves: int, told: str) -> None:
     wave = Wave(ctas, 32, None, 32, None)
     order = CtaOrder(1280, "as given", (wave,) * waves, waves, 32, 32, 32, None, (), (), ())
     assert next(iter(describe_order(order, is_read_known=True))) == told
-    assert [*describe_order(order, is_read_known=False)] == [told, "what they read is not known"]
+    assert [*describe_order(order, is_read_known=False)] == [told, "bytes read per wave: unknown"]
 
 
 def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def made(ctas: int = 2, warps: int = 2) -> Residency:
 
 def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> None:
     svg = residency(made())
-    assert "model: nothing was measured" in svg
+    assert "model, not measured" in svg
     assert "kernel&lt;b&gt; · 2 CTAs of 2 warps on one SM of H200" in svg
     for activity in (Activity.MEMORY, Activity.MATRIX):
         assert activity.value in svg
@@ -139,7 +139,7 @@ def test_a_launch_s_page_shows_it() -> None:
     assert not list(draw_launch(launch, None))
     (drawing,) = draw_launch(launch, None, made())
     assert (drawing.title, drawing.missing) == ("Resident warps", "")
-    assert "model: nothing was measured" in str(drawing.views)
+    assert "model, not measured" in str(drawing.views)
 
 
 def test_what_is_not_drawn_is_said() -> None:

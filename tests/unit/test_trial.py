@@ -63,7 +63,7 @@ def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(ch
     (checkout / "scale.py").write_text(f"# what it is for\n\n{KERNEL}")
     unreached = attempt(checkout, "--out", str(checkout / "tried"))
     assert unreached.exit_code == 0, unreached.output
-    assert "No: TTIR and everything after it are identical." in unreached.stdout
+    assert "No change: TTIR and all later stages are identical." in unreached.stdout
     # the old state is compiled with its own neighbours
     (checkout / "factor.py").write_text("import triton.language as tl\nFACTOR = tl.constexpr(3.0)\n")
     reached = attempt(checkout, "--against", "HEAD", "--json", "--out", str(checkout / "tried"))
@@ -75,7 +75,7 @@ def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(ch
 def test_one_thing_otherwise_is_held_against_the_same_file_without_it(checkout: Path) -> None:
     answer = attempt(checkout, "--with", "n=i32:16", "--with", "num_warps=8")
     assert answer.exit_code == 1, answer.output
-    assert "Yes, at ttir: " in answer.stdout
+    assert "The code changed (from TTIR on): " in answer.stdout
     assert "num_warps 4→8" in answer.stdout
     assert "i32→i32:16" in answer.stdout
 
