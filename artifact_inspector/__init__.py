@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import sys
 
-# `python -m artifact_inspector` looks for modules in the working directory first, and that may be a
-# stranger's cache. While the package is looked up for -m, `argv` begins with it.
+# `python -m artifact_inspector` searches the working directory for modules first, which may be an untrusted
+# cache: remove it from the path. `argv` starts with `-m` while the package is being located.
 if sys.argv[:1] == ["-m"] and ["-m", __name__] in (sys.orig_argv[i : i + 2] for i in range(4)):
-    sys.path[:] = [path for path in sys.path if path not in ("", __import__("os").getcwd())]
+    try:
+        sys.path[:] = [path for path in sys.path if path not in ("", __import__("os").getcwd())]
+    except FileNotFoundError:  # the working directory was deleted, so nothing can be imported from it
+        sys.path[:] = [path for path in sys.path if path]
 
 from importlib import import_module
 
