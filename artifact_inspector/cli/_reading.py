@@ -51,7 +51,7 @@ def open_or_advise(path: Path | None, *, can_be_empty: bool = False) -> Cache:
     if not (cache.entries or cache.problems or can_be_empty):
         raise CacheError(
             f"No kernels in {cache.root}.",
-            "A Triton cache has one directory per kernel, with files such as NAME.json, NAME.ttir, NAME.ptx.\n"
+            "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
             "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
         )
     return cache

@@ -137,7 +137,7 @@ def test_many_kernels_are_not_compiled_by_accident() -> None:
         cli.app, ["findings", str(FIXTURES / "3.6.0"), "narrow", "--try", "-f", "sarif"]
     )
     assert answer.exit_code == 2
-    assert "--try is told as text or JSON" in answer.stderr
+    assert "--try prints text or JSON" in answer.stderr
 
 
 def test_a_switch_is_told_in_words() -> None:
