@@ -140,7 +140,7 @@ def said(*words: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["passes", "softmax"], "Passes are of one compile for one GPU."),
+        (["passes", "softmax"], "This command compiles for one GPU; 0 are given."),
         (
             ["passes", "softmax", "-t", "sm_80", "--what", "speed"],
             "Unknown fact 'speed' for --what.",
@@ -174,7 +174,7 @@ def test_a_pass_that_did_not_run_is_refused_with_the_nearest_that_did(
     assert "Did you mean Reorder?" in output
     code, output = said("passes", "softmax", "-t", "sm_80", "--diff", "reorder")
     assert code == 2
-    assert "reorder ran and changed no text that could be read." in output
+    assert "Pass reorder changed no readable IR." in output
 
 
 def test_two_caches_of_one_kernel_each_end_with_its_pass(monkeypatch: pytest.MonkeyPatch) -> None:
