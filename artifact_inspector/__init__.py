@@ -1,6 +1,6 @@
 """A compiler-artifact inspector for the Triton cache.
 
-The public names are loaded when they are first used: importing the package costs nothing.
+Public names are imported on first use, so that importing the package costs almost nothing.
 
 Example:
     >>> from artifact_inspector import inspect
@@ -24,7 +24,7 @@ from importlib import import_module
 
 from artifact_inspector.version import __version__
 
-TYPE_CHECKING = False  # what type checkers take for True; `typing` would be most of what the import costs
+TYPE_CHECKING = False  # type checkers assume True; importing `typing` would take most of the import time
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
     from artifact_inspector.api import (

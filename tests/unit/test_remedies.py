@@ -113,7 +113,7 @@ def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     assert narrow["answer"].startswith("Yes, at ttir: signature i32→i32:16")
     widths = next(fact for fact in narrow["facts"] if fact["key"] == "loads.widths")
     assert (widths["left"], widths["right"]) == (["4 ×8"], ["16 ×2"])
-    assert any("from the TTIR of the cache" in note for note in kernel["notes"])
+    assert any("from the cached TTIR" in note for note in kernel["notes"])
 
 
 def test_what_was_tried_is_a_document(tried: dict) -> None:

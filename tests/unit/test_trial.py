@@ -108,7 +108,7 @@ def test_of_several_kernels_of_one_name_that_of_the_same_form_is_meant(tmp_path:
         shutil.copytree(SAVED / "sm_80" / "masked_add", tmp_path / str(number))
     several = against(tmp_path)
     assert several.exit_code == 2
-    assert "Name one as CACHE:HASH" in several.stderr
+    assert "Give one as CACHE:HASH" in several.stderr
 
 
 def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResult]) -> None:
