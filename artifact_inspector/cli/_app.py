@@ -152,8 +152,8 @@ class _Group(TyperGroup):
         params = {param.name: param for param in self.get_params(ctx)}
         arguments = [name for name, param in params.items() if param.param_type_name == "argument"]
         groups = {"Arguments": tuple(arguments), **OPTION_GROUPS}
-        named = {name for names in groups.values() for name in names}
-        groups["Other options"] = tuple(name for name in params if name not in named)
+        grouped_names = {name for names in groups.values() for name in names}
+        groups["Other options"] = tuple(name for name in params if name not in grouped_names)
         for heading, names in groups.items():
             records = [params[name].get_help_record(ctx) for name in names if name in params]
             with formatter.section(heading):
@@ -164,10 +164,13 @@ class _Group(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with its whole first sentence, which typer would cut to fit a line."""
         for heading, names in COMMAND_GROUPS.items():
-            shown = [(name, self.commands[name]) for name in names if name in self.commands]
-            if shown:
+            commands = {name: self.commands[name] for name in names if name in self.commands}
+            if commands:
+                rows = [
+                    (name, (command.help or "").partition("\n\n")[0]) for name, command in commands.items()
+                ]
                 with formatter.section(heading):
-                    formatter.write_dl([(name, (one.help or "").partition("\n\n")[0]) for name, one in shown])
+                    formatter.write_dl(rows)
 
     def _with_command(self, args: list[str]) -> list[str]:
         """The arguments with the command in front of its options; the default command where none is named."""
@@ -199,16 +202,20 @@ class _Group(TyperGroup):
             return args
         takes_value = _options_with_value(command) | set(renamed)
         is_mixed = command.context_settings.get("allow_interspersed_args", True)
-        words, at = list(args), 1
-        while at < len(words) and words[at] != "--" and (is_mixed or words[at].startswith("-")):
-            word, place = words[at], at
-            option, equals, _ = word.partition("=") if word.startswith("--") else (word[:2], "", "")
-            at += 2 if word in takes_value else 1
+        arguments, index = list(args), 1
+        while index < len(arguments) and arguments[index] != "--":
+            argument, position = arguments[index], index
+            if not (is_mixed or argument.startswith("-")):
+                break
+            option, equals, _ = (
+                argument.partition("=") if argument.startswith("--") else (argument[:2], "", "")
+            )
+            index += 2 if argument in takes_value else 1
             if option in renamed:
                 say(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
-                value = word[len(option) + len(equals) :]
-                words[place] = f"{renamed[option]}={value}" if value or equals else renamed[option]
-        return words
+                value = argument[len(option) + len(equals) :]
+                arguments[position] = f"{renamed[option]}={value}" if value or equals else renamed[option]
+        return arguments
 
 
 def _options_with_value(command: Any) -> set[str]:

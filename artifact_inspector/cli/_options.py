@@ -175,7 +175,7 @@ Option = Annotated[
 ]
 
 
-def selectors(target: Sequence[str] | None, where: Sequence[str] | None) -> list[str]:
+def read_selectors(target: Sequence[str] | None, where: Sequence[str] | None) -> list[str]:
     """The words of `--target` and `--where` that select kernels.
 
     `--target` once took properties too; those still work and are reported on standard error.
@@ -183,11 +183,11 @@ def selectors(target: Sequence[str] | None, where: Sequence[str] | None) -> list
     from artifact_inspector.facts.selection import parse_which
     from artifact_inspector.model.text import split_words
 
-    words = split_words(target or [])
-    for word in words:
-        if any(one.kind != "target" for one in parse_which([word])):
-            say(f"inspect-kernel: --target {word} is now --where {word}.", sys.stderr)
-    return [*words, *(where or [])]
+    targets = split_words(target or [])
+    for name in targets:
+        if any(which.kind != "target" for which in parse_which([name])):
+            say(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
+    return [*targets, *(where or [])]
 
 
 def require_format(format: str, known: Collection[str]) -> None:

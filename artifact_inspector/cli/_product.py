@@ -41,7 +41,7 @@ def print_product(
         write_lines("\n".join(describe_traffic(traffic, types, time, peaks)) + "\n", sys.stdout)
 
 
-def _parse_peaks(word: str) -> Peaks:
+def _parse_peaks(text: str) -> Peaks:
     """The peaks of a GPU by its name or the number in it, or a memory bandwidth in GB/s.
 
     Raises:
@@ -49,15 +49,15 @@ def _parse_peaks(word: str) -> Peaks:
     """
     from artifact_inspector.hardware.peaks import MEMORIES, memory_of, name_peaks
 
-    number = word.strip().lower().removesuffix("gb/s").strip()
-    peaks = None if number != word.strip().lower() else name_peaks(word)
+    number = text.strip().lower().removesuffix("gb/s").strip()
+    peaks = None if number != text.strip().lower() else name_peaks(text)
     if peaks is not None:
         return peaks
     try:
         bandwidth = float(number)
     except ValueError:
         raise UsageError(
-            f"No peaks are known for GPU {word!r}.", "Give another GPU, or its bandwidth: --gpu 320GB/s."
+            f"No peaks are known for GPU {text!r}.", "Give another GPU, or its bandwidth: --gpu 320GB/s."
         ) from None
     low, high = MEMORIES
     if not low <= bandwidth <= high:

@@ -15,11 +15,11 @@ from artifact_inspector.errors import UsageError
 if TYPE_CHECKING:
     from artifact_inspector.files.cache import Artifact
 
-MOST_NAMES = 6
+MAX_NAMES = 6
 """Kernels that an error lists."""
 
 
-def require_one(chosen: Sequence[Artifact], subject: str) -> Artifact:
+def require_one(artifacts: Sequence[Artifact], subject: str) -> Artifact:
     """The only kernel.
 
     Args:
@@ -28,22 +28,22 @@ def require_one(chosen: Sequence[Artifact], subject: str) -> Artifact:
     Raises:
         UsageError: there are several; the remedy lists them.
     """
-    if len(chosen) != 1:
+    if len(artifacts) != 1:
         names = ", ".join(
-            f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in chosen[:MOST_NAMES]
+            f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in artifacts[:MAX_NAMES]
         )
-        more = f" and {len(chosen) - MOST_NAMES} more" if len(chosen) > MOST_NAMES else ""
+        omitted = f" and {len(artifacts) - MAX_NAMES} more" if len(artifacts) > MAX_NAMES else ""
         raise UsageError(
-            f"{subject} one kernel; {len(chosen)} match.",
-            f"Narrow by name or hash, --target or --where. Matches: {names}{more}.",
+            f"{subject} one kernel; {len(artifacts)} match.",
+            f"Narrow by name or hash, --target or --where. Matches: {names}{omitted}.",
         )
-    return chosen[0]
+    return artifacts[0]
 
 
 def print_timeline(
     path: Path | None,
     name: str | None,
-    words: Sequence[str],
+    selectors: Sequence[str],
     stages: Sequence[str],
     region: str | None,
     nvdisasm: Path | None,
@@ -58,12 +58,12 @@ def print_timeline(
     from artifact_inspector.report.json.timeline import TimelineDocument
     from artifact_inspector.report.timeline import TimelineReport
 
-    only = parse_stages(stages)
-    chosen = choose(open_or_advise(path), name, parse_which(words))
-    entry = require_one(chosen, "--timeline draws")
-    disassemble = disassembler(chosen, nvdisasm, sass=sass)
+    stage_filter = parse_stages(stages)
+    artifacts = choose(open_or_advise(path), name, parse_which(selectors))
+    entry = require_one(artifacts, "--timeline draws")
+    disassemble = disassembler(artifacts, nvdisasm, sass=sass)
     kernel = inspect_artifact(entry, disassemble, lambda facts: facts.stages)
-    scene = find_scene(kernel, region, only or None)
+    scene = find_scene(kernel, region, stage_filter or None)
     if json:
         print_json(TimelineDocument(scene=scene))
     else:
@@ -73,7 +73,7 @@ def print_timeline(
 def print_graph(
     path: Path | None,
     name: str | None,
-    words: Sequence[str],
+    selectors: Sequence[str],
     stages: Sequence[str],
     region: str | None,
     nvdisasm: Path | None,
@@ -88,20 +88,21 @@ def print_graph(
     from artifact_inspector.report.exchange.graph import FORMATS
 
     require_format(format, FORMATS)
-    only = parse_stages(stages)
-    if len(only) > 1:
+    stage_filter = parse_stages(stages)
+    if len(stage_filter) > 1:
         raise UsageError(
-            f"--graph prints one stage; {len(only)} are given.", f"Give one: --stage {only[-1].value}."
+            f"--graph prints one stage; {len(stage_filter)} are given.",
+            f"Give one: --stage {stage_filter[-1].value}.",
         )
-    chosen = choose(open_or_advise(path), name, parse_which(words))
-    entry = require_one(chosen, "--graph prints")
-    disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    graph = graph_of(entry, only[0] if only else None, region, disassemble)
+    artifacts = choose(open_or_advise(path), name, parse_which(selectors))
+    entry = require_one(artifacts, "--graph prints")
+    disassemble = disassembler(artifacts, nvdisasm, sass=sass)
+    graph = graph_of(entry, stage_filter[0] if stage_filter else None, region, disassemble)
     write(FORMATS[format](graph) + "\n", sys.stdout)
 
 
 def print_registers(
-    path: Path | None, name: str | None, words: Sequence[str], nvdisasm: Path | None, *, json: bool
+    path: Path | None, name: str | None, selectors: Sequence[str], nvdisasm: Path | None, *, json: bool
 ) -> None:
     """Print live registers by line, which are live at the peak, and how many to free for one more block."""
     from artifact_inspector.facts.pressure import pressure_of
@@ -109,9 +110,9 @@ def print_registers(
     from artifact_inspector.report.json.pressure import PressureDocument
     from artifact_inspector.report.pressure import PressureReport
 
-    chosen = choose(open_or_advise(path), name, parse_which(words))
-    disassemble = disassembler(chosen, nvdisasm, sass=True)
-    kernels = [pressure_of(entry, disassemble) for entry in chosen]
+    artifacts = choose(open_or_advise(path), name, parse_which(selectors))
+    disassemble = disassembler(artifacts, nvdisasm, sass=True)
+    kernels = [pressure_of(entry, disassemble) for entry in artifacts]
     if json:
         print_json(PressureDocument(kernels=tuple(kernels)))
     else:

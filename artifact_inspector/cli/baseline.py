@@ -15,7 +15,7 @@ from artifact_inspector.cli._options import (
     Sass,
     Targets,
     Where,
-    selectors,
+    read_selectors,
 )
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
 from artifact_inspector.cli._telling import say
@@ -43,7 +43,7 @@ def baseline(
         from artifact_inspector.report.words import plural
 
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_which(selectors(target, where)))
+        chosen = choose(found, name, parse_which(read_selectors(target, where)))
         if not chosen:
             raise UsageError(f"No kernels in {found.root}.", "Give a Triton cache with kernels.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)

@@ -19,8 +19,8 @@ from artifact_inspector.cli._options import (
     Sass,
     Targets,
     Where,
+    read_selectors,
     require_format,
-    selectors,
 )
 from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
 from artifact_inspector.cli._telling import print_report
@@ -96,7 +96,7 @@ def check(
         files = {path: _format_of(path) for path in out or []}
         require_format(format, FORMATS)
         gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
-        wanted = parse_which(selectors(target, where))
+        wanted = parse_which(read_selectors(target, where))
         recorded = _read(baseline, name)
         corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():

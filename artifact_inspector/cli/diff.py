@@ -19,8 +19,8 @@ from artifact_inspector.cli._options import (
     Sass,
     Targets,
     Where,
+    read_selectors,
     require_format,
-    selectors,
 )
 from artifact_inspector.cli._pictures import OF_PAIR, draw_pair, require_picture, write_svg
 from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
@@ -121,13 +121,13 @@ def diff(
                 f"--passes prints text only, not {format}.",
                 "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
-        sides, words = (a, b, left or [], right or []), selectors(target, where)
+        sides, kernel_selectors = (a, b, left or [], right or []), read_selectors(target, where)
         with output_to(None if svg else output):
             if why:
-                differ = _compare_causes(sides, words, format)
+                differ = _compare_causes(sides, kernel_selectors, format)
             else:
                 differ = _compare(
-                    sides, across or [], words, fail_on or [], format, nvdisasm, changes=changes, sass=sass,
+                    sides, across or [], kernel_selectors, fail_on or [], format, nvdisasm, changes=changes, sass=sass,
                     passes=passes, html=html, svg=None if svg is None else (svg, output),
                 )  # fmt: skip
         if differ:
@@ -135,15 +135,15 @@ def diff(
 
 
 def _compare_causes(
-    sides: tuple[str, str | None, list[str], list[str]], words: list[str], format: str
+    sides: tuple[str, str | None, list[str], list[str]], kernel_selectors: list[str], format: str
 ) -> bool:
     """Print what separates two entries; return whether a cause was found."""
     from artifact_inspector.cli._causes import print_reasons
 
     if format not in ("text", "json"):
         raise UsageError(f"--why prints text or JSON, not {format}.", "Remove --format.")
-    (ours, theirs), _, _ = _sides(sides, words)
-    return print_reasons(ours, theirs, json=format == "json")
+    (left_entries, right_entries), _, _ = _sides(sides, kernel_selectors)
+    return print_reasons(left_entries, right_entries, json=format == "json")
 
 
 def _compare(

@@ -19,8 +19,8 @@ from artifact_inspector.cli._options import (
     Sass,
     Targets,
     Where,
+    read_selectors,
     require_format,
-    selectors,
 )
 from artifact_inspector.cli._reading import (
     assembled,
@@ -72,13 +72,13 @@ def findings(
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         require_format(format, FORMATS)
-        words = selectors(target, where)
+        kernel_selectors = read_selectors(target, where)
         if explain is not None:
             _explain(explain)
         elif attempt:
-            _try(cache, name, words, format)
+            _try(cache, name, kernel_selectors, format)
         else:
-            _list_findings(cache, name, words, nvdisasm, format, sass=sass, assemble=assemble)
+            _list_findings(cache, name, kernel_selectors, nvdisasm, format, sass=sass, assemble=assemble)
 
 
 def _list_findings(

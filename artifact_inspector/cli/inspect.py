@@ -27,7 +27,7 @@ from artifact_inspector.cli._options import (
     Targets,
     Where,
     WithFinding,
-    selectors,
+    read_selectors,
 )
 from artifact_inspector.cli._pictures import OF_KERNEL
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise
@@ -133,26 +133,38 @@ def inspect(
         requested = [option for option, is_given in views.items() if is_given]
         if len(requested) > 1:
             raise UsageError(f"{' and '.join(requested)} do not combine.", "Give one of them.")
-        words, stages = selectors(target, where), stage or []
+        kernel_selectors, stages = read_selectors(target, where), stage or []
         with output_to(None if svg else output):
             if json_schema is not None:
                 _views.print_schema(json_schema)
             elif index_info or clear_index:
                 _views.print_index(clear=clear_index, json=json)
             elif timeline:
-                _views.print_timeline(cache, name, words, stages, region, nvdisasm, json=json, sass=sass)
+                _views.print_timeline(
+                    cache, name, kernel_selectors, stages, region, nvdisasm, json=json, sass=sass
+                )
             elif graph is not None:
-                _views.print_graph(cache, name, words, stages, region, nvdisasm, graph, sass=sass)
+                _views.print_graph(cache, name, kernel_selectors, stages, region, nvdisasm, graph, sass=sass)
             elif registers:
-                _views.print_registers(cache, name, words, nvdisasm, json=json)
+                _views.print_registers(cache, name, kernel_selectors, nvdisasm, json=json)
             elif svg is not None:
                 picture = svg, output
-                _draw(cache, name, words, picture, stages, region, nvdisasm, sass=sass, index=not no_index)
+                _draw(
+                    cache,
+                    name,
+                    kernel_selectors,
+                    picture,
+                    stages,
+                    region,
+                    nvdisasm,
+                    sass=sass,
+                    index=not no_index,
+                )
             else:
                 report(
                     cache,
                     name,
-                    words,
+                    kernel_selectors,
                     stages,
                     region,
                     on or [],

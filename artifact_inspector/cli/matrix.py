@@ -20,7 +20,7 @@ from artifact_inspector.cli._options import (
     Sass,
     Targets,
     Where,
-    selectors,
+    read_selectors,
 )
 from artifact_inspector.cli._reading import (
     assembled,
@@ -90,7 +90,7 @@ def matrix(
                 "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
         found = open_or_advise(cache)
-        named = choose(found, name, parse_which(selectors(target, where)))
+        named = choose(found, name, parse_which(read_selectors(target, where)))
         if why:
             from artifact_inspector.cli._causes import print_causes
 

@@ -29,7 +29,7 @@ from artifact_inspector.cli._options import (
     Output,
     Targets,
     Where,
-    selectors,
+    read_selectors,
 )
 from artifact_inspector.cli._pictures import OF_LAUNCH, require_picture
 from artifact_inspector.cli._reading import disassembler, open_or_advise
@@ -122,7 +122,7 @@ def predict(
         if line is not None and svg != "banks":
             raise UsageError("--line needs --svg banks.", "Give both, or neither.")
         opened = open_or_advise(cache)
-        wanted = parse_which(selectors(target, where))
+        wanted = parse_which(read_selectors(target, where))
         requests = read_requests(arg or [], grid, launch, opened, name, wanted)
         pairs = pair_launches(opened, name, wanted, requests)
         disassemble = disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)

@@ -27,7 +27,7 @@ from artifact_inspector.cli._options import (
     Nvdisasm,
     Targets,
     Where,
-    selectors,
+    read_selectors,
 )
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.cli._telling import print_json, print_report
@@ -83,7 +83,7 @@ def rank(
 
         words, name = _words(tries, [*context.args, *([name] if name else [])])
         opened = open_or_advise(cache)
-        wanted, own = parse_which(selectors(target, where)), grid is None and launch is None and not arg
+        wanted, own = parse_which(read_selectors(target, where)), grid is None and launch is None and not arg
         # `capture --configs all` records the launch of each configuration
         recorded = configs == "all" and own and has_tuned(opened)
         every = not words and (configs is None or recorded)

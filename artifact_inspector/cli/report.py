@@ -17,7 +17,7 @@ from artifact_inspector.cli._options import (
     Sass,
     Targets,
     Where,
-    selectors,
+    read_selectors,
 )
 from artifact_inspector.cli._pages import view_kernels, write_page
 from artifact_inspector.cli._reading import disassembler, open_or_advise, refuse_unreadable
@@ -43,7 +43,7 @@ def report(
         from artifact_inspector.report.html import cache_page
 
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_which(selectors(target, where)))
+        chosen = choose(found, name, parse_which(read_selectors(target, where)))
         if not chosen:
             raise CacheError(f"No kernels in {found.root}.", "Give a Triton cache with kernels.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)

@@ -205,7 +205,7 @@ def test_a_wrong_name_is_answered_with_those_that_there_are(matmul: Inspection) 
         (lambda: matmul.loop(3), "has no loop 'loop@3'. It has loop@81 (pipelined(3))."),
         (lambda: matmul.region("x"), "no region 'x'. It has straight (no-loads), loop@81 (pipelined(3))."),
         (lambda: matmul.stage("sass"), "no readable stage 'sass'. It has ttir, ttgir, llir, ptx."),
-        (lambda: matmul.loop().at(Stage.AMDGCN), "no stage 'amdgcn' that could be read."),
+        (lambda: matmul.loop().at(Stage.AMDGCN), "no readable stage 'amdgcn'."),
         (
             lambda: inspect(FIXTURES / "3.6.0/sm_80/gemv_splitk").loop(),
             "for sm_80 has no loop. Its regions are",
