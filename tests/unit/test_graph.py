@@ -93,7 +93,7 @@ def test_at_the_last_stage_a_matrix_instruction_takes_the_copies(matmul: Inspect
 
 
 def test_a_stage_or_region_that_is_not_there_is_refused_with_those_that_are(matmul: Inspection) -> None:
-    with pytest.raises(UsageError, match="has no stage 'sass'"):
+    with pytest.raises(UsageError, match="has no readable stage 'sass'"):
         matmul.graph("sass")
     with pytest.raises(UsageError, match="no region 'loop@1' at ttir") as caught:
         matmul.graph("ttir", "loop@1")
