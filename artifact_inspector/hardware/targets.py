@@ -72,6 +72,8 @@ class Target:
 
 
 _GPUS = NVIDIA | AMD
+_SUFFIXES = r"(?:ti|super|ada|laptop|mobile|max|gpu|sxm|pcie|nvl|xtx|xt|gre|[dgmnsx])*"
+"""What may follow a product's name: `A10G`, `L40S`, `RTX 4070 Ti Super`; `A10O` is a typing error."""
 _VENDOR = re.compile(r"nvidia|geforce|tesla|amd|instinct|radeon(?! ?vii)|[\s_-]")
 
 
@@ -102,7 +104,7 @@ def parse_target(text: str) -> Target:
             if re.fullmatch(r"RTX \d0", name):  # a series: `RTX 4090`, `4090`
                 known_as = known_as.removeprefix("rtx") + r"\d0"
                 product_of = product.removeprefix("rtx")
-            if re.fullmatch(known_as + "[a-z]*", product_of):
+            if re.fullmatch(known_as + _SUFFIXES, product_of):
                 return parse_target(known)
     raise UsageError(f"{reprlib.repr(text)} is not a known GPU target.", _near(lowered))
 

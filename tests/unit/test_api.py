@@ -153,7 +153,7 @@ def test_what_the_compiler_refused_is_told_with_its_message() -> None:
 
 
 def test_a_compiled_kernel_with_nothing_in_it_is_no_kernel() -> None:
-    with pytest.raises(CacheError, match="No compiled kernel"):
+    with pytest.raises(CacheError, match="No kernels in"):
         inspect(SimpleNamespace(asm={}, metadata=None))
 
 
@@ -162,8 +162,8 @@ def test_a_compiled_kernel_with_nothing_in_it_is_no_kernel() -> None:
     [
         ("nowhere", "There is no directory nowhere"),
         ("README.md", "README.md is not a file of a compiled kernel. Those end in .amdgcn, .cubin"),
-        ("docs/decisions", "No compiled kernel is in docs/decisions."),
-        ("fixtures/3.3.1", r"kernels are in fixtures/3.3.1: .*gemv_splitk \(gfx942\)"),
+        ("docs/decisions", "No kernels in docs/decisions."),
+        ("fixtures/3.3.1", r"kernels match in fixtures/3.3.1: .*gemv_splitk \(gfx942\)"),
     ],
 )
 def test_a_path_that_leads_to_no_single_kernel_is_named(
@@ -204,8 +204,8 @@ def test_a_wrong_name_is_answered_with_those_that_there_are(matmul: Inspection) 
     for ask, message in (
         (lambda: matmul.loop(3), "has no loop 'loop@3'. It has loop@81 (pipelined(3))."),
         (lambda: matmul.region("x"), "no region 'x'. It has straight (no-loads), loop@81 (pipelined(3))."),
-        (lambda: matmul.stage("sass"), "no stage 'sass' that could be read. It has ttir, ttgir, llir, ptx."),
-        (lambda: matmul.loop().at(Stage.AMDGCN), "no stage 'amdgcn' that could be read."),
+        (lambda: matmul.stage("sass"), "no readable stage 'sass'. It has ttir, ttgir, llir, ptx."),
+        (lambda: matmul.loop().at(Stage.AMDGCN), "no readable stage 'amdgcn'."),
         (
             lambda: inspect(FIXTURES / "3.6.0/sm_80/gemv_splitk").loop(),
             "for sm_80 has no loop. Its regions are",
@@ -237,9 +237,9 @@ def test_matrix_instructions_are_those_that_grep_finds(matmul: Inspection) -> No
     matmul.loop().assert_mma(count=inside)
     matmul.loop().assert_mma()
     for wrong in (found - 1, found + 1, 0):
-        with pytest.raises(AssertionError, match=f"has {found} matrix instructions at ptx, where {wrong} w"):
+        with pytest.raises(AssertionError, match=f"has {found} matrix instructions at ptx; expected {wrong}"):
             matmul.assert_mma(count=wrong)
-    with pytest.raises(AssertionError, match=r"there are 16 × mma\.sync m16n8k16"):
+    with pytest.raises(AssertionError, match=r"present: 16 × mma\.sync m16n8k16"):
         matmul.loop().assert_mma(op="wgmma.mma_async")
     with pytest.raises(AssertionError, match="has no m64n64k16 at ptx"):
         matmul.assert_mma(shape="m64n64k16")
@@ -250,7 +250,7 @@ def test_a_kernel_without_matrix_instructions_fails_with_the_reason() -> None:
     kernel.assert_mma(count=0)
     with pytest.raises(AssertionError) as caught:
         kernel.assert_mma()
-    assert "has no matrix instructions at ptx, where some were expected" in str(caught.value)
+    assert "has no matrix instructions at ptx; expected at least 1" in str(caught.value)
     assert "AI004 fma-instead-of-mma" in str(caught.value)
 
 
@@ -272,7 +272,7 @@ def test_an_order_is_asserted_of_the_principal_region() -> None:
 def test_a_pipeline_is_asserted_with_its_distance(matmul: Inspection) -> None:
     matmul.assert_pipelined()
     matmul.loop().assert_pipelined(3)
-    with pytest.raises(AssertionError, match=r"is pipelined\(3\), where a distance of 2 was expected"):
+    with pytest.raises(AssertionError, match=r"is pipelined\(3\); expected a distance of 2"):
         matmul.assert_pipelined(2)
 
 
@@ -289,7 +289,7 @@ def test_spills_fail_with_their_lines_and_unknown_ones_with_the_reason(matmul: I
     assert f"{len(stores)} stores of local memory at amdgcn lines 37, 38," in str(caught.value)
     unknown = inspect(FIXTURES / "3.2.0/sm_80/matmul_grouped")
     assert unknown.spill_bytes is None
-    with pytest.raises(AssertionError, match="may spill registers, nobody knows: no cubin in the cache"):
+    with pytest.raises(AssertionError, match=r"may spill registers \(unknown: no cubin in the cache"):
         unknown.assert_no_spills()
 
 

@@ -121,13 +121,13 @@ def test_a_gpu_of_another_generation_runs_no_such_code() -> None:
     ],
 )
 def test_what_cannot_be_tried_is_told(words: list[str], complaint: str) -> None:
-    result = run("rank", "--try", *words)
+    result = run("rank", "--vary", *words)
     assert result.exit_code == 2
     assert complaint in said(result)
 
 
 def test_a_kernel_without_a_record_cannot_be_compiled_otherwise() -> None:
-    result = run("rank", "--try", "num_warps=4,8")
+    result = run("rank", "--vary", "num_warps=4,8")
     assert result.exit_code == 2
     assert "how softmax" in said(result)
 

@@ -117,13 +117,17 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
         (
             ["check", "cache", "facts.json"],
             3,
-            "facts.json is a baseline? Name it with --baseline facts.json.",
+            "If facts.json is the baseline, write --baseline facts.json.",
         ),
         (["check", "cache", "-b", "."], 3, "could not be read"),
         (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
         (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "'sorrow' is nothing to fail on"),
-        (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "'pdf' is no format"),
-        (["check", "cache", "-b", "facts.json", "-o", "report.pdf"], 2, "report.pdf does not say its format"),
+        (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "Unknown format 'pdf'"),
+        (
+            ["check", "cache", "-b", "facts.json", "-o", "report.pdf"],
+            2,
+            "The suffix of report.pdf names no format",
+        ),
         (["check", "cache", "nothing", "-b", "facts.json"], 2, "is called 'nothing'"),
         (
             ["check", "cache", "-b", "facts.json", "-o", "no/where.json"],
@@ -132,8 +136,8 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
         ),
         (["baseline", "cache", "-o", "no/where.json"], 3, "no/where.json could not be written"),
         (["baseline", "."], 0, None),
-        (["baseline", "empty"], 2, "There is no kernel in empty"),
-        (["findings", "cache", "--format", "pdf"], 2, "'pdf' is no format"),
+        (["baseline", "empty"], 3, "No kernels in empty."),
+        (["findings", "cache", "--format", "pdf"], 2, "Unknown format 'pdf'"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_its_exit_code(
