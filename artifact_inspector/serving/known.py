@@ -91,8 +91,8 @@ class Knowledge:
             targets = asked.targets or tuple(self.targets)
             if not targets:
                 return (
-                    f"not compiled: {kernel.name} names no target. Add -t to its comment, or start the server "
-                    "with --target."
+                    f"not compiled: {kernel.name} names no target. Add -t to its comment, or start the "
+                    "server with --target."
                 )
             constants = {name: Written(text) for name, text in asked.constants.items()}
             request = KernelRequest(
