@@ -1,7 +1,13 @@
-"""The pages tell the truth: their commands run and print what stands there, their examples hold."""
+"""Tests of the documentation: commands print what the pages show, links resolve, words keep to the style.
+
+`pytest tests/test_docs.py --update-docs` runs every command shown in a `console` block again and rewrites the block,
+and rewrites the generated pages. A line `…` in a block stands for lines that the page leaves out; an update
+keeps it.
+"""
 
 from __future__ import annotations
 
+import difflib
 import doctest
 import os
 import re
@@ -24,11 +30,14 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES
 from artifact_inspector.formats import FORMATS
 from artifact_inspector.model import Stage
+from artifact_inspector.model.limits import LIMITS
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COLUMNS = "100"
 
-SHOWN = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<output>.*?)```", re.S)
+SHOWN = re.compile(
+    r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```", re.S
+)
 EXAMPLE = re.compile(
     r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M
 )
@@ -92,19 +101,75 @@ def started(words: list[str], directory: Path, settings: dict[str, str]) -> Answ
     return Answer(told.returncode, told.stdout, told.stderr)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+ELISION = "…"
+"""A line of a shown output that stands for lines which the page leaves out."""
+
+
+def elide(shown: str, printed: str) -> str:
+    """Leave out of the printed output what the shown one leaves out.
+
+    Each run of lines between two elisions is found again by its first and its last line, or the lines
+    most like them. A run at the beginning or the end of the output stays there.
+    """
+    runs: list[list[str]] = [[]]
+    for line in shown.splitlines():
+        if line.strip() == ELISION:
+            runs.append([])
+        else:
+            runs[-1].append(line)
+    if len(runs) == 1:
+        return printed
+    lines = printed.splitlines()
+    kept: list[list[str]] = []
+    start = 0
+    for index, run in enumerate(runs):
+        if not run:
+            kept.append([])
+            continue
+        first = 0 if index == 0 else start + closest(run[0], lines[start:])
+        end = len(lines) if index == len(runs) - 1 else first + closest(run[-1], lines[first:]) + 1
+        kept.append(lines[first:end])
+        start = end
+    return f"\n{ELISION}\n".join("\n".join(run) for run in kept).strip("\n") + "\n"
+
+
+def closest(line: str, lines: list[str]) -> int:
+    """The index of the line itself, or else of the first line that is most like it."""
+    if line in lines:
+        return lines.index(line)
+    ratios = [difflib.SequenceMatcher(None, line, other, autojunk=False).ratio() for other in lines]
+    assert max(ratios, default=0) >= 0.4, f"no printed line resembles {line!r}; edit the block by hand"
+    return ratios.index(max(ratios))
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("a\nb\n", "one line\nline two\nthird\nlast 4\n"),
+        ("one line\n…\n", "one line\n…\n"),
+        ("…\nlast 3\n", "…\nlast 4\n"),
+        ("one lines\n…\nthird line\n…\n", "one line\n…\nthird\n…\n"),
+        ("one line\n…\nthird\nlast\n", "one line\n…\nthird\nlast 4\n"),
+    ],
+)
+def test_an_update_keeps_what_a_page_leaves_out(shown: str, expected: str) -> None:
+    assert elide(shown, "one line\nline two\nthird\nlast 4\n") == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_print_what_the_page_shows(
     page: Path, scratch: Path, request: pytest.FixtureRequest
 ) -> None:
-    def printed(found: re.Match[str]) -> str:
-        answer = run(found["command"], scratch)
+    def refresh(block: re.Match[str]) -> str:
+        answer = run(block["command"], scratch)
         # two kernels that differ are no failure
-        may_differ = re.search(r" (diff|check) ", found["command"]) is not None
-        assert answer.returncode in ((0, 1) if may_differ else (0,)), answer.stderr
-        return f"```console\n$ {found['command']}\n{answer.stdout}```"
+        may_differ = re.search(r" (diff|check) ", block["command"]) is not None
+        expected = (int(block["code"]),) if block["code"] else (0, 1) if may_differ else (0,)
+        assert answer.returncode in expected, answer.stderr
+        return f"{block['head']}{elide(block['output'], answer.stdout)}```"
 
     text = text_of(page)
-    current = SHOWN.sub(printed, text)
+    current = SHOWN.sub(refresh, text)
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -260,10 +325,44 @@ def test_the_page_on_findings_is_current(request: pytest.FixtureRequest) -> None
         assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text_of(page), flags=re.S)  # kernel[grid](x) is no link
-    assert [link for link in LINK.findall(prose) if not (page.parent / link).exists()] == []
+def test_the_bounds_on_the_page_are_current(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "untrusted-caches.md"
+    head, _, rest = text_of(page).partition("<!-- bounds -->\n")
+    table = "| variable | bound | unit |\n|---|---|---|\n"
+    table += "".join(f"| `{limit.switch}` | {limit.default:,} | {limit.what} |\n" for limit in LIMITS)
+    end = "<!-- end of bounds -->\n"
+    current = f"{head}<!-- bounds -->\n{table}{end}{rest.partition(end)[2]}"
+    if request.config.getoption("--update-docs", default=False):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
+
+
+def prose_of(page: Path) -> str:
+    """The text of a page without code blocks, indented code, code spans and comments."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text_of(page), flags=re.S | re.M)
+    text = re.sub(r"(?<=\n\n)(?: {4}[^\n]*\n)+", "", text)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs and GitHub make them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_resolve(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", prose_of(page))
+    targets = [((page.parent / path) if path else page, anchor) for path, anchor in links]
+    assert [target for target, _ in targets if not target.exists()] == []
+    assert [(target, anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paths_in_the_text_exist(page: Path) -> None:
+    paths = re.findall(r"`((?:artifact_inspector|tests|docs|kernels|fixtures)/[\w./-]+)`", text_of(page))
+    assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
 
 
 def test_every_decision_has_context_choice_cost_and_undo() -> None:
