@@ -36,11 +36,13 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 COLUMNS = "100"
 
 SHOWN = re.compile(
-    r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```", re.S
+    r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```",
+    re.S,
 )
 EXAMPLE = re.compile(
     r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M
 )
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -345,6 +347,100 @@ def prose_of(page: Path) -> str:
     return re.sub(r"`[^`\n]*`", "", text)
 
 
+GENERATED = {"cli.md", "findings.md", "formats.md", "json.md"}
+"""Pages that are mostly generated: their texts are written in the package."""
+
+
+def test_the_documentation_keeps_its_word_budgets() -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "lab"]
+    words = {page.name: len(text_of(page).split()) for page in pages if page.name not in GENERATED}
+    assert sum(words.values()) <= 45_000
+    assert len(text_of(ROOT / "README.md").split()) <= 1_500
+
+
+DIALECT = {
+    r"covered": "overlap",
+    r"forms|form (?:of|for) (?:a|the|each|every) kernel": "variant",
+    r"at hand": "available",
+    r"told|tells|said": "reported, printed; distinguished",
+    r"held (?:against|to)": "compared with, validated",
+    r"ask(?:s|ed)? (?:for|of)": "requests, requested from",
+    r"stands?|standing|in front of": "is before, after, at",
+    r"shut": "fails",
+    r"on paper": "simulated",
+    r"alone": "only",
+    r"twins?": "identical binaries",
+    r"contest(?:ant)?s?": "ranking problem, candidate",
+    r"principal region": "main loop",
+    r"shifted": "affine value",
+    r"rehears\w+|guess\w*": "speculative run, hypothesis",
+    r"lent": "hoisted into the enclosing loop",
+    r"parting": "first divergence",
+    r"recall(?:ed)?|commons": "lazy facts, cache",
+    r"strangers?(?:'s)?": "pointers of unknown origin; untrusted",
+    r"house|rooms?": "package",
+    r"bears?|whence|nobody": "plain sentences",
+}
+"""Words that no reader knows → what to write. The glossary of the project's style names them."""
+STANDARD_USES = (
+    "stands for",  # an architecture stands for a product
+    "stand in for",
+    "room for",
+)
+
+
+def dialect_in(text: str) -> list[str]:
+    """The words of a text that are to be replaced, each with its line."""
+    for phrase in STANDARD_USES:
+        text = text.replace(phrase, "")
+    pattern = re.compile(rf"\b(?:{'|'.join(DIALECT)})\b", re.I)
+    return [f"{found[0]}: {line.strip()}" for line in text.splitlines() for found in pattern.finditer(line)]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_a_page_uses_plain_words(page: Path) -> None:
+    text = BLOCK.sub(lambda block: block[2] if block[1] in ("console", "text") else "", text_of(page))
+    assert dialect_in(re.sub(r"^\$ .*$|`[^`\n]*`|<!--[^>]*-->|\]\([^)]*\)", "", text, flags=re.M)) == []
+
+
+def command_names() -> list[str]:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    return sorted(group.commands)
+
+
+@pytest.mark.parametrize("name", ["", *command_names()])
+def test_help_uses_plain_words(name: str) -> None:
+    answer = CliRunner().invoke(cli.app, [*name.split(), "--help"], env={"COLUMNS": "400", "NO_COLOR": "1"})
+    assert answer.exit_code == 0
+    assert dialect_in(answer.stdout) == []
+
+
+def mentioned_commands(page: Path) -> list[str]:
+    """Each command line of ours that a page shows: in a block, in indented code or in a code span."""
+    text = re.sub(r" \\\n\s+", " ", text_of(page))
+    lines = re.findall(r"(?:^|run: |entry: )(?:\$ )?\s*(inspect-kernel [^\n]*)", text, re.M)
+    return [*lines, *re.findall(r"`(inspect-kernel [^`\n]+)`", text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_options_on_the_pages_exist(page: Path) -> None:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    general = {spelling for parameter in group.params for spelling in parameter.opts} | {"--help"}
+    unknown = []
+    for line in mentioned_commands(page):
+        words = re.split(r"\s+--(?:\s|$)|\s+#\s|[`)]", line)[0].split()[1:]
+        command = group.commands.get(words[0]) if words and not words[0].startswith("-") else None
+        parameters = (command or group.commands["inspect"]).params
+        known = general | {spelling for parameter in parameters for spelling in parameter.opts}
+        options = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+        unknown += [f"{option} in {line}" for option in options if option not in known]
+    assert unknown == []
+
+
 def anchors_of(page: Path) -> set[str]:
     """The anchors of a page's headings, as MkDocs and GitHub make them."""
     headings = re.findall(r"^#+ (.*)$", text_of(page), re.M)
@@ -356,7 +452,9 @@ def test_links_resolve(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", prose_of(page))
     targets = [((page.parent / path) if path else page, anchor) for path, anchor in links]
     assert [target for target, _ in targets if not target.exists()] == []
-    assert [(target, anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []
+    assert [
+        (target, anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -400,9 +498,6 @@ def _command_section(name: str, command: Any) -> str:
             default = f" Default: `{p.default}`." if p.default not in (None, False, ()) else ""
             lines.append(f"| `{spelt}` | {p.help or ''}{default} |".replace("\n", " "))
     return "\n".join(lines) + "\n"
-
-
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 
 def test_the_chinese_readme_keeps_step_with_the_english_one(request: pytest.FixtureRequest) -> None:
