@@ -128,20 +128,39 @@ def elide(shown: str, printed: str) -> str:
         if not run:
             kept.append([])
             continue
-        first = 0 if index == 0 else start + closest(run[0], lines[start:])
-        end = len(lines) if index == len(runs) - 1 else first + closest(run[-1], lines[first:]) + 1
+        first = 0 if index == 0 else start + closest(run, lines[start:])
+        end = len(lines) if index == len(runs) - 1 else last_line(run, lines, first) + 1
         kept.append(lines[first:end])
         start = end
     return f"\n{ELISION}\n".join("\n".join(run) for run in kept).strip("\n") + "\n"
 
 
-def closest(line: str, lines: list[str]) -> int:
-    """The index of the line itself, or else of the first line that is most like it."""
-    if line in lines:
-        return lines.index(line)
-    ratios = [difflib.SequenceMatcher(None, line, other, autojunk=False).ratio() for other in lines]
-    assert max(ratios, default=0) >= 0.4, f"no printed line resembles {line!r}; edit the block by hand"
+def closest(run: list[str], lines: list[str]) -> int:
+    """The index of the run's first line, or of the line in its place."""
+    for offset, line in enumerate(run[:3]):  # the lines after it may be unchanged
+        if line.strip() and line in lines[offset:]:
+            return lines.index(line, offset) - offset
+    ratios = [difflib.SequenceMatcher(None, run[0], other, autojunk=False).ratio() for other in lines]
+    assert max(ratios, default=0) >= 0.4, f"no printed line resembles {run[0]!r}; edit the block by hand"
     return ratios.index(max(ratios))
+
+
+def last_line(run: list[str], lines: list[str], first: int) -> int:
+    """The index of the run's last line, or of the line in its place."""
+    if run[-1] in lines[first:]:
+        return lines.index(run[-1], first)
+    window = lines[first : first + 2 * len(run) + 2]
+    ratios = [difflib.SequenceMatcher(None, run[-1], other, autojunk=False).ratio() for other in window]
+    likely = max(ratios, default=0) >= 0.5
+    last = first + (ratios.index(max(ratios)) if likely else min(len(run), len(window)) - 1)
+    # a sentence that is wrapped now goes on
+    while last + 1 < len(lines) and is_wrapped(lines[last], lines[last + 1]):
+        last += 1
+    return last
+
+
+def is_wrapped(line: str, following: str) -> bool:
+    return following.strip() != "" and len(line) + 1 + len(following.split()[0]) > int(COLUMNS)
 
 
 @pytest.mark.parametrize(
