@@ -63,23 +63,23 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recalled: None) -> 
     return tmp_path
 
 
-STARTED = ("bench", "capture")
+PROCESS_COMMANDS = ("bench", "capture")
 """Commands that would load torch into the process of the tests."""
 
 
-class Answer(NamedTuple):
-    """What a command said."""
+class CommandResult(NamedTuple):
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-def run(command: str, directory: Path) -> Answer:
+def run(command: str, directory: Path) -> CommandResult:
     program, *arguments = shlex.split(command, comments=True)
     if program == "grep":  # the judge that everybody has
-        files = [str(found.relative_to(directory)) for found in sorted(directory.glob(arguments[-1]))]
-        return started([program, *arguments[:-1], *files], directory, {**os.environ})
+        files = [str(path.relative_to(directory)) for path in sorted(directory.glob(arguments[-1]))]
+        return run_process([program, *arguments[:-1], *files], directory, {**os.environ})
     assert program == "inspect-kernel"
     settings = {
         **os.environ,
@@ -89,32 +89,32 @@ def run(command: str, directory: Path) -> Answer:
         "PYTHONPATH": str(ROOT),
         "TRITON_CACHE_DIR": "fixtures/3.6.0/sm_80",
     }
-    if not arguments or arguments[0] not in STARTED:
-        told = CliRunner().invoke(cli.app, arguments, prog_name=program, env=settings)
-        return Answer(told.exit_code, told.stdout, told.stderr)
-    return started([sys.executable, "-m", "artifact_inspector", *arguments], directory, settings)
+    if not arguments or arguments[0] not in PROCESS_COMMANDS:
+        result = CliRunner().invoke(cli.app, arguments, prog_name=program, env=settings)
+        return CommandResult(result.exit_code, result.stdout, result.stderr)
+    return run_process([sys.executable, "-m", "artifact_inspector", *arguments], directory, settings)
 
 
-def started(words: list[str], directory: Path, settings: dict[str, str]) -> Answer:
+def run_process(command: list[str], directory: Path, settings: dict[str, str]) -> CommandResult:
     """What a program of its own says."""
-    told = subprocess.run(
-        words, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False
+    process = subprocess.run(
+        command, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False
     )
-    return Answer(told.returncode, told.stdout, told.stderr)
+    return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
 ELISION = "…"
 """A line of a shown output that stands for lines which the page leaves out."""
 
 
-def elide(shown: str, printed: str) -> str:
-    """Leave out of the printed output what the shown one leaves out.
+def elide(page_output: str, printed: str) -> str:
+    """The printed output, without the lines that the page leaves out.
 
     Each run of lines between two elisions is found again by its first and its last line, or the lines
     most like them. A run at the beginning or the end of the output stays there.
     """
     runs: list[list[str]] = [[]]
-    for line in shown.splitlines():
+    for line in page_output.splitlines():
         if line.strip() == ELISION:
             runs.append([])
         else:
@@ -122,17 +122,17 @@ def elide(shown: str, printed: str) -> str:
     if len(runs) == 1:
         return printed
     lines = printed.splitlines()
-    kept: list[list[str]] = []
+    chunks: list[list[str]] = []
     start = 0
     for index, run in enumerate(runs):
         if not run:
-            kept.append([])
+            chunks.append([])
             continue
         first = 0 if index == 0 else start + closest(run, lines[start:])
         end = len(lines) if index == len(runs) - 1 else last_line(run, lines, first) + 1
-        kept.append(lines[first:end])
+        chunks.append(lines[first:end])
         start = end
-    return f"\n{ELISION}\n".join("\n".join(run) for run in kept).strip("\n") + "\n"
+    return f"\n{ELISION}\n".join("\n".join(chunk) for chunk in chunks).strip("\n") + "\n"
 
 
 def closest(run: list[str], lines: list[str]) -> int:
@@ -164,7 +164,7 @@ def is_wrapped(line: str, following: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("shown", "expected"),
+    ("page_output", "expected"),
     [
         ("a\nb\n", "one line\nline two\nthird\nlast 4\n"),
         ("one line\n…\n", "one line\n…\n"),
@@ -173,14 +173,12 @@ def is_wrapped(line: str, following: str) -> bool:
         ("one line\n…\nthird\nlast\n", "one line\n…\nthird\nlast 4\n"),
     ],
 )
-def test_an_update_keeps_what_a_page_leaves_out(shown: str, expected: str) -> None:
-    assert elide(shown, "one line\nline two\nthird\nlast 4\n") == expected
+def test_an_update_keeps_what_a_page_leaves_out(page_output: str, expected: str) -> None:
+    assert elide(page_output, "one line\nline two\nthird\nlast 4\n") == expected
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_commands_print_what_the_page_shows(
-    page: Path, scratch: Path, request: pytest.FixtureRequest
-) -> None:
+def test_console_blocks_are_current(page: Path, scratch: Path, request: pytest.FixtureRequest) -> None:
     def refresh(block: re.Match[str]) -> str:
         answer = run(block["command"], scratch)
         # two kernels that differ are no failure
@@ -235,7 +233,7 @@ def test_there_are_recipes_for_ci() -> None:
 
 
 @pytest.mark.parametrize("recipe", [*RECIPES, "inspect-kernel check cache --baseline kernels/facts.json"])
-def test_a_recipe_asks_for_what_the_command_has(recipe: str) -> None:
+def test_options_of_a_recipe_exist(recipe: str) -> None:
     group = typer.main.get_command(cli.app)
     assert isinstance(group, TyperGroup)
     _, name, *arguments = shlex.split(recipe.partition(" -- ")[0])
@@ -243,23 +241,23 @@ def test_a_recipe_asks_for_what_the_command_has(recipe: str) -> None:
     assert {word for word in arguments if word.startswith("-")} <= options
 
 
-def test_the_hook_for_pre_commit_runs_a_command_that_is_there() -> None:
+def test_the_pre_commit_hook_runs_check() -> None:
     hooks = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     assert re.findall(r"^  entry: (.*)$", hooks, re.M) == ["inspect-kernel check"]
 
 
-def test_the_readme_shows_something() -> None:
+def test_the_readme_has_output_and_commands() -> None:
     assert len(SHOWN.findall(text_of(ROOT / "README.md"))) >= 3
     assert len(commands(ROOT / "README.md")) >= 5
 
 
 @pytest.mark.parametrize("name", ["demo", "test"])
 def test_the_readme_opens_with_commands_that_do_their_own_set_up(name: str) -> None:
-    found = re.search(
+    block = re.search(
         rf"<!-- {name} command -->\n```sh\n([^\n]+)\n```", text_of(ROOT / "README.md").partition("\n## ")[0]
     )
-    assert found is not None
-    steps = found[1].split(" && ")
+    assert block is not None
+    steps = block[1].split(" && ")
     assert steps[0] == "python3 -m venv .venv"
     assert all(step.startswith(".venv/bin/") for step in steps[1:])
     assert steps[1].startswith(".venv/bin/pip install")
@@ -286,27 +284,28 @@ def test_sessions_in_python_print_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(scratch)
     sessions = "".join(re.findall(r"```pycon\n(.*?)```", text_of(page), re.S))
-    found = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
-    said: list[str] = []
-    assert doctest.DocTestRunner(verbose=False).run(found, out=said.append).failed == 0, "".join(said)
+    examples = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
+    failures: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    assert runner.run(examples, out=failures.append).failed == 0, "".join(failures)
 
 
 @pytest.mark.parametrize(
-    "example", EXAMPLE.findall(text_of(ROOT / "docs" / "verdicts.md")), ids=lambda found: found[0]
+    "example", EXAMPLE.findall(text_of(ROOT / "docs" / "verdicts.md")), ids=lambda example: example[0]
 )
 def test_an_example_of_a_verdict_is_real(example: tuple[str, ...]) -> None:
     phrase, path, region, stage, events = example
-    found = saved(path).facts.stages[Stage(stage)].region(region)
-    assert found is not None
-    assert (found.phrase, found.readable) == (phrase, events)
+    facts = saved(path).facts.stages[Stage(stage)].region(region)
+    assert facts is not None
+    assert (facts.phrase, facts.readable) == (phrase, events)
 
 
 def test_every_verdict_has_its_definition_and_its_example() -> None:
     page = text_of(ROOT / "docs" / "verdicts.md")
     defined = set(re.findall(r"^\| `([\w -]+)(?:\([^`]*\))?` \| [a-z]", page, re.M))
-    shown = {re.match(r"[a-z -]+[a-z]", example[0])[0] for example in EXAMPLE.findall(page)}  # type: ignore[index]
+    with_example = {re.match(r"[a-z -]+[a-z]", example[0])[0] for example in EXAMPLE.findall(page)}  # type: ignore[index]
     # no saved kernel is one of these; tests of the order have handwritten ones
-    assert shown | {"mixed", "gone", "unknown", "staggered"} == defined
+    assert with_example | {"mixed", "gone", "unknown", "staggered"} == defined
 
 
 def test_the_mixed_example_is_mixed_as_the_page_says(tmp_path: Path) -> None:
@@ -322,13 +321,13 @@ def test_the_mixed_example_is_mixed_as_the_page_says(tmp_path: Path) -> None:
 def test_the_page_on_formats_is_current(request: pytest.FixtureRequest) -> None:
     page = ROOT / "docs" / "formats.md"
     head, mark, _ = text_of(page).partition("<!-- formats -->\n")
-    parts = [head + mark]
-    for found in FORMATS:
-        stages = ", ".join(stage.value for stage in found.stages)
-        parts.append(
-            f"\n## {found.name} ({stages})\n\n" + "".join(f"- {line}\n" for line in found.cannot_read)
+    sections = [head + mark]
+    for language in FORMATS:
+        stages = ", ".join(stage.value for stage in language.stages)
+        sections.append(
+            f"\n## {language.name} ({stages})\n\n" + "".join(f"- {line}\n" for line in language.cannot_read)
         )
-    current = "".join(parts)
+    current = "".join(sections)
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -348,11 +347,11 @@ def test_the_page_on_findings_is_current(request: pytest.FixtureRequest) -> None
 
 def test_the_bounds_on_the_page_are_current(request: pytest.FixtureRequest) -> None:
     page = ROOT / "docs" / "untrusted-caches.md"
-    head, _, rest = text_of(page).partition("<!-- bounds -->\n")
+    head, _, tail = text_of(page).partition("<!-- bounds -->\n")
     table = "| variable | bound | unit |\n|---|---|---|\n"
     table += "".join(f"| `{limit.switch}` | {limit.default:,} | {limit.what} |\n" for limit in LIMITS)
     end = "<!-- end of bounds -->\n"
-    current = f"{head}<!-- bounds -->\n{table}{end}{rest.partition(end)[2]}"
+    current = f"{head}<!-- bounds -->\n{table}{end}{tail.partition(end)[2]}"
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -372,8 +371,8 @@ GENERATED = {"cli.md", "findings.md", "formats.md", "json.md"}
 
 def test_the_documentation_keeps_its_word_budgets() -> None:
     pages = [page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "lab"]
-    words = {page.name: len(text_of(page).split()) for page in pages if page.name not in GENERATED}
-    assert sum(words.values()) <= 45_000
+    word_counts = {page.name: len(text_of(page).split()) for page in pages if page.name not in GENERATED}
+    assert sum(word_counts.values()) <= 45_000
     assert len(text_of(ROOT / "README.md").split()) <= 1_500
 
 
@@ -413,7 +412,7 @@ def dialect_in(text: str) -> list[str]:
     for phrase in STANDARD_USES:
         text = text.replace(phrase, "")
     pattern = re.compile(rf"\b(?:{'|'.join(DIALECT)})\b", re.I)
-    return [f"{found[0]}: {line.strip()}" for line in text.splitlines() for found in pattern.finditer(line)]
+    return [f"{match[0]}: {line.strip()}" for line in text.splitlines() for match in pattern.finditer(line)]
 
 
 @pytest.mark.parametrize(
@@ -451,12 +450,12 @@ def test_commands_and_options_on_the_pages_exist(page: Path) -> None:
     general = {spelling for parameter in group.params for spelling in parameter.opts} | {"--help"}
     unknown = []
     for line in mentioned_commands(page):
-        words = re.split(r"\s+--(?:\s|$)|\s+#\s|[`)]", line)[0].split()[1:]
-        command = group.commands.get(words[0]) if words and not words[0].startswith("-") else None
+        arguments = re.split(r"\s+--(?:\s|$)|\s+#\s|[`)]", line)[0].split()[1:]
+        command = group.commands.get(arguments[0]) if arguments and not arguments[0].startswith("-") else None
         parameters = (command or group.commands["inspect"]).params
-        known = general | {spelling for parameter in parameters for spelling in parameter.opts}
-        options = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-        unknown += [f"{option} in {line}" for option in options if option not in known]
+        spellings = general | {spelling for parameter in parameters for spelling in parameter.opts}
+        options = [argument.partition("=")[0] for argument in arguments if re.match(r"--?[a-z]", argument)]
+        unknown += [f"{option} in {line}" for option in options if option not in spellings]
     assert unknown == []
 
 
@@ -494,10 +493,10 @@ def test_the_page_on_the_command_line_is_current(request: pytest.FixtureRequest)
     head, mark, _ = text_of(page).partition("<!-- commands -->\n")
     group = typer.main.get_command(cli.app)
     assert isinstance(group, TyperGroup)
-    default, *others = sorted(group.commands.items(), key=lambda found: (not found[1].hidden, found[0]))
-    parts = [_command_section("inspect-kernel", default[1])]
-    parts += [_command_section(f"inspect-kernel {name}", command) for name, command in others]
-    current = "".join([head + mark, *parts])
+    default, *others = sorted(group.commands.items(), key=lambda item: (not item[1].hidden, item[0]))
+    sections = [_command_section("inspect-kernel", default[1])]
+    sections += [_command_section(f"inspect-kernel {name}", command) for name, command in others]
+    current = "".join([head + mark, *sections])
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -507,8 +506,8 @@ def test_the_page_on_the_command_line_is_current(request: pytest.FixtureRequest)
 def _command_section(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     names = [(p.metavar or p.name.upper()).strip("[]") for p in arguments]
-    places = " ".join(name if p.required else f"[{name}]" for p, name in zip(arguments, names, strict=True))
-    lines = [f"\n## {name}\n", f"    {name} [OPTIONS] {places}".rstrip() + "\n", f"{command.help}\n"]
+    usage = " ".join(name if p.required else f"[{name}]" for p, name in zip(arguments, names, strict=True))
+    lines = [f"\n## {name}\n", f"    {name} [OPTIONS] {usage}".rstrip() + "\n", f"{command.help}\n"]
     lines += ["| | |", "|---|---|"]
     for p in command.params:
         metavar = (p.metavar or "").strip("[]")
@@ -519,35 +518,37 @@ def _command_section(name: str, command: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_the_chinese_readme_keeps_step_with_the_english_one(request: pytest.FixtureRequest) -> None:
+def test_the_chinese_readme_has_the_blocks_of_the_english_one(request: pytest.FixtureRequest) -> None:
     page = ROOT / "README.zh-CN.md"
     english, chinese = BLOCK.findall(text_of(ROOT / "README.md")), BLOCK.findall(text_of(page))
     assert [kind for kind, _ in chinese] == [kind for kind, _ in english]
     if request.config.getoption("--update-docs", default=False):
         # comments of commands are translated by a person, all else is the same
-        kept = iter(
-            theirs if kind == "sh" else ours
-            for (kind, ours), (_, theirs) in zip(english, chinese, strict=True)
+        bodies = iter(
+            chinese_body if kind == "sh" else english_body
+            for (kind, english_body), (_, chinese_body) in zip(english, chinese, strict=True)
         )
         page.write_text(
-            BLOCK.sub(lambda found: f"```{found[1]}\n{next(kept)}```", text_of(page)), encoding="utf-8"
+            BLOCK.sub(lambda block: f"```{block[1]}\n{next(bodies)}```", text_of(page)), encoding="utf-8"
         )
         chinese = BLOCK.findall(text_of(page))
-    assert [_commands_alone(*block) for block in chinese] == [_commands_alone(*block) for block in english]
+    assert [_commands_without_comments(*block) for block in chinese] == [
+        _commands_without_comments(*block) for block in english
+    ]
 
 
-def _commands_alone(kind: str, block: str) -> list[str]:
+def _commands_without_comments(kind: str, block: str) -> list[str]:
     return [line.partition("  # ")[0].rstrip() if kind == "sh" else line for line in block.splitlines()]
 
 
-def test_the_two_readmes_lead_to_the_same_places_and_to_each_other() -> None:
+def test_the_two_readmes_have_the_same_links() -> None:
     english, chinese = text_of(ROOT / "README.md"), text_of(ROOT / "README.zh-CN.md")
     assert "](README.zh-CN.md)" in english
     assert "](README.md)" in chinese
-    places = [
+    links = [
         [link for link in LINK.findall(text) if not link.startswith("README")] for text in (english, chinese)
     ]
-    assert places[0] == places[1]
+    assert links[0] == links[1]
     assert [link for link in LINK.findall(chinese) if not (ROOT / link).exists()] == []
     headings = [re.findall(r"^(#+) ", BLOCK.sub("", text), re.M) for text in (english, chinese)]
     assert headings[0] == headings[1]
