@@ -1,6 +1,6 @@
 """515 launches that nobody had seen when the rules were made, against Nsight Compute on an H200 and an H100.
 
-What was wrong at first is in docs/prediction.md; what still is, in `MISSES`.
+What was wrong at first is in docs/lab/prediction.md; what still is, in `MISSES`.
 """
 
 from __future__ import annotations

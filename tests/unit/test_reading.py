@@ -123,5 +123,5 @@ def test_a_file_that_the_user_names_is_bounded_too_and_says_what_is_wrong_with_i
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
 def test_every_bound_stands_on_the_page_with_its_variable(limit: Limit) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "untrusted-caches.md").read_text(encoding="utf-8")
     assert f"| `{limit.switch}` | {limit.default:,} | {limit.what} |" in page
