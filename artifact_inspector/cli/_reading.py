@@ -15,10 +15,9 @@ from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.asked import View
-    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.fact_index import ReadOptions
+    from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
-    from artifact_inspector.facts.recall import Recalling
     from artifact_inspector.files.cache import Artifact, Cache
     from artifact_inspector.files.sources import Quote
     from artifact_inspector.files.tuning import Timed
@@ -94,24 +93,24 @@ def inspect_kernels(
     Args:
         index: look them up where they were found before, and keep those that were not.
     """
-    from artifact_inspector.facts.collection import without_collection
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
+    from artifact_inspector.facts.reading import without_collection
     from artifact_inspector.report.progress import progress_bar
 
     with progress_bar(len(chosen), "reading") as advance, without_collection():
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
-        yield from recall_kernels(chosen, view, how)
+        yield from read_kernels(chosen, view, how)
         gc.freeze()  # or the collector would now go through all that was found
 
 
 def inspect_one(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
     """What finds all facts of a kernel, or looks them up where they were found before."""
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
 
     how = recalling(disassemble)
 
     def inspect(artifact: Artifact) -> KernelFacts:
-        (kernel,) = recall_kernels((artifact,), None, how)
+        (kernel,) = read_kernels((artifact,), None, how)
         return kernel
 
     return inspect
@@ -122,9 +121,9 @@ def recalling(
     progress: Callable[[Artifact], None] | None = None,
     *,
     index: bool = True,
-) -> Recalling:
+) -> ReadOptions:
     """How kernels are recalled; what is amiss with the index is told once."""
-    from artifact_inspector.facts.recall import Recalling
+    from artifact_inspector.facts.fact_index import ReadOptions
     from artifact_inspector.files.index import opener
 
     said: set[str] = set()
@@ -134,7 +133,7 @@ def recalling(
             said.add(sentence)
             say(sentence, sys.stderr)
 
-    return Recalling(disassemble, opener(notice) if index else None, progress=progress)
+    return ReadOptions(disassemble, opener(notice) if index else None, progress=progress)
 
 
 def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:

@@ -18,8 +18,7 @@ from artifact_inspector.cli._reading import recalling
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.asked import View
-    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.kernel import KernelFacts, View
 
 MOST_PAUSE = 3600.0
 """Seconds between two looks; no system sleeps for any number of them."""
@@ -71,7 +70,7 @@ def _arriving(
     root: Path, view: View | None, every: float, idle: float | None, *, known: bool, index: bool
 ) -> Iterator[list[KernelFacts]]:
     """The kernels that came since the last look, until nothing comes any more."""
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.files.arrivals import Arrivals
 
     arrivals, how = Arrivals(root, known=known), recalling(None, index=index)
@@ -81,7 +80,7 @@ def _arriving(
         arrived = arrivals.look()
         took = time.monotonic() - begun
         if arrived:
-            yield list(recall_kernels(arrived, view, how))
+            yield list(read_kernels(arrived, view, how))
         if arrived or arrivals.is_moving:
             last = time.monotonic()
         elif idle is not None and time.monotonic() - last >= idle:

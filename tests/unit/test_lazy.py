@@ -1,4 +1,4 @@
-"""Facts are found when they are asked for, once, and a fault costs those that need it alone."""
+"""Facts are computed when they are first read, once, and a fault costs only the facts that need it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 from saved import saved
 
-from artifact_inspector.facts import inspection
-from artifact_inspector.facts.inspection import PASSES, ask_all, inspect_artifact
-from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.records import known, with_fields
-from artifact_inspector.facts.table import Need, Pass
+from artifact_inspector.facts.encoding import decode, encode
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, read_everything
+from artifact_inspector.facts.kernel_reading import KernelReading
+from artifact_inspector.facts.lazy import Facts, available, derived, lazy, with_fields
+from artifact_inspector.facts.reading import computed
+from artifact_inspector.facts.stage_reading import StageReading
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Stage
 
@@ -26,41 +28,61 @@ def artifact() -> Artifact:
     return saved(A_KERNEL).artifact
 
 
+def members() -> list[tuple[type, computed[object]]]:
+    """Every member that is computed from files, with its class."""
+    return [
+        (owner, member)
+        for owner in (KernelReading, StageReading)
+        for member in vars(owner).values()
+        if isinstance(member, computed) and member.name != "shared"
+    ]
+
+
+def put(monkeypatch: pytest.MonkeyPatch, owner: type, member: computed[object], find: object) -> None:
+    """Another function in place of the one that computes a member."""
+    other = type(member)(find)  # type: ignore[arg-type]
+    other.name = member.name
+    monkeypatch.setattr(owner, member.name, other)
+
+
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each pass runs."""
+    """How often each member is computed."""
     counts: Counter[str] = Counter()
 
-    def counted(row: Pass) -> Pass:
-        def find(*needs: object) -> object:
-            counts[row.name] += 1
-            return row.find(*needs)
+    def put_counted(owner: type, member: computed[object]) -> None:
+        def find(reading: object) -> object:
+            counts[member.name] += 1
+            return member.find(reading)
 
-        return replace(row, find=find)
+        put(monkeypatch, owner, member, find)
 
-    monkeypatch.setattr(inspection, "PASSES", {name: counted(row) for name, row in PASSES.items()})
+    for owner, member in members():
+        put_counted(owner, member)
     return counts
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    def find(*_: object) -> object:
+    def find(_: object) -> object:
         raise KeyError(name)
 
-    monkeypatch.setattr(inspection, "PASSES", {**PASSES, name: replace(PASSES[name], find=find)})
+    for owner, member in members():
+        if member.name == name:
+            put(monkeypatch, owner, member, find)
 
 
 def test_what_no_view_asks_for_is_not_found(artifact: Artifact, runs: Counter[str]) -> None:
     kernel = inspect_artifact(artifact, view=lambda kernel: kernel.verdict)
-    assert runs.keys() == {"source", "module", "codes", "measure", "order", "outline", "principal"}
-    assert "pipelines" not in known(kernel)
+    assert runs.keys() == {"source", "module", "codes", "references", "order", "outline", "principal"}
+    assert "pipelines" not in available(kernel)
 
 
 def test_a_fact_is_found_once_however_often_it_is_asked_for(artifact: Artifact, runs: Counter[str]) -> None:
-    inspect_artifact(artifact, view=lambda kernel: (ask_all(kernel), ask_all(kernel)))
+    inspect_artifact(artifact, view=lambda kernel: (read_everything(kernel), read_everything(kernel)))
     stages = len(saved(A_KERNEL).facts.stages)
     assert runs["pipelines"] == runs["bill"] == runs["resources"] == 1
     assert runs["in_flight"] == runs["buffers"] == stages
-    assert runs["conversions"] == 1  # TTGIR alone is asked for them
+    assert runs["conversions"] == stages
 
 
 def test_a_fact_that_is_asked_for_late_is_found_from_the_files_anew(
@@ -80,8 +102,8 @@ def test_a_kernel_is_the_same_whichever_way_it_was_asked(artifact: Artifact) -> 
 
 def test_no_module_is_kept_when_the_view_has_asked(artifact: Artifact) -> None:
     kernel = inspect_artifact(artifact)
-    table = kernel._ask.args[0]
-    assert table._found == {}
+    assert kernel.reading.values == {}
+    assert kernel.reading.at(Stage.TTIR).values == {}
 
 
 @pytest.mark.parametrize(
@@ -126,14 +148,14 @@ def test_a_fault_is_told_once_with_its_file(artifact: Artifact, monkeypatch: pyt
 
 
 def test_a_fault_in_one_stage_leaves_the_others(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = PASSES["order"]
+    (member,) = (member for _, member in members() if member.name == "order")
 
-    def find(module: object, *needs: object) -> object:
-        if module.stage is Stage.LLIR:  # type: ignore[attr-defined]
+    def find(reading: StageReading) -> object:
+        if reading.stage is Stage.LLIR:
             raise ValueError("no")
-        return row.find(module, *needs)
+        return member.find(reading)
 
-    monkeypatch.setattr(inspection, "PASSES", {**PASSES, "order": replace(row, find=find)})
+    put(monkeypatch, StageReading, member, find)
     kernel = inspect_artifact(artifact)
     assert [stage.value for stage in kernel.stages] == ["ttir", "ttgir", "ptx"]
     assert kernel.verdict == saved(A_KERNEL).facts.verdict
@@ -149,14 +171,17 @@ def test_a_view_is_told_the_problems_of_what_it_asked_for(
     assert len(kernel.problems) == 1
 
 
-def test_every_pass_needs_what_another_finds() -> None:
-    given = {"artifact", "stage", "disassemble", "problems"}
-    for row in PASSES.values():
-        for need in row.needs:
-            name = need.name if isinstance(need, Need) else need
-            assert name in given or name in PASSES, f"{row.name} needs {name}"
-            if isinstance(need, Need):
-                assert PASSES[name].of_stage
+@pytest.mark.parametrize("kind", [KernelFacts, StageFacts, RegionWork])
+def test_what_stands_for_an_unavailable_fact_is_of_its_type(kind: type[Facts]) -> None:
+    facts = [
+        member
+        for member in vars(kind).values()
+        if isinstance(member, lazy) and not isinstance(member, derived) and member.is_field
+    ]
+    assert facts
+    for fact in facts:
+        value = fact.missing()
+        assert decode(fact.value_type, encode(value)) == value, fact.name
 
 
 def test_a_record_can_be_copied_with_other_values_and_asks_no_more_than_before(
@@ -167,7 +192,7 @@ def test_a_record_can_be_copied_with_other_values_and_asks_no_more_than_before(
     other = with_fields(kernel, pipelines={})
     assert runs == before
     assert other.pipelines == {}
-    assert "bill" not in known(other)
+    assert "bill" not in available(other)
     assert other.bill == saved(A_KERNEL).facts.bill
     assert with_fields(replace(kernel), principal="x").principal == "x"
 

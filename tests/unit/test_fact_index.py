@@ -19,13 +19,11 @@ from saved import FIXTURES, Saved, saved_kernels
 from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
-from artifact_inspector.facts import inspection, workers
-from artifact_inspector.facts import recall as recalling
-from artifact_inspector.facts.asked import View, ask_all, kernel_of
-from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.recall import Recalling, recall_kernels
-from artifact_inspector.facts.recalled import Recalled
-from artifact_inspector.facts.table import Table
+from artifact_inspector.facts import fact_index, inspection, workers
+from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
+from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
+from artifact_inspector.facts.kernel_reading import KernelReading
+from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.digests import state_of_files
@@ -79,20 +77,24 @@ def index(tmp_path: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each kernel is read."""
     counts: Counter[str] = Counter()
-    real = inspection.table_of
+    real = KernelReading.__init__
 
-    def counted(artifact: Artifact, *rest: Any) -> Table:
+    def counted(self: KernelReading, artifact: Artifact, *options: Any) -> None:
         counts[artifact.directory] += 1
-        return real(artifact, *rest)
+        real(self, artifact, *options)
 
-    monkeypatch.setattr(inspection, "table_of", counted)
+    monkeypatch.setattr(KernelReading, "__init__", counted)
     return counts
 
 
 def recall(cache: Path, index: Path | None, view: View | None = verdict, **options: Any) -> list[KernelFacts]:
     opened = None if index is None else lambda: Index(index, print)
-    how = Recalling(index=opened, **{"cores": 1, **options})
-    return list(recall_kernels(open_cache(cache).entries, view, how))
+    how = ReadOptions(index=opened, **{"cores": 1, **options})
+    return list(read_kernels(open_cache(cache).entries, view, how))
+
+
+def facts_of(artifact: Artifact, source: FactSource) -> KernelFacts:
+    return KernelFacts.on_demand(source, artifact=artifact)
 
 
 def entries(index: Path) -> int:
@@ -120,10 +122,10 @@ def test_a_kernel_is_the_same_looked_up_as_found(cache: Path, index: Path, read:
 
 @pytest.mark.parametrize("kernel", saved_kernels()[::9], ids=lambda kernel: kernel.path)
 def test_facts_survive_being_stored(kernel: Saved) -> None:
-    source = Recalled(kernel.artifact, b"")
-    ask_all(kernel_of(kernel.artifact, source))
-    again = Recalled(kernel.artifact, source.text())
-    assert kernel_of(kernel.artifact, again) == kernel.facts
+    source = FactSource(kernel.artifact, b"")
+    read_everything(facts_of(kernel.artifact, source))
+    again = FactSource(kernel.artifact, source.text())
+    assert facts_of(kernel.artifact, again) == kernel.facts
     assert not again.is_changed
 
 
@@ -142,14 +144,14 @@ def test_a_fact_that_was_not_asked_for_before_is_found_and_kept_with_the_others(
 
 def test_a_stored_fact_that_cannot_be_read_is_found_anew(cache: Path) -> None:
     artifact = open_cache(cache).entries[0]
-    source = Recalled(artifact, b"")
-    kernel = kernel_of(artifact, source)
+    source = FactSource(artifact, b"")
+    kernel = facts_of(artifact, source)
     first = (kernel.verdict, kernel.pipelines)
     for other in (b"", b"[", b'["x"]', b"12", b'{"a": 1}', b"[[1, 2, 3]]", b"[" * 9999):
         damaged = b"\n".join(
             line if at == 0 or at % 2 else other for at, line in enumerate(source.text().split(b"\n"))
         )
-        again = kernel_of(artifact, Recalled(artifact, damaged))
+        again = facts_of(artifact, FactSource(artifact, damaged))
         assert (again.verdict, again.pipelines) == first
 
 
@@ -174,7 +176,7 @@ def test_facts_that_no_view_can_show_are_found_anew(cache: Path, index: Path, re
 def test_facts_of_another_form_are_found_anew(cache: Path) -> None:
     artifact = open_cache(cache).entries[0]
     for text in (b"", b"\xff\xfe", b'artifact-inspector facts 99\nprincipal\n"x"', b"no facts"):
-        assert kernel_of(artifact, Recalled(artifact, text)).principal != "x"
+        assert facts_of(artifact, FactSource(artifact, text)).principal != "x"
 
 
 def test_a_changed_file_is_read_again_and_no_other(cache: Path, index: Path, read: Counter[str]) -> None:
@@ -203,7 +205,7 @@ def test_another_version_of_this_package_finds_for_itself(
     cache: Path, index: Path, read: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recall(cache, index)
-    monkeypatch.setattr(recalling, "digest_of_package", lambda: b"another")
+    monkeypatch.setattr(fact_index, "digest_of_package", lambda: b"another")
     recall(cache, index)
     assert set(read.values()) == {2}
 
@@ -240,7 +242,7 @@ def test_what_lies_there_for_long_is_not_read_again_to_be_kept(
         return real(artifact)
 
     monkeypatch.setattr(digests, "state_of_files", state_of_files)
-    monkeypatch.setattr(recalling, "state_of_files", state_of_files)
+    monkeypatch.setattr(fact_index, "state_of_files", state_of_files)
     recall(cache, index)
     assert set(counted.values()) == {2}
     monkeypatch.setattr(digests, "_LONGEST_STEP", 0)

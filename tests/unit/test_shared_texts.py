@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from saved import FIXTURES
 
-from artifact_inspector.facts import commons, inspection
-from artifact_inspector.facts.commons import Commons
-from artifact_inspector.facts.inspection import PASSES, ask_all, inspect_artifact, inspect_cache
-from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.table import Pass
-from artifact_inspector.files.cache import open_cache
+from artifact_inspector.facts import reading, stage_reading
+from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
+from artifact_inspector.facts.kernel import KernelFacts, read_everything
+from artifact_inspector.facts.reading import TextCache, computed_from_text
+from artifact_inspector.facts.stage_reading import StageReading
+from artifact_inspector.files.cache import Problem, open_cache
 from artifact_inspector.model import Stage
+from artifact_inspector.model.text import SourceText
 
 SWEEP = FIXTURES / "3.9.0"
 
@@ -25,15 +25,13 @@ SWEEP = FIXTURES / "3.9.0"
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[Stage, str]]:
     """How often each text is parsed."""
     counts: Counter[tuple[Stage, str]] = Counter()
-    row = PASSES["module"]
+    parse = stage_reading.parse_source
 
-    def find(*needs: object) -> object:
-        stage, source, _ = needs
-        if source is not None:
-            counts[stage, source.text] += 1  # type: ignore[index,attr-defined]
-        return row.find(*needs)
+    def counted(source: SourceText, stage: Stage, problems: list[Problem]) -> object:
+        counts[stage, source.text] += 1
+        return parse(source, stage, problems)
 
-    monkeypatch.setattr(inspection, "PASSES", {**PASSES, "module": replace(row, find=find)})
+    monkeypatch.setattr(stage_reading, "parse_source", counted)
     return counts
 
 
@@ -85,8 +83,9 @@ def test_a_fault_is_told_of_each_kernel(tmp_path: Path, monkeypatch: pytest.Monk
     def find(*_: object) -> object:
         raise KeyError("here")
 
-    row: Pass = replace(PASSES["accesses"], find=find)
-    monkeypatch.setattr(inspection, "PASSES", {**PASSES, "accesses": row})
+    broken = computed_from_text(find)
+    broken.name = "accesses"
+    monkeypatch.setattr(StageReading, "accesses", broken)
     told = [kernel.problems for kernel in inspect_cache(open_cache(twice(tmp_path)))]
     assert next(problem.path for problem in told[0]) == "ONE/matmul_kernel.ttir"
     assert next(problem.path for problem in told[1]) == "TWO/matmul_kernel.ttir"
@@ -96,19 +95,19 @@ def test_what_is_asked_for_later_is_found_alone(tmp_path: Path, parsed: Counter[
     def nothing(_kernel: KernelFacts) -> None: ...
 
     for kernel in list(inspect_cache(open_cache(twice(tmp_path)), view=nothing)):
-        ask_all(kernel)
+        read_everything(kernel)
     assert set(parsed.values()) == {2}
 
 
 def test_no_more_is_kept_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commons, "MOST_CHARACTERS", 10)
-    kept = Commons()
-    kept.of(Stage.TTIR, "1234")["module"] = 1
-    kept.of(Stage.TTIR, "5678")["module"] = 2
-    assert kept.of(Stage.TTIR, "1234") == {"module": 1}  # and that is asked for last, now
-    kept.of(Stage.TTIR, "90123")["module"] = 3
-    assert kept.of(Stage.TTIR, "1234") == {"module": 1}
-    assert kept.of(Stage.TTGIR, "1234") == {}
-    assert kept.of(Stage.TTIR, "5678") == {}
-    kept.of(Stage.TTIR, "longer than ten")["module"] = 4
-    assert kept.of(Stage.TTIR, "longer than ten") == {}
+    monkeypatch.setattr(reading, "MOST_CHARACTERS", 10)
+    kept = TextCache()
+    kept.members_of(Stage.TTIR, "1234")["module"] = 1
+    kept.members_of(Stage.TTIR, "5678")["module"] = 2
+    assert kept.members_of(Stage.TTIR, "1234") == {"module": 1}  # and that is asked for last, now
+    kept.members_of(Stage.TTIR, "90123")["module"] = 3
+    assert kept.members_of(Stage.TTIR, "1234") == {"module": 1}
+    assert kept.members_of(Stage.TTGIR, "1234") == {}
+    assert kept.members_of(Stage.TTIR, "5678") == {}
+    kept.members_of(Stage.TTIR, "longer than ten")["module"] = 4
+    assert kept.members_of(Stage.TTIR, "longer than ten") == {}
