@@ -9,23 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from artifact_inspector.analysis.access.accesses import Accesses, count_accesses
-from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.access.accesses import Accesses
 from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.access.tile_ends import Unmasked
 from artifact_inspector.analysis.flow.program import Program
-from artifact_inspector.analysis.flow.trips import Trips
-from artifact_inspector.analysis.matrix.fragments import OperandReads
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
-from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.analysis.overlap.inflight import InFlight
-from artifact_inspector.analysis.overlap.issue import Issue
-from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import Wait as WaitFacts
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
@@ -33,10 +27,17 @@ from artifact_inspector.analysis.resources.intensity import Intensity, find_inte
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.resources.taken import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared.bill import Bill
-from artifact_inspector.analysis.shared.conversions import Conversion
-from artifact_inspector.facts.lazy import Facts, derived, growing, hidden, lazy, or_else, read_all
+from artifact_inspector.facts.lazy import (
+    Facts,
+    derived,
+    growing,
+    hidden,
+    lazy,
+    or_else,
+    read_all,
+)
 from artifact_inspector.facts.outline import COUNTED, Outline
-from artifact_inspector.facts.reading import Unavailable
+from artifact_inspector.facts.region import RegionWork, no_accesses
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
@@ -48,89 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COUNTED", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
 
-Value = TypeVar("Value")
-
-
-def _no_loads() -> InFlight:
-    return InFlight(None, None, None, None, (), (), ("it could not be found",))
-
-
-def _no_accesses() -> Accesses:
-    return count_accesses(())
-
 
 def _no_resources() -> Resources:
     return find_resources(None, {})
-
-
-class RegionWork(Facts):
-    """What the instructions of one region do, beside their order."""
-
-    if TYPE_CHECKING:  # internal, and so no fields
-        _stage: Stage
-        _region: str
-        """Id of the region."""
-        _place: int
-        """The region's index among those of the stage."""
-
-    @or_else(_no_loads)
-    def in_flight(self) -> InFlight:
-        """Loads between their issue and the wait that completes them."""
-        return self._own(self._reading.in_flight)
-
-    @or_else(tuple)
-    def matrix(self) -> tuple[MatrixWork, ...]:
-        """Matrix instructions, or the dots of tensor-level IR."""
-        return self._own(self._reading.matrix)
-
-    @or_else(tuple)
-    def operand_reads(self) -> tuple[OperandReads, ...]:
-        """How operands of matrix instructions are read from shared memory; last stage, NVIDIA only."""
-        return self._own(self._reading.operand_reads)
-
-    @or_else(_no_accesses)
-    def accesses(self) -> Accesses:
-        """Accesses to global memory."""
-        return self._own(self._reading.region_accesses)
-
-    @or_else(dict)
-    def checks(self) -> Mapping[Check, int]:
-        """Work that keeps accesses inside the tensors: compares that decide accesses, integer divisions."""
-        return self._own(self._reading.checks)
-
-    @or_else(tuple)
-    def conversions(self) -> tuple[Conversion, ...]:
-        """Layout conversions; TTGIR only."""
-        return self._own(self._reading.conversions)
-
-    @lazy
-    def trips(self) -> Trips | None:
-        """Trips of a loop of tensor-level IR whose bounds are constants."""
-        return self._own(self._reading.trips)
-
-    @or_else(tuple)
-    def slots(self) -> tuple[Slot, ...]:
-        """Groups between the schedule hints of a loop; empty without hints."""
-        return self._own(self._reading.slots)
-
-    @lazy
-    def issue(self) -> Issue | None:
-        """Issue cycles; SASS with its encoding only."""
-        return self._own(self._reading.issue)
-
-    @property
-    def _reading(self) -> StageReading:
-        return self.source_of("_reading").reading.at(self._stage)
-
-    def _own(self, by_region: Mapping[str, Value]) -> Value:
-        """The value of this region; unavailable where it was computed for other regions only."""
-        if self._region not in by_region:
-            raise Unavailable
-        return by_region[self._region]
-
-    def section(self, name: str) -> str:
-        """What the index calls a member."""
-        return f"{name}@{self._stage.value}.{self._place}"
 
 
 class StageFacts(Facts):
@@ -172,12 +93,13 @@ class StageFacts(Facts):
     def work(self) -> Mapping[str, RegionWork]:
         """By region id."""
         source = self.source_of("work")
+        ids = tuple(region.id for region in self.outline.regions)
         return {
-            region.id: RegionWork.on_demand(source, _stage=self.stage, _region=region.id, _place=place)
-            for place, region in enumerate(self.outline.regions)
+            region: RegionWork.on_demand(source, _stage=self.stage, _region=region, _regions=ids)
+            for region in ids
         }
 
-    @or_else(_no_accesses)
+    @or_else(no_accesses)
     def accesses(self) -> Accesses:
         """Accesses of the whole file to global memory."""
         return self.reading.accesses
@@ -238,7 +160,10 @@ class KernelFacts(Facts):
     def stages(self) -> dict[Stage, StageFacts]:
         """Text stages that could be read, in compilation order."""
         source = self.source_of("stages")
-        return {stage: StageFacts.on_demand(source, stage=stage) for stage in source.stages}
+        stages = {stage: StageFacts.on_demand(source, stage=stage) for stage in source.stages}
+        for facts in stages.values():
+            _ = facts.outline  # which every view reads, so it is always in the index
+        return stages
 
     @lazy
     def program(self) -> Program | None:

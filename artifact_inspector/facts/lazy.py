@@ -7,7 +7,7 @@ record once it was read. `FactSource` keeps the values that are written to the i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hints, overload
@@ -49,7 +49,9 @@ class FactSource:
         self._disassemble = disassemble
         self._texts = texts
         self._sections = split(stored)
-        self._computed: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
+        self._computed: set[str] = set()
+        """Sections whose values are not stored."""
         self._reading: KernelReading | None = None
         self.reported: list[Problem] = []
         """Problems that views reported; they are not stored."""
@@ -94,11 +96,12 @@ class FactSource:
         missing: Callable[[], Any],
     ) -> Value:
         """A fact as it is stored, else computed from the files, else `missing()`."""
-        if section in self._computed:
-            return self._computed[section]  # type: ignore[no-any-return]
+        if section in self._values:
+            return self._values[section]  # type: ignore[no-any-return]
         if section in self._sections:
             try:
-                return read_section(type_of(), self._sections[section])  # type: ignore[no-any-return]
+                self._values[section] = read_section(type_of(), self._sections[section])
+                return self._values[section]  # type: ignore[no-any-return]
             except _NOT_DECODABLE:
                 del self._sections[section]
         with without_collection():
@@ -106,12 +109,13 @@ class FactSource:
                 value = find()
             except Unavailable:
                 value = missing()
-        self._computed[section] = value
+        self._values[section] = value
+        self._computed.add(section)
         return value
 
     def text(self) -> bytes:
         """All sections, stored before and computed since, as plain text."""
-        computed = {section: write_section(self._computed[section]) for section in sorted(self._computed)}
+        computed = {section: write_section(self._values[section]) for section in sorted(self._computed)}
         problems = {"problems": write_section(self.problems)} if self.problems else {}
         return join({**self._sections, **computed, **problems})
 
@@ -178,6 +182,25 @@ class lazy(Generic[Value]):  # noqa: N801 - used as a decorator, as `property` i
         )
 
 
+class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
+    """A fact that the index keeps together with the same fact of all siblings of the record."""
+
+    def _read(self, record: Facts) -> Value:
+        def find() -> dict[str, Value]:
+            return {name: self._or_missing(sibling) for name, sibling in record.siblings().items()}
+
+        values: dict[str, Value] = record.source_of(self.name).value(
+            record.section(self.name), lambda: Mapping[str, self.value_type], find, dict
+        )
+        return values[record.name] if record.name in values else self.missing()
+
+    def _or_missing(self, record: Facts) -> Value:
+        try:
+            return self.find(record)
+        except Unavailable:
+            return self.missing()  # type: ignore[no-any-return]
+
+
 class derived(lazy[Value]):  # noqa: N801 - used as a decorator
     """A field of a record that follows from its other members, and is not kept in the index."""
 
@@ -197,6 +220,11 @@ class growing(derived[Value]):  # noqa: N801 - used as a decorator
 def or_else(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], lazy[Value]]:
     """A `lazy` fact with the value that it has where it is unavailable."""
     return lambda find: lazy(find, missing)
+
+
+def of_group(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], of_siblings[Value]]:
+    """A fact `of_siblings` with the value that it has where it is unavailable."""
+    return lambda find: of_siblings(find, missing)
 
 
 def hidden(find: Callable[[Any], Value]) -> lazy[Value]:
@@ -237,6 +265,15 @@ class Facts:
     def section(self, name: str) -> str:
         """What the index calls a member."""
         return name
+
+    @property
+    def name(self) -> str:
+        """What a record is called among its siblings."""
+        return ""
+
+    def siblings(self) -> Mapping[str, Facts]:
+        """The records of its group by name, this one among them."""
+        return {"": self}
 
     def source_of(self, name: str) -> FactSource:
         """The source that a member is read from.
