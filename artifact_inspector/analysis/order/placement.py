@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.facts import Note
@@ -14,6 +14,8 @@ Identity = tuple[frozenset[int], frozenset[int], bool]
 """Of a round, the load statements and direct computes of the program that a stage was found to hold, and
 whether some of these are part of an instruction that does a later one."""
 Identities = tuple[Identity | None, ...]
+Line = tuple[frozenset[Hashable], ...]
+"""Loads and computes in execution order; loads that are next to each other are one set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Memory:
     """The last that spoke of the order of rounds."""
     identities: Identities | None = None
     """What that verdict was told of."""
-    line: str = ""
+    line: Line = ()
     """The loads and computes that it was told beside, loads that stand together in no order."""
     kinds: Mapping[int, frozenset[EventKind]] = field(default_factory=dict)
     """What kinds of loads there were in the region, by statement."""
