@@ -19,6 +19,7 @@ from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
     Fact,
+    Found,
     Of,
     RegionSubject,
     Row,
@@ -88,6 +89,32 @@ def summarise(
             _rows(kernel, name_regions(kernel) if names is None else names, FACTS if facts is None else facts)
         ),
     )
+
+
+def story_facts(kernel: KernelFacts, region: str | None = None) -> Iterator[tuple[str, str]]:
+    """The facts that the page of a kernel lists by themselves: label and value.
+
+    Args:
+        region: id of the region that they are of; None for those of the kernel and of its last text.
+    """
+    last = kernel.last
+    for fact in FACTS:
+        if not fact.story_label or fact.is_of_region != (region is not None):
+            continue
+        subject = _subject_of(fact, kernel, step_of(last.stage)) if last is not None else None
+        if region is not None:
+            facts = None if last is None else last.region(region)
+            subject = None if last is None or facts is None else RegionSubject(kernel, last, facts)
+        value = Absent.ABSENT if subject is None else fact(subject)
+        if value is not Absent.ABSENT:
+            yield fact.story_label, f"{value_words(value)} {fact.unit}".strip()
+
+
+def value_words(value: Found) -> str:
+    """A value for people."""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "unknown" if value is None else str(value)
 
 
 def columns(facts: Sequence[Fact] | None = None) -> tuple[Fact, ...]:

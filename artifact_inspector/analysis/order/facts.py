@@ -19,6 +19,9 @@ from artifact_inspector.model import (
 )
 from artifact_inspector.model.region import RegionId
 
+QUIET = frozenset({Verdict.NO_LOADS, Verdict.NO_COMPUTE})
+"""Verdicts of regions that lack loads or computes: they have no order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
