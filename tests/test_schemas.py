@@ -82,7 +82,7 @@ def closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     found = {key: closed(part) for key, part in schema.items()}
-    if "properties" in found:
+    if "properties" in found or "patternProperties" in found:
         found["additionalProperties"] = False
     if "examples" in found:
         found["enum"] = found["examples"]
@@ -339,6 +339,8 @@ def type_name(field: dict[str, Any]) -> str:
         if "prefixItems" in field:
             return f"({', '.join(type_name(part) for part in field['prefixItems'])})"
         return f"list of {type_name(field['items'])}"
+    if "patternProperties" in field:
+        return "key of a fact → its value"
     if kinds == "object":
         return f"text → {type_name(field['additionalProperties'])}"
     return {"string": "text", None: "anything"}.get(kinds, str(kinds))

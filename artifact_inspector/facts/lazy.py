@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
 from functools import cached_property
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hints, overload
 
 from artifact_inspector.facts.encoding import join, read_section, split, write_section
@@ -190,7 +191,7 @@ class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
             return {name: self._or_missing(sibling) for name, sibling in record.siblings().items()}
 
         values: dict[str, Value] = record.source_of(self.name).value(
-            record.section(self.name), lambda: Mapping[str, self.value_type], find, dict
+            record.section(self.name), lambda: GenericAlias(dict, (str, self.value_type)), find, dict
         )
         return values[record.name] if record.name in values else self.missing()
 
