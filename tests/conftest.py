@@ -38,7 +38,7 @@ LONGEST = (
     "tests/passes/test_trace.py",
     "tests/unit/test_measuring.py",
     "tests/unit/test_remote.py",
-    "tests/unit/test_recall.py",
+    "tests/unit/test_fact_index.py",
     "tests/oracle/test_versions.py",
     "tests/oracle/test_counters.py",
     "tests/corpus/test_reference_suite.py",

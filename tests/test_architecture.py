@@ -280,6 +280,7 @@ def test_an_analysis_reads_no_text(module: Path) -> None:
 
 PATTERNS_OF_VIEWS = {
     "report/exchange/markdown.py": "letters that Markdown takes for marks",
+    "report/json/_facts.py": "keys of facts, for the patterns of a schema",
     "report/json/schema.py": "docstrings, for descriptions",
     "report/passes.py": "places in the text of a pass that is shown",
     "report/printable.py": "what a terminal or a CI system would obey",

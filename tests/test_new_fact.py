@@ -1,99 +1,148 @@
-"""A new fact is one function, one field, one row of the vocabulary: the views take it from there."""
+"""A fact that is added in one place is in every view, and no view changes otherwise."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from saved import ROOT, saved
-from typer.testing import CliRunner
+from saved import ROOT
 
+FACT = '''
+
+@region_fact(
+    "shuffles", "shuffles", Unit.IN_CODE, category=Category.INSTRUCTIONS,
+    direction=Direction.LESS_IS_BETTER, column=Column("shuffles", "shfl", "shuffles in the code", 10),
+    record="shuffles", brief="shuffles", story_label="shuffles",
+)
+def shuffles(of: RegionSubject) -> int:
+    """Shuffles between the lanes of a warp."""
+    return of.region.count(EventKind.SHUFFLE)
+'''
+"""A real fact, as somebody adds it."""
+
+VIEWS = r"""
+import json, sys
+from pathlib import Path
+from typer.testing import CliRunner
 from artifact_inspector.api import Inspection
 from artifact_inspector.cli import app
+from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.html.table import kernel_table
-from artifact_inspector.vocabulary import rows
-from artifact_inspector.vocabulary.fact import Category, Column, Fact, Of, Subject
+from artifact_inspector.report.json.schema import schema_of
+from artifact_inspector.report.meaning import explain_word
+from artifact_inspector.serving.items import row_item
+from artifact_inspector.vocabulary.rows import FACTS
 
-NAME, HERE, THERE = "gemv_splitk", "3.6.0/sm_75/gemv_splitk", "3.6.0/sm_90/gemv_splitk"
+left, right, caches, name = sys.argv[1:]
+run = lambda *words: CliRunner().invoke(app, [*words], env={"COLUMNS": "200"}).stdout
+(entry,) = open_cache(Path(left)).entries
+kernel = inspect_artifact(entry)
+json.dump({
+    "story": run(left, name, "--all") or run(left, name),
+    "json": json.loads(run(left, "--json")),
+    "schema": schema_of("cache"),
+    "diff": run("diff", left, right),
+    "diff_json": json.loads(run("diff", left, right, "--json")),
+    "matrix": run("matrix", caches, name),
+    "matrix_json": json.loads(run("matrix", caches, name, "--json")),
+    "records": Inspection(kernel, open_cache(Path(left))).to_records(),
+    "mcp": row_item(kernel),
+    "page": [column.heading for column in kernel_table([kernel], [""], [""]).columns],
+    "explain": [meaning.page for meaning in explain_word("shuffles")] if "shuffles" in {fact.key for fact in FACTS} else [],
+}, sys.stdout, default=str)
+"""
 
-
-def count_lines(of: Subject) -> int:
-    """Lines from the first to the last of the regions of the last text."""
-    assert of.stage is not None
-    lines = [line for region in of.stage.regions for line in region.lines]
-    return max(lines) - min(lines) + 1
-
-
-ROW = Fact(
-    "lines", Category.INSTRUCTIONS, "lines of code", "of the file", Of.FILE, count_lines,
-    column=Column("lines", "lines", "lines of the last text", 9), record="code_lines",
-)  # fmt: skip
-
-
-@pytest.fixture
-def new_fact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "FACTS", (*rows.FACTS, ROW))
-
-
-def expected(path: str) -> int:
-    kernel = saved(path).facts
-    assert kernel.last is not None
-    return count_lines(Subject(kernel, kernel.last))
+NAME = "gemv_splitk"
+LEFT, RIGHT = (ROOT / "fixtures" / "3.6.0" / target / NAME for target in ("sm_90", "gfx942"))
 
 
-def run(*words: str) -> str:
-    return CliRunner().invoke(app, [*words], env={"COLUMNS": "200"}).stdout
+def views_of(package: Path) -> dict[str, Any]:
+    """Every view of the package in a directory."""
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    words = [sys.executable, "-c", VIEWS, str(LEFT), str(RIGHT), str(ROOT / "fixtures" / "3.6.0"), NAME]
+    answer = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=package, check=False)
+    assert answer.returncode == 0, answer.stderr
+    views: dict[str, Any] = json.loads(answer.stdout)
+    return views
 
 
-@pytest.mark.usefixtures("new_fact")
-def test_a_new_row_is_a_row_of_the_kernel_with_its_unit() -> None:
-    (row,) = (row for row in rows.summarise(saved(HERE).facts).rows if row.key == "lines")
-    assert (row.value, row.unit, row.step) == (expected(HERE), "of the file", "assembly")
+@pytest.fixture(scope="module")
+def before() -> dict[str, Any]:
+    return views_of(ROOT)
 
 
-@pytest.mark.usefixtures("new_fact")
-def test_a_new_row_is_told_where_two_kernels_differ_in_it() -> None:
-    paths = [str(ROOT / "fixtures" / path) for path in (HERE, THERE)]
-    assert expected(HERE) != expected(THERE)
-    (fact,) = (one for one in json.loads(run("diff", *paths, "--json"))["facts"] if one["key"] == "lines")
-    assert (fact["left"], fact["right"]) == (expected(HERE), expected(THERE))
-    said = [line for line in run("diff", *paths).splitlines() if "lines of code" in line]
-    assert len(said) == 1
-    assert all(str(expected(path)) in said[0] for path in (HERE, THERE))
+@pytest.fixture(scope="module")
+def after(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "artifact_inspector", root / "artifact_inspector")
+    with (root / "artifact_inspector" / "vocabulary" / "region_facts.py").open("a") as module:
+        module.write(FACT)
+    return views_of(root)
 
 
-@pytest.mark.usefixtures("new_fact")
-def test_a_new_row_with_a_column_is_one_of_the_matrix_and_sorts_it() -> None:
-    directory = str(ROOT / "fixtures" / "3.6.0")
-    (document,) = [json.loads(run("matrix", directory, NAME, "--json", "--sort", "-lines"))]
-    figures = [form["figures"]["lines"] for form in document["forms"]]
-    assert expected(HERE) in figures
-    assert figures == sorted(figures, reverse=True)
-    assert len(set(figures)) > 1
-    text = run("matrix", directory, NAME)
-    assert "lines of the last text" in text
-    assert str(expected(HERE)) in text
+@pytest.fixture(scope="module")
+def shuffles() -> int:
+    """Shuffles of the saved PTX, by its text."""
+    (ptx,) = LEFT.rglob("*.ptx")
+    return sum("shfl." in line for line in ptx.read_text().splitlines())
 
 
-@pytest.mark.usefixtures("new_fact")
-def test_a_new_row_with_a_column_is_one_of_the_page_of_a_cache() -> None:
-    table = kernel_table([saved(HERE).facts], [""], [""])
-    at = [column.heading for column in table.columns].index("lines")
-    assert table.lines[0].cells[at] == expected(HERE)
+def test_the_json_has_it_for_each_region(after: dict[str, Any], shuffles: int) -> None:
+    (kernel,) = after["json"]["kernels"]
+    values = {key: value for key, value in kernel["facts"].items() if key.endswith(".shuffles")}
+    assert shuffles
+    assert sum(values.values()) == shuffles
 
 
-@pytest.mark.usefixtures("new_fact")
-def test_a_new_row_with_a_name_in_records_stands_in_each_of_them() -> None:
-    kernel = Inspection(saved(HERE).facts, open_cache(ROOT / "fixtures" / HERE))
-    records = kernel.to_records()
-    last = [record for record in records if record["stage"] == "ptx"]
-    assert last
-    assert {record["code_lines"] for record in last} == {expected(HERE)}
-    assert all("code_lines" in record for record in records)
+def test_the_schema_describes_it_by_its_type_and_unit(after: dict[str, Any]) -> None:
+    facts = after["schema"]["$defs"]["Kernel"]["properties"]["facts"]["patternProperties"]
+    assert facts[r"^.+[.]shuffles$"] == {"type": "integer", "description": "shuffles, in the code"}
 
 
-def test_without_the_row_no_view_tells_it() -> None:
-    kernel = Inspection(saved(HERE).facts, open_cache(ROOT / "fixtures" / HERE))
-    assert "code_lines" not in kernel.to_records()[0]
-    assert "lines" not in rows.summarise(kernel.details).facts
+def test_the_page_of_a_kernel_lists_it(after: dict[str, Any], shuffles: int) -> None:
+    lines = [line.split() for line in after["story"].splitlines() if line.split()[:1] == ["shuffles"]]
+    assert ["shuffles", str(shuffles), "in", "the", "code"] in lines
+
+
+def test_a_comparison_has_it(after: dict[str, Any]) -> None:
+    facts = [fact for fact in after["diff_json"]["facts"] if fact["key"].endswith(".shuffles")]
+    assert facts
+    assert all(fact["unit"] == "in the code" for fact in facts)
+    assert "shuffles" in after["diff"]
+
+
+def test_the_matrix_has_a_column_for_it(after: dict[str, Any]) -> None:
+    figures = [form["figures"]["shuffles"] for form in after["matrix_json"]["forms"]]
+    assert any(figures)
+    assert "shfl" in after["matrix"]
+
+
+def test_records_pages_and_servers_have_it(after: dict[str, Any], shuffles: int) -> None:
+    assert sum(row["shuffles"] for row in after["records"] if row["stage"] == "ptx") == shuffles
+    assert all("shuffles" in row for row in after["records"])
+    assert "shuffles" in json.dumps(after["mcp"])
+    assert "shfl" in after["page"]
+    assert after["explain"] == ["shuffles, in the code (about instructions)"]
+
+
+def without(value: object, is_new: Callable[[str], bool]) -> object:
+    """A document without the keys, rows and columns of the new fact."""
+    if isinstance(value, dict):
+        return {key: without(one, is_new) for key, one in value.items() if not is_new(key)}
+    if isinstance(value, list):
+        rows = (one for one in value if not (isinstance(one, dict) and is_new(str(one.get("key", "")))))
+        return [without(one, is_new) for one in rows if not (isinstance(one, str) and is_new(one))]
+    return value
+
+
+@pytest.mark.parametrize("view", ["json", "schema", "diff_json", "matrix_json", "records", "mcp"])
+def test_nothing_else_changes(before: dict[str, Any], after: dict[str, Any], view: str) -> None:
+    assert without(after[view], lambda key: "shuffles" in key) == before[view]

@@ -88,7 +88,7 @@ def closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     found = {key: closed(part) for key, part in schema.items()}
-    if "properties" in found:
+    if "properties" in found or "patternProperties" in found:
         found["additionalProperties"] = False
     if "examples" in found:
         found["enum"] = found["examples"]
@@ -183,7 +183,9 @@ def test_every_command_with_json_is_checked_here() -> None:
         for name, command in group.commands.items()  # type: ignore[attr-defined]
         if any("--json" in parameter.opts for parameter in command.params)
     }
-    assert with_json == {name.split()[0] for name in COMMANDS}, "a document is a dataclass, listed in report/json/schema.py"
+    assert with_json == {name.split()[0] for name in COMMANDS}, (
+        "a document is a dataclass, listed in report/json/schema.py"
+    )
     assert {document for document, _ in COMMANDS.values()} | OTHERS == set(DOCUMENTS)
 
 
@@ -346,6 +348,8 @@ def type_name(field: dict[str, Any]) -> str:
         if "prefixItems" in field:
             return f"({', '.join(type_name(part) for part in field['prefixItems'])})"
         return f"list of {type_name(field['items'])}"
+    if "patternProperties" in field:
+        return "key of a fact → its value"
     if kinds == "object":
         return f"text → {type_name(field['additionalProperties'])}"
     return {"string": "text", None: "anything"}.get(kinds, str(kinds))

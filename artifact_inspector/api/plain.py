@@ -20,8 +20,8 @@ from artifact_inspector.api._plain import errors_are_the_callers
 from artifact_inspector.api.view import Inspection
 from artifact_inspector.compiling import CompileResult, KernelRequest, Written
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.encoding import decode, encode
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, WaitFacts
-from artifact_inspector.facts.stored import decode, encode
 from artifact_inspector.files.cache import Artifact, Cache, HeldFile, Other, Problem
 from artifact_inspector.findings import Finding
 from artifact_inspector.hardware.targets import Target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.vocabulary.fact import Of, Subject
+from artifact_inspector.vocabulary.fact import Of, RegionSubject, StageSubject, Subject
 from artifact_inspector.vocabulary.rows import recorded
 
 
@@ -45,8 +45,8 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "first_line": region.lines[0],
                 "last_line": region.lines[1],
                 "rounds": len(region.rounds),
-                **recorded(Subject(kernel, facts), Of.FILE, Of.STAGE),
-                **recorded(Subject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
+                **recorded(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
+                **recorded(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
             }
             # enumerations, versions and architectures are texts, and here nothing but texts
             rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})

@@ -22,8 +22,8 @@ def view_kernels(
     chosen: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True
 ) -> tuple[list[KernelFacts], list[KernelView]]:
     """Kernels, and what the page of each shows; no pages for more than `MOST_LEAVES` kernels."""
-    from artifact_inspector.facts.asked import ask_all
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
+    from artifact_inspector.facts.kernel import read_everything
     from artifact_inspector.report.html import MOST_LEAVES, Sources, view_kernel
     from artifact_inspector.report.progress import progress_bar
 
@@ -32,13 +32,13 @@ def view_kernels(
     views: list[KernelView] = []
 
     def view(kernel: KernelFacts) -> None:
-        ask_all(kernel)
+        read_everything(kernel)
         views.append(view_kernel(kernel, Sources(read_here), disassemble))
 
     with progress_bar(len(chosen), "reading") as advance:
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         # the views keep objects that cannot come from another process
-        return list(recall_kernels(chosen, view, replace(how, cores=1))), views
+        return list(read_kernels(chosen, view, replace(how, cores=1))), views
 
 
 def read_here(file: str) -> str | None:

@@ -15,10 +15,9 @@ from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.asked import View
-    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.fact_index import ReadOptions
+    from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
-    from artifact_inspector.facts.recall import Recalling
     from artifact_inspector.files.artifact import Problem
     from artifact_inspector.files.cache import Artifact, Cache
     from artifact_inspector.files.sources import Quote
@@ -124,24 +123,24 @@ def inspect_kernels(
     Args:
         index: read facts from the result cache, and store new ones there.
     """
-    from artifact_inspector.facts.collection import without_collection
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
+    from artifact_inspector.facts.reading import without_collection
     from artifact_inspector.report.progress import progress_bar
 
     with progress_bar(len(chosen), "reading") as advance, without_collection():
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
-        yield from recall_kernels(chosen, view, how)
+        yield from read_kernels(chosen, view, how)
         gc.freeze()  # keep the collector from scanning every fact
 
 
 def inspect_one(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
     """A function that returns all facts of a kernel, from the result cache if they are stored there."""
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
 
     how = recalling(disassemble)
 
     def inspect(artifact: Artifact) -> KernelFacts:
-        (kernel,) = recall_kernels((artifact,), None, how)
+        (kernel,) = read_kernels((artifact,), None, how)
         return kernel
 
     return inspect
@@ -152,9 +151,9 @@ def recalling(
     progress: Callable[[Artifact], None] | None = None,
     *,
     index: bool = True,
-) -> Recalling:
+) -> ReadOptions:
     """How kernels are looked up in the result cache; each problem with it is reported once."""
-    from artifact_inspector.facts.recall import Recalling
+    from artifact_inspector.facts.fact_index import ReadOptions
     from artifact_inspector.files.index import opener
 
     said: set[str] = set()
@@ -164,7 +163,7 @@ def recalling(
             said.add(sentence)
             say(sentence, sys.stderr)
 
-    return Recalling(disassemble, opener(notice) if index else None, progress=progress)
+    return ReadOptions(disassemble, opener(notice) if index else None, progress=progress)
 
 
 def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:

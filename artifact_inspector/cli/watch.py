@@ -18,8 +18,7 @@ from artifact_inspector.cli._reading import recalling
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.asked import View
-    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.kernel import KernelFacts, View
 
 MOST_PAUSE = 3600.0
 """Longest pause between two polls, in seconds; `time.sleep` refuses very large numbers."""
@@ -73,7 +72,7 @@ def _arriving(
     root: Path, view: View | None, every: float, idle: float | None, *, known: bool, index: bool
 ) -> Iterator[list[KernelFacts]]:
     """The new kernels of each poll, until no kernel arrives for `idle` seconds."""
-    from artifact_inspector.facts.recall import recall_kernels
+    from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.files.arrivals import Arrivals
 
     arrivals, how = Arrivals(root, known=known), recalling(None, index=index)
@@ -83,7 +82,7 @@ def _arriving(
         arrived = arrivals.look()
         took = time.monotonic() - begun
         if arrived:
-            yield list(recall_kernels(arrived, view, how))
+            yield list(read_kernels(arrived, view, how))
         if arrived or arrivals.is_moving:
             last = time.monotonic()
         elif idle is not None and time.monotonic() - last >= idle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from artifact_inspector.analysis.flow.graph import Graph, find_graph
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.inspection import table_of
+from artifact_inspector.facts.kernel_reading import KernelReading
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Stage
@@ -25,14 +25,14 @@ def graph_of(
     Raises:
         UsageError: the kernel has no such stage, or the stage no such region; the remedy lists those it has.
     """
-    table = table_of(artifact, disassemble)
-    stages = table.stages
-    asked = stages[-1] if stage is None and stages else stage
-    if asked not in stages:
-        name = "stage" if asked is None else f"stage {asked.value!r}"
+    kernel = KernelReading(artifact, disassemble)
+    stages = kernel.stages
+    chosen = stages[-1] if stage is None and stages else stage
+    if chosen is None or chosen not in stages:
+        name = "stage" if chosen is None else f"stage {chosen.value!r}"
         have = ", ".join(one.value for one in stages) or "none"
         raise UsageError(f"{artifact.display_name} has no {name} that could be read.", f"It has {have}.")
-    functions = table.ask("order", asked).functions
+    functions = kernel.at(chosen).order.functions
     found = []
     names: list[str] = []
     for one in functions:
@@ -49,7 +49,7 @@ def graph_of(
     if not found:
         have = ", ".join(names) or "none"
         raise UsageError(
-            f"{artifact.display_name} has no region {region!r} at {asked.value}.", f"It has {have}."
+            f"{artifact.display_name} has no region {region!r} at {chosen.value}.", f"It has {have}."
         )
     return Graph(
         tuple(node for graph in found for node in graph.nodes),

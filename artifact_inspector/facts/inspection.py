@@ -1,27 +1,19 @@
-"""From an artifact to its facts, each found when a view asks for it.
+"""From an artifact to its facts, each computed when a view reads it.
 
-`inspect_artifact` gives a kernel whose facts are found by the passes of two tables. It lets a view ask, keeps
-what that found, and lets the parsed files go; a fact that is asked for later is found from the files
-anew. A stage that cannot be read costs a named problem and leaves the others.
+`inspect_artifact` lets a view read what it shows, keeps that, and lets the parsed files go. A fact that is
+read later is computed from the files again. A stage that cannot be read costs a named problem and leaves the
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from artifact_inspector.facts.asked import View, ask_all, kernel_of
-from artifact_inspector.facts.collection import without_collection
-from artifact_inspector.facts.commons import Commons
-from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.kernel_passes import KERNEL_PASSES
+from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
+from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.stage_passes import STAGE_PASSES
-from artifact_inspector.facts.table import Table
+from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact, Cache
-
-PASSES = {row.name: row for row in (*STAGE_PASSES, *KERNEL_PASSES)}
-READ = ("module", "outline")
-"""Passes without which a stage is not there."""
 
 
 def inspect_cache(
@@ -35,40 +27,33 @@ def inspect_cache(
     """The facts of a cache's kernels, one after the other.
 
     Args:
-        progress: is told of each kernel beforehand.
-        disassemble: makes SASS a stage of kernels that have a cubin, and AMDGCN of those that have an hsaco
-            alone; without it only saved text is a stage.
-        view: asks for what is to be found while a kernel's files are at hand; everything by default.
+        progress: called with each kernel before it is read.
+        disassemble: makes SASS a stage of kernels that have a cubin, and AMDGCN of those that have only an
+            hsaco. Without it only saved text is a stage.
+        view: reads what is to be computed while a kernel's files are open; everything by default.
     """
-    commons = Commons()
+    texts = TextCache()
     for artifact in cache.entries if artifacts is None else artifacts:
         if progress is not None:
             progress(artifact)
-        yield inspect_artifact(artifact, disassemble, view, commons)
+        yield inspect_artifact(artifact, disassemble, view, texts)
 
 
 def inspect_artifact(
     artifact: Artifact,
     disassemble: Disassemble | None = None,
     view: View | None = None,
-    commons: Commons | None = None,
+    texts: TextCache | None = None,
 ) -> KernelFacts:
     """The facts of one kernel from whichever of its stages can be read.
 
     Args:
         view: as of `inspect_cache`.
-        commons: what other kernels of the same run have told of the same text.
+        texts: shares what is computed from the same text with other kernels of the run.
     """
-    table = table_of(artifact, disassemble, commons)
-    kernel = kernel_of(artifact, table)
+    source = FactSource(artifact, b"", disassemble, texts)
+    kernel = KernelFacts.on_demand(source, artifact=artifact)
     with without_collection():
-        (ask_all if view is None else view)(kernel)
-        table.let_go()
+        (read_everything if view is None else view)(kernel)
+        source.let_go()
     return kernel
-
-
-def table_of(
-    artifact: Artifact, disassemble: Disassemble | None = None, commons: Commons | None = None
-) -> Table:
-    """The passes over a kernel's files, none of which has run."""
-    return Table(artifact, PASSES, READ, {"disassemble": disassemble}, commons)

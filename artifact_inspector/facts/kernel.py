@@ -1,175 +1,266 @@
-"""What is known of a kernel when its files have been read: the types, and the views on them."""
+"""The facts of a kernel, of its stages and of their regions.
+
+Each fact is a typed member that is read on demand. Its body leads to the method of `KernelReading` or
+`StageReading` that computes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from artifact_inspector.analysis.access.accesses import Accesses
-from artifact_inspector.analysis.access.bounds_checks import Check
 from artifact_inspector.analysis.access.cache_policies import Policy
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.analysis.access.tile_ends import Unmasked
 from artifact_inspector.analysis.flow.program import Program
-from artifact_inspector.analysis.flow.trips import Trips
-from artifact_inspector.analysis.matrix.fragments import OperandReads
 from artifact_inspector.analysis.matrix.generation import Generation
 from artifact_inspector.analysis.matrix.identity import Identity
-from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.analysis.overlap.inflight import InFlight
-from artifact_inspector.analysis.overlap.issue import Issue
-from artifact_inspector.analysis.overlap.partitions import PartitionFacts, Slot
+from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import Wait as WaitFacts
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity, find_intensity
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
-from artifact_inspector.analysis.resources.taken import Contradiction, Resources
+from artifact_inspector.analysis.resources.taken import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared.bill import Bill
-from artifact_inspector.analysis.shared.conversions import Conversion
-from artifact_inspector.facts.records import Record
+from artifact_inspector.facts.lazy import (
+    Facts,
+    derived,
+    growing,
+    hidden,
+    lazy,
+    or_else,
+    read_all,
+)
+from artifact_inspector.facts.outline import COUNTED, Outline
+from artifact_inspector.facts.region import RegionWork, no_accesses
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model import Stage
 
-__all__ = ["COUNTED", "TOLD", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
+if TYPE_CHECKING:
+    from artifact_inspector.facts.kernel_reading import KernelReading
+    from artifact_inspector.facts.stage_reading import StageReading
 
-COUNTED = tuple(
-    kind for kind in EventKind if kind.letter and kind not in (EventKind.UNKNOWN, EventKind.SCHEDULE_HINT)
-)
-"""Kinds whose instructions are counted per file."""
-TOLD = "told"
-"""What a kernel is asked for by who has a problem to add to its own."""
+__all__ = ["COUNTED", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
 
 
-@dataclass(frozen=True, slots=True)
-class RegionWork(Record):
-    """What the instructions of one region do, beside the order that they stand in."""
-
-    in_flight: InFlight
-    matrix: tuple[MatrixWork, ...]
-    operand_reads: tuple[OperandReads, ...]
-    """Of the last stage: how what matrix instructions multiply comes out of shared memory, on NVIDIA."""
-    accesses: Accesses
-    checks: Mapping[Check, int]
-    """What staying inside the tensors costs: compares that decide accesses, integer divisions."""
-    conversions: tuple[Conversion, ...]
-    """TTGIR only."""
-    trips: Trips | None
-    """Of a loop of tensor-level IR whose bounds are constants."""
-    slots: tuple[Slot, ...]
-    """Between the schedule hints of a loop; empty where it has none."""
-    issue: Issue | None
-    """SASS with its encoding only."""
+def _no_resources() -> Resources:
+    return find_resources(None, {})
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """What is said of every stage that can be read."""
-
-    file: str
-    instructions: int
-    unknown: Mapping[str, int]
-    counts: Mapping[str, int]
-    regions: tuple[RegionFacts, ...]
-    attributes: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class StageFacts(Record):
-    """What one file says."""
+class StageFacts(Facts):
+    """The facts of one stage."""
 
     stage: Stage
-    file: str
-    """Path relative to the cache directory."""
-    instructions: int
-    unknown: Mapping[str, int]
-    """Opcodes of no known kind, with how often each stands there."""
-    counts: Mapping[str, int]
-    """Instructions of each counted kind, over all functions."""
-    waits: tuple[WaitFacts, ...]
-    regions: tuple[RegionFacts, ...]
-    work: Mapping[str, RegionWork]
-    """By region id."""
-    accesses: Accesses
-    """Of the whole file."""
-    attributes: Mapping[str, str]
+
+    @derived
+    def file(self) -> str:
+        """Path relative to the cache directory."""
+        return self.outline.file
+
+    @derived
+    def instructions(self) -> int:
+        """Instructions of all functions."""
+        return self.outline.instructions
+
+    @derived
+    def unknown(self) -> Mapping[str, int]:
+        """Opcodes of unknown kind → how often each occurs."""
+        return self.outline.unknown
+
+    @derived
+    def counts(self) -> Mapping[str, int]:
+        """Counted kind → instructions of that kind in all functions."""
+        return self.outline.counts
+
+    @or_else(tuple)
+    def waits(self) -> tuple[WaitFacts, ...]:
+        """Waits in text order."""
+        return self.reading.waits
+
+    @derived
+    def regions(self) -> tuple[RegionFacts, ...]:
+        """Loops, partitions and straight-line code, with the order of their loads and computes."""
+        return self.outline.regions
+
+    @derived
+    def work(self) -> Mapping[str, RegionWork]:
+        """By region id."""
+        source = self.source_of("work")
+        ids = tuple(region.id for region in self.outline.regions)
+        return {
+            region: RegionWork.on_demand(source, _stage=self.stage, _region=region, _regions=ids)
+            for region in ids
+        }
+
+    @or_else(no_accesses)
+    def accesses(self) -> Accesses:
+        """Accesses of the whole file to global memory."""
+        return self.reading.accesses
+
+    @derived
+    def attributes(self) -> Mapping[str, str]:
+        """Attributes of the module."""
+        return self.outline.attributes
+
+    @hidden
+    def outline(self) -> Outline:
+        """The members that every view reads."""
+        return self.reading.outline
+
+    @property
+    def reading(self) -> StageReading:
+        """The file of the stage, with what was computed from it."""
+        return self.source_of("reading").reading.at(self.stage)
+
+    def section(self, name: str) -> str:
+        """What the index calls a member."""
+        return f"{name}@{self.stage.value}"
 
     def region(self, name: str) -> RegionFacts | None:
         """The region of that id, if the stage has it."""
-        return self.derive("region", self._regions_by_id).get(name)
+        return self._regions_by_id.get(name)
 
+    @cached_property
     def _regions_by_id(self) -> dict[str, RegionFacts]:
-        return {found.id: found for found in reversed(self.regions)}
+        return {region.id: region for region in reversed(self.regions)}
 
     def waits_in(self, *regions: str | None) -> tuple[WaitFacts, ...]:
-        """The waits that stand in some regions, in text order."""
-        places = self.derive("waits", self._waits_by_region)
+        """The waits of some regions, in text order."""
+        places = self._waits_by_region
         return tuple(
-            self.waits[at] for at in sorted(at for one in set(regions) for at in places.get(one, ()))
+            self.waits[at] for at in sorted(at for region in set(regions) for at in places.get(region, ()))
         )
 
+    @cached_property
     def _waits_by_region(self) -> dict[str | None, list[int]]:
-        found: dict[str | None, list[int]] = {}
+        places: dict[str | None, list[int]] = {}
         for at, wait in enumerate(self.waits):
-            found.setdefault(wait.region, []).append(at)
-        return found
+            places.setdefault(wait.region, []).append(at)
+        return places
 
-    @property
+    @cached_property
     def has_matrix(self) -> bool:
         """True where any region has matrix work."""
-        return self.derive("matrix", lambda: any(work.matrix for work in self.work.values()))
+        return any(work.matrix for work in self.work.values())
 
 
-@dataclass(frozen=True, slots=True)
-class KernelFacts(Record):
-    """What a kernel's files say, stage by stage and together."""
-
-    CHANGING = frozenset({"problems"})
+class KernelFacts(Facts):
+    """The facts of a kernel: of each stage, and of all files together."""
 
     artifact: Artifact
-    stages: dict[Stage, StageFacts]
-    """Text stages that could be read, in compilation order."""
-    program: Program | None
-    """Arguments and tiles; None without tensor-level IR."""
-    principal: str | None
-    """The region that the kernel is known by: its deepest loop of matrix operations, else its
-    deepest loop that computes on loads, else its straight-line code."""
-    changed: Mapping[str, Stage]
-    """Region → first stage whose order verdict differs from the stage before."""
-    pipelines: Mapping[str, Pipeline]
-    """By loop."""
-    identities: Mapping[str, Identity]
-    """By region with matrix work: whether the last stage does the work of the dots."""
-    generations: Mapping[str, Generation]
-    """By region with matrix work: which matrix unit does it, and which the target has."""
-    widths: tuple[LoadWidth, ...]
-    """The program's load statements, with how wide each became and what keeps it narrow."""
-    store_widths: tuple[LoadWidth, ...]
-    """The same of its store statements."""
-    policies: tuple[Policy, ...]
-    """Accesses that ask for a cache modifier or an eviction policy, and what became of it."""
-    unmasked: tuple[Unmasked, ...]
-    """Load statements that read past an end which a mask of another access names."""
-    bill: Bill | None
-    """Shared memory; None without TTGIR."""
-    partitions: tuple[PartitionFacts, ...]
-    """Of a warp-specialised kernel."""
-    resources: Resources
-    contradictions: tuple[Contradiction, ...]
-    """Facts that two of its files tell differently."""
-    problems: tuple[Problem, ...]
-    """What went wrong while the facts that were asked for so far were found."""
-    remarks: tuple[CompilerRemark, ...] | None = None
-    """What the compilers said; None where nobody kept it."""
+
+    @derived
+    def stages(self) -> dict[Stage, StageFacts]:
+        """Text stages that could be read, in compilation order."""
+        source = self.source_of("stages")
+        stages = {stage: StageFacts.on_demand(source, stage=stage) for stage in source.stages}
+        for facts in stages.values():
+            _ = facts.outline  # which every view reads, so it is always in the index
+        return stages
+
+    @lazy
+    def program(self) -> Program | None:
+        """Arguments and tiles; None without tensor-level IR."""
+        return self.reading.program
+
+    @lazy
+    def principal(self) -> str | None:
+        """Id of the main loop.
+
+        It is the deepest loop with matrix operations, else the deepest loop that computes on loads, else the
+        straight-line code.
+        """
+        return self.reading.principal
+
+    @or_else(dict)
+    def changed(self) -> Mapping[str, Stage]:
+        """Region → first stage whose order verdict differs from the stage before."""
+        return self.reading.changed
+
+    @or_else(dict)
+    def pipelines(self) -> Mapping[str, Pipeline]:
+        """By loop."""
+        return self.reading.pipelines
+
+    @or_else(dict)
+    def identities(self) -> Mapping[str, Identity]:
+        """By region with matrix work: whether the last stage does the work of the dots."""
+        return self.reading.identities
+
+    @or_else(dict)
+    def generations(self) -> Mapping[str, Generation]:
+        """By region with matrix work: which matrix unit does it, and which the target has."""
+        return self.reading.generations
+
+    @or_else(tuple)
+    def widths(self) -> tuple[LoadWidth, ...]:
+        """The program's load statements: how wide each became, and what keeps it narrow."""
+        return self.reading.widths
+
+    @or_else(tuple)
+    def store_widths(self) -> tuple[LoadWidth, ...]:
+        """The same for its store statements."""
+        return self.reading.store_widths
+
+    @or_else(tuple)
+    def policies(self) -> tuple[Policy, ...]:
+        """Accesses that request a cache modifier or an eviction policy, and what became of it."""
+        return self.reading.policies
+
+    @or_else(tuple)
+    def unmasked(self) -> tuple[Unmasked, ...]:
+        """Loads that may read past an end that the mask of another access names."""
+        return self.reading.unmasked
+
+    @lazy
+    def bill(self) -> Bill | None:
+        """Shared memory by purpose; None without TTGIR."""
+        return self.reading.bill
+
+    @or_else(tuple)
+    def partitions(self) -> tuple[PartitionFacts, ...]:
+        """Partitions of a warp-specialised kernel."""
+        return self.reading.partitions
+
+    @or_else(_no_resources)
+    def resources(self) -> Resources:
+        """Registers, shared memory and warps that a block takes."""
+        return self.reading.resources
+
+    @or_else(tuple)
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Facts on which two files of the kernel disagree."""
+        return self.reading.contradictions
+
+    @growing
+    def problems(self) -> tuple[Problem, ...]:
+        """Problems that were met while the facts that were read so far were computed."""
+        source = self.source_of("problems")
+        return (*source.problems, *source.reported)
+
+    @lazy
+    def remarks(self) -> tuple[CompilerRemark, ...] | None:
+        """Remarks of the compilers; None where no remarks were kept."""
+        return self.reading.remarks
+
+    @property
+    def reading(self) -> KernelReading:
+        """The files of the kernel, with what was computed from them."""
+        return self.source_of("reading").reading
 
     def tell(self, problem: Problem) -> None:
-        """Add what went wrong while the kernel's facts were looked at."""
-        told: list[Problem] = self._ask(TOLD)
-        if problem not in told:
-            told.append(problem)
+        """Add a problem that a view met."""
+        if "problems" in self.__dict__:  # a record of given values
+            self.__dict__["problems"] = tuple(dict.fromkeys((*self.problems, problem)))
+        else:
+            self.source_of("problems").report(problem)
 
     @property
     def last(self) -> StageFacts | None:
@@ -261,3 +352,16 @@ class KernelFacts(Record):
     def wait_depths(self) -> tuple[int, ...]:
         """Depths of the waits for loads in the principal region of the last stage, in program order."""
         return () if self.last is None else depths_for_loads(self.last.waits_in(self.principal))
+
+
+View = Callable[[KernelFacts], object]
+"""Reads what it is going to show of a kernel."""
+
+
+def read_everything(kernel: KernelFacts) -> None:
+    """Read every fact of a kernel, of its stages and of their regions."""
+    for stage in kernel.stages.values():
+        for work in stage.work.values():
+            read_all(work)
+        read_all(stage)
+    read_all(kernel)

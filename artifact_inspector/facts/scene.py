@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.inspection import table_of
+from artifact_inspector.facts.kernel_reading import KernelReading
 from artifact_inspector.facts.lane import Lane
+from artifact_inspector.facts.reading import Unavailable, without_collection
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def find_scene(
     if not wanted:
         listed = ", ".join(stage.value for stage in have) or "none"
         raise UsageError(f"{name} has no such stage that could be read.", f"It has {listed}.")
-    every: list[Lane] = [lane for stage in wanted for lane in _ask(kernel, stage)]
+    every: list[Lane] = [lane for stage in wanted for lane in _lanes(kernel, stage)]
     lanes = [lane for lane in every if region is None or lane.stretch(region) is not None]
     if not lanes:
         ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.stretches)
@@ -71,14 +72,15 @@ def find_scene(
     return Scene(name, target, region, kernel.principal, tuple(lanes), verdicts, missing)
 
 
-def _ask(kernel: KernelFacts, stage: Stage) -> Sequence[Lane]:
-    """The lanes of a stage, from the files."""
-    ask: Any = getattr(kernel.stages[stage], "_ask", None)
-    if ask is None:  # a record that was made with its values
-        found: Sequence[Lane] = table_of(kernel.artifact).ask("lanes", stage)
-    else:
-        found = ask("lanes")
-    return found
+def _lanes(kernel: KernelFacts, stage: Stage) -> Sequence[Lane]:
+    """The lanes of a stage, from the files; none where they are unavailable."""
+    facts = kernel.stages[stage]
+    reading = facts.reading if facts.is_on_demand else KernelReading(kernel.artifact).at(stage)
+    try:
+        with without_collection():
+            return reading.lanes
+    except Unavailable:
+        return ()
 
 
 def _missing(wanted: Sequence[Stage], lanes: Sequence[Lane]) -> list[str]:

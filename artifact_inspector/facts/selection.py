@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from artifact_inspector.analysis.flow.program import Program, find_program
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.records import with_fields
+from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Artifact, Cache, Problem
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Stage

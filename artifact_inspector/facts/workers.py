@@ -12,11 +12,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any
 
-from artifact_inspector.facts import inspection
-from artifact_inspector.facts.asked import View, kernel_of
-from artifact_inspector.facts.commons import Commons
+from artifact_inspector.facts import kernel_reading
+from artifact_inspector.facts.kernel import KernelFacts, View
+from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.modules import BINARY_OF
-from artifact_inspector.facts.recalled import Recalled
+from artifact_inspector.facts.reading import TextCache
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import size_of_files
 from artifact_inspector.formats import format_of
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 WORTHWHILE = 1_500_000
 """Bytes of files below which starting further processes costs more than they save."""
 WINDOW = 64
-"""Kernels of which the largest are asked first."""
+"""Kernels of which the largest are read first."""
 AHEAD = 3
-"""Kernels that are given out to each process beforehand."""
-_work: tuple[Sequence[Artifact], Any, Any, Commons] | None = None
-"""What the processes of a pool are made of: they inherit it."""
+"""Kernels that are handed to each process in advance."""
+_work: tuple[Sequence[Artifact], Any, Any, TextCache] | None = None
+"""What the processes of a pool inherit: kernels, view, disassembler, shared texts."""
 
 
 def available_cores() -> int:
@@ -49,7 +49,7 @@ def find_facts(
     disassemble: Disassemble | None,
     cores: int | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """What a view asks of the kernels at some places, as text, each with its place; in any order.
+    """What a view reads of the kernels at some places, as text, each with its place; in any order.
 
     A text is empty where the kernel is to be read by this process.
 
@@ -81,7 +81,7 @@ def _on_all(
 ) -> Iterator[tuple[int, bytes]]:
     """Texts of a pool, as they come; it ends early where a process of it is killed."""
     global _work
-    _work = (artifacts, view, disassemble, Commons())
+    _work = (artifacts, view, disassemble, TextCache())
     for stage in Stage:
         if any(stage.value in artifact.files for artifact in artifacts):
             format_of(stage)  # imported once, for all that inherit it
@@ -120,22 +120,22 @@ def _as_they_come(
 
 
 def _in_turn(places: Sequence[int], sizes: Mapping[int, int]) -> list[int]:
-    """Places in the order in which they are asked: of each window the largest first.
+    """Places in the order in which they are read: of each window the largest first.
 
-    What comes before its turn has to be held, so the largest of all do not come first.
+    A kernel that is read early is kept until its turn, so the largest of all do not come first.
     """
     windows = (places[start : start + WINDOW] for start in range(0, len(places), WINDOW))
     return [place for window in windows for place in sorted(window, key=lambda at: -sizes[at])]
 
 
 def _find(place: int) -> bytes:
-    """The facts that a view asks of a kernel, as text."""
+    """The facts that a view reads of a kernel, as text."""
     assert _work is not None
-    artifacts, view, disassemble, commons = _work
-    source = Recalled(artifacts[place], b"", disassemble, commons)
-    view(kernel_of(artifacts[place], source))
+    artifacts, view, disassemble, texts = _work
+    source = FactSource(artifacts[place], b"", disassemble, texts)
+    view(KernelFacts.on_demand(source, artifact=artifacts[place]))
     source.let_go()
     return source.text()
 
 
-_ = inspection  # imported for the processes that inherit it
+_ = kernel_reading  # imported for the processes that inherit it

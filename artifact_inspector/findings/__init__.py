@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.table import FAULTS
+from artifact_inspector.facts.reading import FAULTS
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.findings import (
     bank_conflicts,

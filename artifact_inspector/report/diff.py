@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.analysis.order.facts import QUIET
 from artifact_inspector.comparison.alignment import Column, align
 from artifact_inspector.comparison.consequence import consequence_of, rank_of
 from artifact_inspector.comparison.matching import Facet
@@ -321,9 +322,8 @@ def _values(fact: FactPair) -> tuple[Text, Text]:
 
 
 def _is_telling(region: RegionPair) -> bool:
-    quiet = {"no-loads", "no-compute"}
     verdicts = {side.region.verdict for stage in region.stages for side in (stage.left, stage.right) if side}
-    return region.is_principal or region.parting is not None or not verdicts <= quiet
+    return region.is_principal or region.parting is not None or not verdicts <= QUIET
 
 
 def _region(region: RegionPair, labels: tuple[str, str]) -> Iterator[RenderableType]:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.facts import QUIET, RegionFacts
 from artifact_inspector.analysis.order.reference import STRAIGHT
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
@@ -46,11 +46,10 @@ from artifact_inspector.report.words import (
     statements,
 )
 from artifact_inspector.report.work import describe_work, in_flight_text
+from artifact_inspector.vocabulary.rows import story_facts
 
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
-
-QUIET = (Verdict.NO_LOADS, Verdict.NO_COMPUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class KernelReport:
             yield _limit(self.kernel)
             yield ""
             resources = describe_resources(self.kernel, self.others, self.elsewhere)
-            yield _remark_grid([*resources, *describe_timings(self.timings)])
+            yield _remark_grid([*resources, *story_facts(self.kernel), *describe_timings(self.timings)])
             yield from _apart(
                 findings_block(self.kernel, self.quotes(self.kernel)), remarks_block(self.kernel.remarks)
             )
@@ -418,6 +417,7 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
         yield f"{stage.stage.value} wait", sentence
     for seen in family:
         yield from describe_work(kernel, seen.id, is_loop=last.kind is RegionKind.LOOP)
+        yield from story_facts(kernel, seen.id)
     shared = dict.fromkeys(name for item in last.rounds for name in item.shared)
     if shared and len(last.rounds) > 1:
         yield "reused", f"later rounds also use {', '.join(shared)}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.recall import Recalling, recall_kernels
+from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.facts.selection import choose, narrow, parse_which
 from artifact_inspector.files.index import opener
 from artifact_inspector.findings import find_findings
@@ -38,14 +38,13 @@ from artifact_inspector.serving.tool import (
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.requests import Request
-    from artifact_inspector.facts.asked import View
-    from artifact_inspector.facts.kernel import KernelFacts
+    from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.files.cache import Artifact, Cache
 
 
 def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[KernelFacts]:
     """The facts of some kernels, from the result cache if they are stored there."""
-    return list(recall_kernels(chosen, view, Recalling(None, opener(lambda sentence: None), cores=1)))
+    return list(read_kernels(chosen, view, ReadOptions(None, opener(lambda sentence: None), cores=1)))
 
 
 def opened(service: Service, given: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:

@@ -1,8 +1,7 @@
-"""A kernel's facts as flat rows that two kernels can be compared by, with names that do not shift.
+"""A kernel's facts as flat rows by which two kernels can be compared, with names that do not shift.
 
-`FACTS` is the vocabulary that both vendors share, one row per fact: each bears its unit, loops go by their
-order in the program instead of their line, PTX and AMDGCN are both `assembly`. A row that does not apply is
-absent; a value that is not known is None.
+`FACTS` holds every fact. Loops are named by their order in the program, not by their line. PTX and AMDGCN are
+both `assembly`. A row that does not apply is absent; an unknown value is None.
 """
 
 from __future__ import annotations
@@ -13,25 +12,32 @@ from dataclasses import dataclass
 from artifact_inspector.analysis.order.facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
+from artifact_inspector.model.verdict import Verdict
 from artifact_inspector.model.version import TritonVersion
-from artifact_inspector.vocabulary.fact import Absent, Category, Fact, Of, Row, Subject, Value
+from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.vocabulary.fact import (
+    Absent,
+    Category,
+    Fact,
+    Found,
+    Of,
+    RegionSubject,
+    Row,
+    StageSubject,
+    Subject,
+    Value,
+    facts_in,
+)
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import read_options
-from artifact_inspector.vocabulary.regions import OF_REGION, OF_REGION_AT_STAGE
-from artifact_inspector.vocabulary.whole import OF_FILE, OF_FINDINGS, OF_KERNEL, OF_STAGE
 
 CATEGORIES = tuple(Category)
 """What rows are about, most telling first."""
 
-FACTS: tuple[Fact, ...] = (
-    *OF_KERNEL,
-    *OF_FILE,
-    *OF_STAGE,
-    *OF_REGION_AT_STAGE,
-    *OF_REGION,
-    *OF_FINDINGS,
+FACTS: tuple[Fact, ...] = tuple(
+    fact for module in (kernel_facts, file_facts, region_facts, finding_facts) for fact in facts_in(module)
 )
-"""Every fact that kernels are compared by, in the order of reports."""
+"""Every fact, in the order of reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,32 @@ def summarise(
     )
 
 
+def story_facts(kernel: KernelFacts, region: str | None = None) -> Iterator[tuple[str, str]]:
+    """The facts that the page of a kernel lists by themselves: label and value.
+
+    Args:
+        region: id of the region that they are of; None for those of the kernel and of its last text.
+    """
+    last = kernel.last
+    for fact in FACTS:
+        if not fact.story_label or fact.is_of_region != (region is not None):
+            continue
+        subject = _subject_of(fact, kernel, step_of(last.stage)) if last is not None else None
+        if region is not None:
+            facts = None if last is None else last.region(region)
+            subject = None if last is None or facts is None else RegionSubject(kernel, last, facts)
+        value = Absent.ABSENT if subject is None else fact(subject)
+        if value is not Absent.ABSENT:
+            yield fact.story_label, f"{value_words(value)} {fact.unit}".strip()
+
+
+def value_words(value: Found) -> str:
+    """A value for people."""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "unknown" if value is None else str(value)
+
+
 def columns(facts: Sequence[Fact] | None = None) -> tuple[Fact, ...]:
     """The facts that tables of kernels have a column for, in the order of these."""
     found = [fact for fact in (FACTS if facts is None else facts) if fact.column is not None]
@@ -92,23 +124,27 @@ def columns(facts: Sequence[Fact] | None = None) -> tuple[Fact, ...]:
 
 
 def figure_of(fact: Fact, kernel: KernelFacts) -> Value | Absent:
-    """What a fact with a column says of a kernel: of a region, that of the principal one."""
+    """The value of a fact with a column: of a region, that of the main loop."""
     assert fact.column is not None
-    last = kernel.last
-    subject = Subject(kernel)
-    if fact.of is Of.STAGE:
-        stages = [found for stage, found in kernel.stages.items() if step_of(stage) == fact.column.step]
-        if not stages:
-            return Absent.ABSENT
-        subject = Subject(kernel, stages[-1])
-    elif fact.of is not Of.KERNEL:
-        region = kernel.principal_region
-        if last is None or (fact.of is Of.REGION and region is None):
-            return Absent.ABSENT
-        subject = Subject(kernel, last, region)
-    value = fact.find(subject)
+    subject = _subject_of(fact, kernel, fact.column.step)
+    value = Absent.ABSENT if subject is None else fact(subject)
     assert not isinstance(value, Mapping)
     return value
+
+
+def _subject_of(fact: Fact, kernel: KernelFacts, step: str) -> Subject | None:
+    """The kernel, stage or main loop that a column shows a fact of; None where the kernel has none."""
+    if fact.of is Of.KERNEL:
+        return Subject(kernel)
+    if fact.of is Of.STAGE:
+        stages = [facts for stage, facts in kernel.stages.items() if step_of(stage) == step]
+        return StageSubject(kernel, stages[-1]) if stages else None
+    if kernel.last is None:
+        return None
+    if not fact.is_of_region:
+        return StageSubject(kernel, kernel.last)
+    region = kernel.principal_region
+    return None if region is None else RegionSubject(kernel, kernel.last, region)
 
 
 def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
@@ -147,7 +183,7 @@ def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | 
     found: dict[str, bool | int | float | str | None] = {}
     for fact in FACTS:
         if fact.record and fact.of in of:
-            value = fact.find(subject)
+            value = fact(subject)
             assert not isinstance(value, Mapping)
             value = None if value is Absent.ABSENT else value
             found[fact.record] = ", ".join(value) if isinstance(value, tuple) else value
@@ -155,10 +191,8 @@ def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | 
 
 
 def verdict_words(region: RegionFacts) -> str | None:
-    """The verdict with its distance and groups, None where it is not known."""
-    (verdict,) = OF_REGION_AT_STAGE
-    value = verdict.find(Subject(None, None, region))  # type: ignore[arg-type]
-    return value if isinstance(value, str) else None
+    """The verdict with its distance and groups; None where it is unknown."""
+    return None if region.verdict is Verdict.UNKNOWN else region.layout
 
 
 # -- rows ------------------------------------------------------------------------------
@@ -170,14 +204,14 @@ def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) 
         if fact.is_row and fact.category is not Category.FINDINGS:
             of[fact.of].append(fact)
     last = kernel.last
-    yield from _told(of[Of.KERNEL], Subject(kernel))
+    yield from _rows_of(of[Of.KERNEL], Subject(kernel))
     if last is not None:
-        yield from _told(of[Of.FILE], Subject(kernel, last), step_of(last.stage))
+        yield from _rows_of(of[Of.FILE], StageSubject(kernel, last), step_of(last.stage))
     for stage, found in kernel.stages.items():
-        yield from _told(of[Of.STAGE], Subject(kernel, found), step_of(stage))
+        yield from _rows_of(of[Of.STAGE], StageSubject(kernel, found), step_of(stage))
     for region in sorted(names, key=lambda region: region != kernel.principal):
         yield from _of_region(kernel, region, names[region], of)
-    yield from _told([fact for fact in facts if fact.category is Category.FINDINGS], Subject(kernel))
+    yield from _rows_of([fact for fact in facts if fact.category is Category.FINDINGS], Subject(kernel))
 
 
 def _of_region(kernel: KernelFacts, region: str, name: str, of: Mapping[Of, Sequence[Fact]]) -> Iterator[Row]:
@@ -186,15 +220,17 @@ def _of_region(kernel: KernelFacts, region: str, name: str, of: Mapping[Of, Sequ
         found = facts.region(region)
         if found is not None:
             latest = found
-            yield from _told(of[Of.REGION_AT_STAGE], Subject(kernel, facts, found), step_of(stage), name)
+            yield from _rows_of(
+                of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, found), step_of(stage), name
+            )
     if kernel.last is not None and latest is not None:
         step = step_of(kernel.last.stage)
-        yield from _told(of[Of.REGION], Subject(kernel, kernel.last, latest), step, name)
+        yield from _rows_of(of[Of.REGION], RegionSubject(kernel, kernel.last, latest), step, name)
 
 
-def _told(facts: Sequence[Fact], subject: Subject, step: str = "", region: str = "") -> Iterator[Row]:
+def _rows_of(facts: Sequence[Fact], subject: Subject, step: str = "", region: str = "") -> Iterator[Row]:
     for fact in facts:
-        value = fact.find(subject)
+        value = fact(subject)
         if value is Absent.ABSENT:
             continue
         members = value.items() if isinstance(value, Mapping) else (("", value),)

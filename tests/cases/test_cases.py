@@ -135,7 +135,9 @@ def test_a_loop_that_was_made_one_with_the_loop_inside_it_is_neither_unrolled_no
         assert phrases(kernels[entry], "loop@18") == ["no-loads"] * 4
         for stage, found in of_stages(kernels[entry], "loop@18").items():
             assert found is not None
-            assert ("flattened into one loop with the loop inside it" in found.notes) is (stage is not Stage.TTIR)
+            assert ("flattened into one loop with the loop inside it" in found.notes) is (
+                stage is not Stage.TTIR
+            )
         assert phrases(kernels[entry], "loop@21") == ["serial", *["partly pipelined(2)"] * 3]
 
 

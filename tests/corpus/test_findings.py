@@ -13,7 +13,7 @@ from artifact_inspector.analysis.access.load_widths import Cause, Reason
 from artifact_inspector.analysis.resources.taken import Figure
 from artifact_inspector.analysis.shared.conversions import Conversion
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.records import with_fields
+from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
 from artifact_inspector.findings._switch import divisible
 from artifact_inspector.findings.narrow_loads import find_narrow

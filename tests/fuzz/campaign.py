@@ -21,7 +21,7 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from artifact_inspector.comparison.baseline import record
-from artifact_inspector.facts import table
+from artifact_inspector.facts import reading
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json.baseline import baseline_document, baseline_text
@@ -148,7 +148,7 @@ def again(name: str) -> None:
     """Make one mutant again, and let through what it brings about; no fault is kept hidden."""
     kind, _, number = name.partition(" ")
     campaign = Campaign(files=int(number), kernels=int(number))
-    with patch.object(table, "FAULTS", ()), within(SECONDS):
+    with patch.object(reading, "FAULTS", ()), within(SECONDS):
         campaign._file() if kind == "file" else campaign._kernel()
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.facts.asked import View
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts, View
 from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Stage

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from artifact_inspector.facts.recall import Recalling, recall_kernels
+from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.index import Index
 from tests.fuzz.checks import EscapeError, check_kernel
@@ -60,7 +60,7 @@ def scan(directory: Path, index: Path) -> tuple[int, int]:
     kernels = check_kernel(directory)
     said: list[str] = []
     entries = open_cache(directory).entries
-    for kernel in recall_kernels(entries, None, Recalling(None, lambda: Index(index, said.append))):
+    for kernel in read_kernels(entries, None, ReadOptions(None, lambda: Index(index, said.append))):
         if any("inspector itself failed" in problem.problem for problem in kernel.problems):
             raise EscapeError(str(kernel.problems))
     return len(kernels), sum(len(kernel.problems) for kernel in kernels)

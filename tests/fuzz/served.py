@@ -17,7 +17,7 @@ from unittest.mock import patch
 from artifact_inspector.api.saved import SavedIR
 from artifact_inspector.api.snapshots import StoredFacts
 from artifact_inspector.errors import InspectorError
-from artifact_inspector.facts.stored import join, split
+from artifact_inspector.facts.encoding import join, split
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.index import Index, _sealed
 from artifact_inspector.passes.dumps import read_dumps

@@ -24,9 +24,9 @@ from artifact_inspector.execution.launch import Tensor, encode
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.requests import parse_document_of
 from artifact_inspector.execution.timing.trying import compile_tries
+from artifact_inspector.facts.encoding import join
 from artifact_inspector.facts.graph import graph_of
-from artifact_inspector.facts.recalled import Recalled
-from artifact_inspector.facts.stored import join
+from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.files.cache import Artifact, hold_files, open_cache
 from artifact_inspector.formats.sass.statement import OperandKind, parse_statement
 from artifact_inspector.model import Stage
@@ -170,7 +170,7 @@ def test_rows_of_a_record_are_of_the_kinds_that_we_write(tmp_path: Path) -> None
 
 
 def test_problems_that_are_none_are_looked_for_again() -> None:
-    recalled = Recalled(_entry(), join({"problems": "7"}))
+    recalled = FactSource(_entry(), join({"problems": "7"}))
     assert recalled.problems == ()
 
 

@@ -1,67 +1,163 @@
-"""Every fact of every saved kernel is what it was, down to the last one: a digest for each part.
+"""Every fact of every saved kernel is what it was: one file per fact, with its values.
 
-A digest says which part of which kernel is another now, and not how. That is what this shows, here and in a
-checkout of what was before:
-
-    inspect-kernel fixtures/3.6.0/sm_80/matmul_grouped --json
-
-Where the change is meant, `--update-golden` writes the digests anew.
+`facts/<fact>.json` holds the fact of each kernel, stage or region, one entry a line; what is None, empty or
+false is left out. A failure shows the old and the new value. `--update-golden` writes the files anew, and the
+diff of a commit then shows what changed. Canonical texts and timelines are too long, so `facts.json` keeps
+digests of them.
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from digests import digest_of, parts_of
+from digests import digest_of
 from saved import saved, saved_kernels
 
 from artifact_inspector.comparison.matching import digest_of as text_digest_of
 from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.errors import InspectorError
+from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.facts.timetable import find_timetable
-from artifact_inspector.model import Stage
-from artifact_inspector.report.json import encode as document
-from artifact_inspector.report.json.comparison import pair_document
+from artifact_inspector.model import SourceLine, Stage
+from artifact_inspector.vocabulary.rows import FACTS, summarise
 
+FOLDER = Path(__file__).parent / "facts"
 DIGESTS = Path(__file__).parent / "facts.json"
 PATHS = [kernel.path for kernel in saved_kernels()]
 
 
-def parts(path: str) -> Iterator[tuple[str, object]]:
-    """The facts of a kernel, the paths of its loads and computes, and what differs to its next of kin."""
-    kernel = saved(path)
-    facts = kernel.facts
-    yield from parts_of(facts)
-    for stage in facts.stages:
-        yield f"{stage.value}.text", text_digest_of(kernel.artifact, stage)
-    for name, find in {"scene": find_scene, "timetable": find_timetable}.items():
-        try:
-            yield name, repr(find(facts))
-        except InspectorError as refusal:
-            yield name, str(refusal)
-    kin = [other for other in saved_kernels(kernel=kernel.kernel) if other.path > path]
+def plain(value: object) -> Any:
+    """A value as JSON, with the names of its fields."""
+    if isinstance(value, Enum):
+        return value.value if isinstance(value.value, str) else value.name
+    if isinstance(value, SourceLine):
+        return " < ".join(value.chain)
+    if is_dataclass(value) and not isinstance(value, type):
+        named = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {name: one for name, one in named.items() if one not in (None, [], {}, "", False)}
+    if hasattr(value, "_asdict"):
+        return {name: plain(one) for name, one in value._asdict().items() if one not in (None, (), "")}
+    if isinstance(value, dict):
+        return {str(plain(key)): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value), key=str)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def entries_of(path: str) -> Iterator[tuple[str, str, object]]:
+    """Fact, place (kernel, stage, region) and value."""
+    kernel = saved(path).facts
+    for field in fields(KernelFacts):
+        if field.name not in ("artifact", "stages"):
+            yield field.name, path, getattr(kernel, field.name)
+    for stage, facts in kernel.stages.items():
+        for field in fields(StageFacts):
+            if field.name not in ("stage", "work", "file", "regions"):
+                yield f"stage.{field.name}", f"{path} {stage.value}", getattr(facts, field.name)
+        for region in facts.regions:
+            yield "region.order", f"{path} {stage.value} {region.id}", region
+        for name, work in facts.work.items():
+            for field in fields(RegionWork):
+                yield f"region.{field.name}", f"{path} {stage.value} {name}", getattr(work, field.name)
+    try:
+        yield "timetable", path, find_timetable(kernel)
+    except InspectorError as refusal:
+        yield "timetable", path, str(refusal)
+    for row in summarise(kernel).rows:
+        yield f"row.{_name_of(row.key, row.region)}", f"{path} {row.key}", row.value
+    kin = [other for other in saved_kernels(kernel=saved(path).kernel) if other.path > path]
     if kin:
-        yield "pair", document(pair_document(compare_kernels(facts, kin[0].facts)))
+        pair = compare_kernels(kernel, kin[0].facts)
+        yield (
+            "pair",
+            f"{path} {kin[0].path}",
+            {
+                fact.key: [fact.left, fact.right, fact.state.value, fact.why]
+                for fact in pair.facts
+                if fact.differs
+            }
+            | {"notes": pair.notes, "parting": pair.parting},
+        )
 
 
-def digests(path: str) -> dict[str, str]:
-    return {name: digest_of(part) for name, part in parts(path)}
+def _name_of(key: str, region: str) -> str:
+    """The file of a row: the key of its fact, of a family or of all stages together."""
+    bare = key.removeprefix(f"{region}.") if region else key
+    keys = [fact.key for fact in FACTS if fact.is_row]
+    return bare if bare in keys else bare.partition(".")[0]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_every_part_of_a_kernel_is_what_it_was(path: str, request: pytest.FixtureRequest) -> None:
+@cache
+def current() -> dict[str, dict[str, Any]]:
+    """Fact → place → value; a value that is None or empty is left out."""
+    values: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for path in PATHS:
+        for name, place, value in entries_of(path):
+            found = plain(value)
+            if found not in (None, [], {}, ""):
+                values[name][place] = found
+    return dict(values)
+
+
+def written(values: dict[str, Any]) -> str:
+    return (
+        "{\n"
+        + ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items())
+        + "\n}\n"
+    )
+
+
+def differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
+    """Each part of two values that is not the same, with the old and the new one."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            yield from differences(old.get(key), new.get(key), f"{place} {key}".strip())
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for at, pair in enumerate(zip(old, new, strict=True)):
+            yield from differences(*pair, f"{place}[{at}]")
+    elif old != new:
+        yield f"{place}: {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in FOLDER.glob("*.json")))
+def test_a_fact_is_what_it_was(name: str, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden", default=False):
         pytest.skip("Written below.")
-    assert digests(path) == json.loads(DIGESTS.read_text(encoding="utf-8"))[path]
+    expected = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    # through JSON, in which a tuple is a list
+    assert list(differences(expected, json.loads(written(current().get(name, {}))))) == []
 
 
-def test_every_saved_kernel_has_its_digests(request: pytest.FixtureRequest) -> None:
+def test_every_fact_has_a_file(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden", default=False):
-        lines = ",\n".join(f'"{path}": {json.dumps(digests(path))}' for path in PATHS)
-        DIGESTS.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    assert list(json.loads(DIGESTS.read_text(encoding="utf-8"))) == PATHS
+        FOLDER.mkdir(exist_ok=True)
+        for file in FOLDER.glob("*.json"):
+            file.unlink()
+        for name, values in current().items():
+            (FOLDER / f"{name}.json").write_text(written(values), encoding="utf-8")
+    assert {file.stem for file in FOLDER.glob("*.json")} == set(current())
+
+
+def digests(path: str) -> dict[str, str | None]:
+    kernel = saved(path)
+    texts = {f"{stage.value}.text": text_digest_of(kernel.artifact, stage) for stage in kernel.facts.stages}
+    return {**texts, "scene": digest_of(repr(find_scene(kernel.facts)))}
+
+
+def test_canonical_texts_and_timelines_are_what_they_were(request: pytest.FixtureRequest) -> None:
+    found = {path: digests(path) for path in PATHS}
+    if request.config.getoption("--update-golden", default=False):
+        DIGESTS.write_text(written(found), encoding="utf-8")
+    assert found == json.loads(DIGESTS.read_text(encoding="utf-8"))
     assert {stage for path in PATHS for stage in saved(path).facts.stages} >= set(Stage) - {Stage.SASS}

@@ -153,7 +153,10 @@ def said(*words: str) -> tuple[int, str]:
             "--passes compares two kernels.",
         ),
         (["diff", "a", "b", "--passes", "--json"], "--passes prints text only, not json."),
-        (["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"], "--passes prints text only, not JSON."),
+        (
+            ["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"],
+            "--passes prints text only, not JSON.",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_2(words: list[str], told: str) -> None:

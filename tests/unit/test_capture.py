@@ -552,7 +552,11 @@ def test_what_a_vendor_does_not_know_is_refused_for_its_target_alone(module, tmp
 
 @pytest.mark.parametrize(
     ("targets", "configs", "said"),
-    [([], 3, "No target"), (["sm_8O"], 3, "Did you mean sm_8"), (["sm_80"], 0, "Cannot capture 0 configurations")],
+    [
+        ([], 3, "No target"),
+        (["sm_8O"], 3, "Did you mean sm_8"),
+        (["sm_80"], 0, "Cannot capture 0 configurations"),
+    ],
 )
 def test_a_request_that_makes_no_sense_is_refused(targets, configs, said, tmp_path):
     with pytest.raises(UsageError, match=said), capture(targets, tmp_path, configs=configs):

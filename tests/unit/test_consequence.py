@@ -12,7 +12,7 @@ from artifact_inspector.comparison.consequence import consequence_of
 from artifact_inspector.comparison.corpus import Change, Degree
 from artifact_inspector.comparison.pair import FactPair, State, compare_kernels
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.records import with_fields
+from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import LimitedBy, find_first, find_limit

@@ -285,4 +285,6 @@ def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path
 def test_a_length_that_is_none_ends_the_server_in_words() -> None:
     result = _send(b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n")
     assert result.returncode == 2
-    assert result.stderr.decode().startswith("inspect-kernel: The Content-Length of an incoming message is invalid")
+    assert result.stderr.decode().startswith(
+        "inspect-kernel: The Content-Length of an incoming message is invalid"
+    )

@@ -11,7 +11,7 @@ from saved import saved
 from artifact_inspector import findings
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.records import with_fields
+from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.findings._rule import Remark
 from artifact_inspector.findings.not_pipelined import UNPIPELINED

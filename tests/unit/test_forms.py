@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from artifact_inspector.cli import app
 from artifact_inspector.comparison.matrix import Form, Matrix, find_matrix, shown_columns
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.records import with_fields
+from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.matrix import MatrixReport
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from artifact_inspector import cli
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.facts.records import with_fields
+from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.report.rows import shorten
 from artifact_inspector.report.text import CacheReport

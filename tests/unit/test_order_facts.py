@@ -12,7 +12,7 @@ from artifact_inspector.model import Basis, EventKind, PairOrder, RegionKind, So
 
 PLAIN = RegionFacts(
     "loop@7", RegionKind.LOOP, 1, "straight", (3, 9), "L2 F10 L1", "", Verdict.INTERLEAVED, None, Basis.SOURCE,
-    (), (), (), (), 0, 0, 1, "", False, None, (), True,
+    (), (), (), (), 0, 0, 1, "", False, None, (), True, {"global_load": 3, "float": 10, "shuffle": 32},
 )  # fmt: skip
 
 
@@ -35,9 +35,10 @@ def test_events_of_one_kind_in_a_row_are_one_run_and_others_are_passed_over() ->
     assert signature_of(()) == ""
 
 
-def test_events_are_counted_from_the_runs() -> None:
+def test_events_of_every_kind_are_counted_those_without_a_letter_too() -> None:
     assert PLAIN.count(EventKind.GLOBAL_LOAD) == 3
     assert PLAIN.count(EventKind.FLOAT) == 10
+    assert PLAIN.count(EventKind.SHUFFLE) == 32
     assert PLAIN.count(EventKind.BARRIER) == 0
 
 

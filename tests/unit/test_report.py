@@ -82,7 +82,7 @@ def a_kernel(*stages: StageFacts, principal: str | None = "loop@9", **fields: ob
     }  # fmt: skip
     facts: dict[str, object] = {
         "changed": {}, "pipelines": {}, "identities": {}, "generations": {}, "widths": (), "policies": (),
-        "bill": None, "store_widths": (), "unmasked": (), "partitions": (), "contradictions": (), "problems": (),
+        "bill": None, "remarks": None, "store_widths": (), "unmasked": (), "partitions": (), "contradictions": (), "problems": (),
     }  # fmt: skip
     facts |= {name: fields.pop(name) for name in facts.keys() & fields.keys()}
     made = Artifact(**{**artifact, **fields})  # type: ignore[arg-type]

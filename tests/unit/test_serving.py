@@ -208,7 +208,9 @@ def test_nothing_outside_of_the_roots_is_touched(tmp_path: Path) -> None:
     root.mkdir()
     (root / "link").symlink_to(FIXTURES / A_CACHE)
     for place in ("..", "../../etc", "/etc", str(FIXTURES), "link", "link/../..", "~root", "a\0b"):
-        assert "outside of the directories that this server may access" in refusal("list", {"cache": place}, root), place
+        assert "outside of the directories that this server may access" in refusal(
+            "list", {"cache": place}, root
+        ), place
     for against in ("/etc/passwd.py", "../other.py:kernel", str(FIXTURES)):
         call = {"kernel": "k.py:k", "targets": ["sm_80"], "against": against}
         assert "outside of" in refusal("try", call, root, executes=True), against

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
@@ -18,6 +18,9 @@ from artifact_inspector.model import (
     Verdict,
 )
 from artifact_inspector.model.region import RegionId
+
+QUIET = frozenset({Verdict.NO_LOADS, Verdict.NO_COMPUTE})
+"""Verdicts of regions that lack loads or computes: they have no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,8 @@ class RegionFacts:
     noted: tuple[Note, ...]
     in_program: bool
     """False for a loop that only the compiler made."""
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Kind → instructions of that kind directly in the region; kinds without any are absent."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -155,8 +160,8 @@ class RegionFacts:
         return text
 
     def count(self, kind: EventKind) -> int:
-        """Events of a kind, by the signature."""
-        return sum(int(run[1:]) for run in self.signature.split() if run[0] == kind.letter)
+        """Instructions of a kind directly in the region."""
+        return self.counts.get(kind.count_name, 0)
 
 
 def signature_of(instructions: Iterable[Instruction]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.order.facts import Note
@@ -15,6 +15,8 @@ Identity = tuple[frozenset[int], frozenset[int], bool]
 of a later instruction.
 """
 Identities = tuple[Identity | None, ...]
+Line = tuple[frozenset[Hashable], ...]
+"""Loads and computes in execution order; loads that are next to each other are one set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Memory:
     """The last verdict on the order of rounds."""
     identities: Identities | None = None
     """The loads and computes that this verdict was based on."""
-    line: str = ""
+    line: Line = ()
     """The sequence of loads and computes behind that verdict, with adjacent loads unordered."""
     kinds: Mapping[int, frozenset[EventKind]] = field(default_factory=dict)
     """Kinds of the loads in the region, by statement."""

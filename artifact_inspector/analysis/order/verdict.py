@@ -5,6 +5,10 @@ docs/verdicts.md has the definitions. This module implements only these.
 
 from __future__ import annotations
 
+from collections import Counter
+from operator import attrgetter
+from typing import NamedTuple
+
 from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.analysis.flow.exclusive import find_exclusive
 from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
@@ -13,6 +17,7 @@ from artifact_inspector.analysis.order.locate import locate
 from artifact_inspector.analysis.order.placement import (
     Identities,
     Identity,
+    Line,
     LocatedRound,
     LocatedStatement,
     Memory,
@@ -24,6 +29,17 @@ from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, RegionKi
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _TOLD = frozenset(kind for kind in EventKind if kind.letter)
+
+
+class _Event(NamedTuple):
+    """A load or compute of a round."""
+
+    letter: str
+    name: str
+    """Of the loaded value; empty for a compute."""
+
+    def __str__(self) -> str:
+        return f"{self.letter}({self.name})" if self.name else self.letter
 
 
 def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> tuple[RegionFacts, Memory]:
@@ -50,7 +66,7 @@ class _Judgement:
         self.loop = Ahead()
         self.sequence = Sequence()
         self.exclusive = self._exclusive()
-        self.readable = self._readable()
+        self.line = tuple(self._line())
         self.verdict = self._verdict()
         if not code.is_whole:
             self.verdict = self._of_a_part(self.verdict)
@@ -66,7 +82,7 @@ class _Judgement:
             parent=region.parent,
             lines=self._lines(),
             signature=signature_of(map(instructions.__getitem__, find_in_region(code, region, _TOLD))),
-            readable=self.readable,
+            readable=" ".join(map(str, self.line)),
             verdict=self.verdict,
             distance=self.loop.distance if self.loop.ahead else self.sequence.distance,
             basis=self.placement.basis,
@@ -82,6 +98,7 @@ class _Judgement:
             copies_stand=self.loop.stand if self.loop.ahead else None,
             noted=tuple(dict.fromkeys(self.notes)),
             in_program=region.reference is not None or region.kind is not RegionKind.LOOP,
+            counts=self._counts(),
         )
 
     def memory(self) -> Memory:
@@ -104,12 +121,12 @@ class _Judgement:
         instructions = self.code.function.instructions
         return frozenset(instructions[index].kind for index in (*found.loads, *found.front))
 
-    def _last_order(self) -> tuple[Verdict | None, Identities | None, str]:
+    def _last_order(self) -> tuple[Verdict | None, Identities | None, Line]:
         """The last verdict on the order of rounds, the work behind it, and the sequence of events."""
         if self.verdict.is_of_order:
-            return self.verdict, self._identities(), _shape_of(self.readable)
+            return self.verdict, self._identities(), _shape_of(self.line)
         before = self.before
-        return (None, None, "") if before is None else (before.verdict, before.identities, before.line)
+        return (None, None, ()) if before is None else (before.verdict, before.identities, before.line)
 
     def _identities(self) -> Identities:
         return tuple(item.identity for item in self.placement.rounds)
@@ -143,7 +160,7 @@ class _Judgement:
             if one[:2] != other[:2] or (exactly and one != other):
                 self._note_unknown_change(_difference(number, one, other))
                 return False
-        if self.before.line == _shape_of(self.readable):
+        if self.before.line == _shape_of(self.line):
             self._note_unknown_change("the sequence of loads and computes is the same")
             return False
         return True
@@ -327,7 +344,20 @@ class _Judgement:
             distances=tuple(self.loop.distances.get(s.statement.index, 0) for s in item.statements),
         )
 
-    def _readable(self) -> str:
+    def _counts(self) -> dict[str, int]:
+        """Kind → instructions of that kind directly in the region."""
+        function, remains = self.code.function, self.region.remains
+        counts: Counter[EventKind] = Counter()
+        if remains is not None:
+            counts.update(function.instructions[index].kind for index in remains)
+        blocks = self.region.blocks & self.code.rank.keys() if remains is None else ()
+        for number in blocks:
+            block = function.blocks[number]
+            counts.update(map(attrgetter("kind"), function.instructions[block.start : block.stop]))
+        return {kind.count_name: counts[kind] for kind in EventKind if counts[kind]}
+
+    def _line(self) -> list[_Event]:
+        """The loads and computes of the rounds in execution order, each run of equal events once."""
         names: dict[int, str] = {}
         direct: set[int] = set()
         for item in self.placement.rounds:
@@ -339,16 +369,15 @@ class _Judgement:
         # The region holds its loads directly; its computes may be in a loop inside.
         own = {index for index in names if block_of[index] in self.region.scope}
         own |= {index for index in direct if block_of[index] in self.region.whole}
-        words: list[str] = []
+        events: list[_Event] = []
         for index in sorted(own, key=self.code.flow.position.__getitem__):
             kind = instructions[index].kind
             letter = "I" if kind is EventKind.INTEGER else kind.letter
-            word = (
-                f"{letter or 'L'}({names[index]})" if index in names else letter
-            )  # scalar loads have no letter
-            if not words or words[-1] != word:
-                words.append(word)
-        return " ".join(words)
+            # a scalar load has no letter
+            event = _Event(letter or "L", names[index]) if index in names else _Event(letter, "")
+            if not events or events[-1] != event:
+                events.append(event)
+        return events
 
 
 def _difference(number: int, one: Identity, other: Identity) -> str:
@@ -359,16 +388,15 @@ def _difference(number: int, one: Identity, other: Identity) -> str:
     return f"the {what} found for round {number} differ from those of the previous stage"
 
 
-def _shape_of(line: str) -> str:
-    """A line of loads and computes in which loads that stand together have no order."""
-    words: list[set[str]] = []
-    for word in line.split():
-        is_load = word.endswith(")")
-        if words and is_load and next(iter(words[-1])).endswith(")"):
-            words[-1].add(word)
-        elif not words or is_load or words[-1] != {word}:
-            words.append({word})
-    return " ".join(f"{sorted(run)}" for run in words)
+def _shape_of(events: tuple[_Event, ...]) -> Line:
+    """A line of loads and computes in which loads that are next to each other have no order."""
+    runs: list[set[_Event]] = []
+    for event in events:
+        if runs and event.name and next(iter(runs[-1])).name:
+            runs[-1].add(event)
+        elif not runs or event.name or runs[-1] != {event}:
+            runs.append({event})
+    return tuple(map(frozenset, runs))
 
 
 def _line_of(source: SourceLine | None) -> str:

@@ -28,8 +28,8 @@ from artifact_inspector.execution.timing.costs import Chip, Costs, find_costs
 from artifact_inspector.execution.timing.forking import map_forked
 from artifact_inspector.execution.timing.sampling import Sample, sample_launch
 from artifact_inspector.execution.timing.walking import Walk, walk
-from artifact_inspector.facts.collection import without_collection
 from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.files.beside import size_of
 from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.hardware.peaks import find_peaks

@@ -19,9 +19,11 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json._document import Document, each_once
 from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._facts import FactValues, fact_values
 from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.resources import ResourcesDocument, resources_document
 from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_document
+from artifact_inspector.vocabulary.finding_facts import findings_of
 
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
@@ -86,6 +88,8 @@ class KernelDocument:
     """The stage where the principal region's order first changed."""
     changes: Mapping[str, Stage]
     """Region → the first stage where its order differs from the stage before."""
+    facts: FactValues
+    """Every fact that kernels are compared by, by key; those of a region follow its name (`loop1.waits`)."""
     timings: tuple[Timed, ...]
     """What Triton's own autotuner timed of it, by key."""
     problems: tuple[Problem, ...]
@@ -149,7 +153,7 @@ def kernel_document(
         partitions=kernel.partitions,
         loads=kernel.widths,
         cache_policies=kernel.policies,
-        findings=find_findings(kernel),
+        findings=findings_of(kernel),
         remarks=kernel.remarks,
         stages={stage: stage_document(kernel, facts) for stage, facts in kernel.stages.items()},
         principal=kernel.principal,
@@ -157,6 +161,7 @@ def kernel_document(
         phrase=None if principal is None else principal.phrase,
         changed_at=kernel.changed_at,
         changes=kernel.changed,
+        facts=fact_values(kernel),
         timings=tuple(timings),
         problems=each_once(kernel.problems),
     )

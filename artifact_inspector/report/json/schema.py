@@ -23,6 +23,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.facts.lazy import lazy
 from artifact_inspector.report.json._document import SCHEMA_VERSION
 from artifact_inspector.report.json._encoding import (
     Key,
@@ -32,6 +33,7 @@ from artifact_inspector.report.json._encoding import (
     override_of,
     title_of,
 )
+from artifact_inspector.report.json._facts import FactsByKey, facts_schema
 
 DOCUMENTS: Mapping[str, str] = {
     "cache": "cache:CacheDocument",
@@ -135,6 +137,8 @@ def _schema(kind: Any, known: dict[type, Schema]) -> Schema:
 
 def _composite(kind: Any, known: dict[type, Schema]) -> Schema:
     origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated and FactsByKey in parts[1:]:
+        return facts_schema(lambda kind: _schema(kind, known))
     if origin is Annotated:
         words = next(found for found in parts[1:] if isinstance(found, Words))
         return {**_schema(parts[0], known), "examples": list(words.words)}
@@ -198,7 +202,7 @@ def _told(kind: type, key: Key) -> _Told:
     here: Any = kind
     description, optional = "", key.empty_is_null
     for name in key.path.split("."):
-        described, hint = _attributes(here)[name]
+        described, hint = _attribute(here, name)
         description = described or description
         members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else ()
         bare = [member for member in members if member is not type(None)]
@@ -217,22 +221,32 @@ def _is_optional(kind: Any) -> bool:
     return type(None) in get_args(kind) and get_origin(kind) in (Union, types.UnionType)
 
 
+def _attribute(kind: type, name: str) -> tuple[str, Any]:
+    """The docstring of a field or property of a type, and its type."""
+    owner = next(base for base in kind.__mro__ if name in vars(base) or name in _annotations(base))
+    member = vars(owner).get(name)
+    if isinstance(member, property | cached_property | lazy):
+        getter = (
+            member.fget
+            if isinstance(member, property)
+            else (member.func if isinstance(member, cached_property) else member.find)
+        )
+        return _first_paragraph(getter), get_type_hints(getter, include_extras=True).get("return", Any)
+    descriptions = (_described(base).get(name, "") for base in kind.__mro__)
+    return next(filter(None, descriptions), ""), _hints(kind)[name]
+
+
+def _annotations(kind: type) -> Mapping[str, Any]:
+    annotations: Mapping[str, Any] = vars(kind).get("__annotations__", {})
+    return annotations
+
+
 @cache
-def _attributes(kind: type) -> dict[str, tuple[str, Any]]:
-    """Field or property of a type → what its docstring says, and its type."""
-    found: dict[str, tuple[str, Any]] = {}
-    for base in reversed(kind.__mro__):
-        described = _described(base)
-        for name, hint in get_type_hints(base, include_extras=True).items():
-            found[name] = described.get(name, found.get(name, ("",))[0]), hint
-        for name, member in vars(base).items():
-            if isinstance(member, property | cached_property):
-                getter = member.fget if isinstance(member, property) else member.func
-                hint = get_type_hints(getter, include_extras=True).get("return", Any)
-                found[name] = _first_paragraph(getter), hint
-    return found
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
 
 
+@cache
 def _described(kind: type) -> dict[str, str]:
     """Field → the docstring under it."""
     if kind.__module__ in ("builtins", "typing"):

@@ -1,0 +1,127 @@
+"""Kernels whose facts are read from the index, or computed on all cores.
+
+The index keeps the facts of a kernel under a digest of this package and of all files of the kernel. Each fact
+is read on its own. One that is not there is computed from the files, and kept with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
+from artifact_inspector.facts.lazy import FactSource
+from artifact_inspector.facts.reading import TextCache, without_collection
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.files.digests import State, digest_of_package, state_of_files
+from artifact_inspector.files.index import Index
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.modules import Disassemble
+
+KERNELS_PER_WRITE = 64
+"""Kernels whose facts are written to the index together."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How kernels are read."""
+
+    disassemble: Disassemble | None = None
+    """Makes machine code a stage. Facts of it are not kept: no file holds their text."""
+    index: Callable[[], Index] | None = None
+    """Opens the index; None to do without one."""
+    cores: int | None = None
+    """Processes at most; by default as many as this one may run on."""
+    progress: Callable[[Artifact], None] | None = None
+    """Called with each kernel before it is read."""
+
+
+def read_kernels(
+    artifacts: Sequence[Artifact], view: View | None, options: ReadOptions | None = None
+) -> Iterator[KernelFacts]:
+    """The facts of some kernels, in their order, each as soon as it is available.
+
+    Args:
+        view: reads what is to be computed; everything by default.
+    """
+    options = options or ReadOptions()
+    view = view or read_everything
+    keeps = options.index is not None and options.disassemble is None
+    states = [state_of_files(artifact) if keeps else None for artifact in artifacts]
+    keys = [None if state is None else _key(state) for state in states]
+    stored: dict[bytes, bytes] = {}
+    if options.index is not None and keeps:
+        with options.index() as index:
+            stored = index.read(key for key in keys if key is not None)
+    texts = {place: stored[key] for place, key in enumerate(keys) if key is not None and key in stored}
+    missing = [place for place in range(len(artifacts)) if place not in texts]
+    fresh: dict[bytes, bytes] = {}
+    shared = TextCache()
+    for place, text in _in_order(artifacts, texts, missing, view, options):
+        is_viewed = place in missing and text  # by another process
+        kernel, source = _inspect(artifacts[place], text, None if is_viewed else view, options, shared)
+        key, state = keys[place], states[place]
+        if key is not None and state is not None and (source.is_changed or key not in stored):
+            # A program that writes to the cache meanwhile may have changed what was read.
+            if state.still_holds(artifacts[place]):
+                fresh[key] = source.text()
+            if len(fresh) >= KERNELS_PER_WRITE:
+                _write(fresh, options)
+        yield kernel
+    _write(fresh, options)
+
+
+def _inspect(
+    artifact: Artifact, text: bytes, view: View | None, options: ReadOptions, shared: TextCache
+) -> tuple[KernelFacts, FactSource]:
+    """A kernel and its source: the stored facts if they can be shown, else its files."""
+    source = FactSource(artifact, text, options.disassemble, shared)
+    kernel = KernelFacts.on_demand(source, artifact=artifact)
+    if view is None:
+        return kernel, source
+    try:
+        with without_collection():
+            view(kernel)
+            source.let_go()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        if not text:
+            raise
+        return _inspect(artifact, b"", view, options, shared)  # facts of their type that no kernel can have
+    return kernel, source
+
+
+def _in_order(
+    artifacts: Sequence[Artifact],
+    texts: dict[int, bytes],
+    missing: Sequence[int],
+    view: View,
+    options: ReadOptions,
+) -> Iterator[tuple[int, bytes]]:
+    """The stored facts of each kernel, empty where this process is to compute them."""
+    computed: Iterator[tuple[int, bytes]] = iter(())
+    if missing:
+        from artifact_inspector.facts.workers import find_facts  # which imports every parser
+
+        computed = find_facts(artifacts, missing, view, options.disassemble, options.cores)
+    for place, artifact in enumerate(artifacts):
+        if options.progress is not None:
+            options.progress(artifact)
+        while place not in texts:
+            at, text = next(computed)
+            texts[at] = text
+        yield place, texts.pop(place)
+
+
+def _write(fresh: dict[bytes, bytes], options: ReadOptions) -> None:
+    if fresh and options.index is not None:
+        with options.index() as index:
+            index.write(fresh)
+        fresh.clear()
+
+
+def _key(state: State) -> bytes:
+    """A digest of all that the facts of a kernel depend on."""
+    return blake2b(digest_of_package() + state.digest, digest_size=32).digest()

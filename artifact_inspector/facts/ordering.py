@@ -1,0 +1,159 @@
+"""The regions of one stage, in the order of their loads and computes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from artifact_inspector.analysis.access.accesses import MemoryAccess
+from artifact_inspector.analysis.access.bounds_checks import BoundsCheck
+from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.placement import Memory
+from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.regions import Region, find_regions
+from artifact_inspector.analysis.order.verdict import judge
+from artifact_inspector.formats import format_of
+from artifact_inspector.model import Function, Module, Stage
+
+_NOT_PLAIN = re.compile(r"[^\w$]")
+
+Located = TypeVar("Located", MemoryAccess, BoundsCheck)
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRegions:
+    """The regions of the program, from the first stage that has them."""
+
+    by_function: Mapping[str, tuple[ReferenceRegion, ...]]
+    is_source: bool
+    """True for the stage that they were read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedFunction:
+    """One function of a stage, with its regions where the stage has them."""
+
+    code: Code
+    name: str
+    """As the first stage has it, else its own."""
+    prefix: str
+    """Of the ids of its regions; empty where the stage has one function."""
+    regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedStage:
+    """A stage whose regions are located, with their verdicts."""
+
+    functions: tuple[OrderedFunction, ...]
+    facts: tuple[RegionFacts, ...]
+    memories: Mapping[str, Memory]
+    """Region id → what this stage and those before it hand on to the next."""
+    left_over: frozenset[str]
+    """Loops of the program for which the stage has no loop."""
+
+    def rounds_of(self, function: OrderedFunction) -> dict[int, int]:
+        """Instruction of a function → number of its round."""
+        return {
+            index: number
+            for region in function.regions
+            for index, number in self.memories[function.prefix + region.id].rounds.items()
+        }
+
+    def by_region(self, find: Callable[[Code, Region], Value]) -> dict[str, Value]:
+        """What a function returns for each region, by region id."""
+        return {
+            function.prefix + region.id: find(function.code, region)
+            for function in self.functions
+            for region in function.regions
+        }
+
+
+def find_reference_regions(
+    module: Module, codes: Sequence[Code], earlier: Sequence[ReferenceRegions]
+) -> ReferenceRegions:
+    """The regions of the program: those of an earlier stage, else those of this one."""
+    known = next((regions.by_function for regions in earlier if regions.by_function), {})
+    # A file that is cut off may lack the very loop that the kernel is about.
+    if known or format_of(module.stage).access is None or not module.is_whole:
+        return ReferenceRegions(known, is_source=False)
+    own = {
+        code.function.name: find_reference(code, pipelined=module.stage is not Stage.TTIR) for code in codes
+    }
+    return ReferenceRegions(own, is_source=True)
+
+
+def order_stage(
+    module: Module, codes: Sequence[Code], references: ReferenceRegions, earlier: Sequence[OrderedStage]
+) -> OrderedStage:
+    """Locate the regions of a stage, and find the verdict of each.
+
+    Args:
+        earlier: the stages before this one.
+    """
+    of_program = references.by_function
+    is_only = len(of_program or module.functions) == 1
+    memories_before: Mapping[str, Memory] = earlier[-1].memories if earlier else {}
+    memories = dict(memories_before)
+    functions: list[OrderedFunction] = []
+    facts_of_all: list[RegionFacts] = []
+    left_over: set[str] = set()
+    for code in codes:
+        original = _original_name(code.function, module, of_program)
+        # Machine code may hold functions that the program does not have (traps, divisions).
+        is_known = original or not of_program
+        prefix = "" if is_only and is_known else f"{original or code.function.name}/"
+        regions = find_regions(code, of_program.get(original, ()), exact=references.is_source)
+        for region in regions:
+            name = prefix + region.id
+            memory = memories_before.get(name)
+            if memory is None and region.reference is not None:
+                # Of a loop that was split: its parts have ids of their own.
+                memory = memories_before.get(prefix + region.reference.id)
+            facts, memories[name] = judge(code, region, memory, exact=references.is_source)
+            facts_of_all.append(_prefixed(facts, prefix))
+            if region.remains is not None:
+                left_over.add(name)
+        functions.append(OrderedFunction(code, original or code.function.name, prefix, regions))
+    return OrderedStage(tuple(functions), tuple(facts_of_all), memories, frozenset(left_over))
+
+
+def _original_name(
+    function: Function, module: Module, references: Mapping[str, tuple[ReferenceRegion, ...]]
+) -> str:
+    """The name of a function in the first stage, empty where it is not in that stage.
+
+    LLVM's NVPTX back end writes `_$_` for characters that PTX does not allow in a name.
+    """
+    if function.name in references:
+        return function.name
+    mangled = {_NOT_PLAIN.sub("_$_", name): name for name in references}
+    if function.name in mangled:
+        return mangled[function.name]
+    if len(references) == 1 and len(module.functions) == 1:
+        return next(iter(references))
+    return ""
+
+
+def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
+    if not prefix:
+        return facts
+    parent = None if facts.parent is None else prefix + facts.parent
+    return replace(facts, id=prefix + facts.id, parent=parent)
+
+
+def group_by_block(located: Iterable[Located]) -> dict[int, list[Located]]:
+    """Block → what it holds, in text order."""
+    by_block: dict[int, list[Located]] = {}
+    for one in located:
+        by_block.setdefault(one.block, []).append(one)
+    return by_block
+
+
+def located_in(region: Region, by_block: Mapping[int, list[Located]]) -> Iterator[Located]:
+    """What is directly in a region, in text order."""
+    return (one for block in sorted(region.blocks & by_block.keys()) for one in by_block[block])

@@ -1,0 +1,121 @@
+"""The facts of one region at one stage: what its instructions do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from artifact_inspector.analysis.access.accesses import Accesses, count_accesses
+from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.flow.trips import Trips
+from artifact_inspector.analysis.matrix.fragments import OperandReads
+from artifact_inspector.analysis.matrix.work import MatrixWork
+from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.overlap.issue import Issue
+from artifact_inspector.analysis.overlap.partitions import Slot
+from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.facts.lazy import (
+    Facts,
+    none,
+    of_group,
+)
+from artifact_inspector.facts.reading import Unavailable
+from artifact_inspector.model import Stage
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.stage_reading import StageReading
+
+Value = TypeVar("Value")
+
+
+def no_loads() -> InFlight:
+    """In place of loads in flight that are unavailable."""
+    return InFlight(None, None, None, None, (), (), ("it could not be found",))
+
+
+def no_accesses() -> Accesses:
+    """In place of accesses that are unavailable."""
+    return count_accesses(())
+
+
+class RegionWork(Facts):
+    """What the instructions of one region do, beside their order."""
+
+    if TYPE_CHECKING:  # internal, and so no fields
+        _stage: Stage
+        _region: str
+        """Id of the region."""
+        _regions: tuple[str, ...]
+        """Ids of all regions of the stage."""
+
+    @of_group(no_loads)
+    def in_flight(self) -> InFlight:
+        """Loads between their issue and the wait that completes them."""
+        return self._own(self._reading.in_flight)
+
+    @of_group(tuple)
+    def matrix(self) -> tuple[MatrixWork, ...]:
+        """Matrix instructions, or the dots of tensor-level IR."""
+        return self._own(self._reading.matrix)
+
+    @of_group(tuple)
+    def operand_reads(self) -> tuple[OperandReads, ...]:
+        """How operands of matrix instructions are read from shared memory; last stage, NVIDIA only."""
+        return self._own(self._reading.operand_reads)
+
+    @of_group(no_accesses)
+    def accesses(self) -> Accesses:
+        """Accesses to global memory."""
+        return self._own(self._reading.region_accesses)
+
+    @of_group(dict)
+    def checks(self) -> Mapping[Check, int]:
+        """Work that keeps accesses inside the tensors: compares that decide accesses, integer divisions."""
+        return self._own(self._reading.checks)
+
+    @of_group(tuple)
+    def conversions(self) -> tuple[Conversion, ...]:
+        """Layout conversions; TTGIR only."""
+        return self._own(self._reading.conversions)
+
+    @of_group(none)
+    def trips(self) -> Trips | None:
+        """Trips of a loop of tensor-level IR whose bounds are constants."""
+        return self._own(self._reading.trips)
+
+    @of_group(tuple)
+    def slots(self) -> tuple[Slot, ...]:
+        """Groups between the schedule hints of a loop; empty without hints."""
+        return self._own(self._reading.slots)
+
+    @of_group(none)
+    def issue(self) -> Issue | None:
+        """Issue cycles; SASS with its encoding only."""
+        return self._own(self._reading.issue)
+
+    @property
+    def _reading(self) -> StageReading:
+        return self.source_of("_reading").reading.at(self._stage)
+
+    def _own(self, by_region: Mapping[str, Value]) -> Value:
+        """The value of this region; unavailable where it was computed for other regions only."""
+        if self._region not in by_region:
+            raise Unavailable
+        return by_region[self._region]
+
+    @property
+    def name(self) -> str:
+        """Id of the region."""
+        return self._region
+
+    def siblings(self) -> Mapping[str, RegionWork]:
+        """All regions of the stage, by id."""
+        source = self.source_of("siblings")
+        return {
+            region: RegionWork.on_demand(source, _stage=self._stage, _region=region, _regions=self._regions)
+            for region in self._regions
+        }
+
+    def section(self, name: str) -> str:
+        """What the index calls a member."""
+        return f"{name}@{self._stage.value}.regions"

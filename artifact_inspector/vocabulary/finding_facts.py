@@ -1,0 +1,34 @@
+"""Facts about findings: which rules report something of a kernel."""
+
+from __future__ import annotations
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import Finding, find_findings
+from artifact_inspector.vocabulary.fact import Category, Direction, Subject, kernel_fact
+
+FROM_REGISTERS = frozenset({"AI007", "AI008"})
+"""Findings that need the registers: spills, and occupancy that they limit."""
+
+
+def findings_of(kernel: KernelFacts) -> tuple[Finding, ...]:
+    """The findings of a kernel, which several facts and documents show."""
+    return kernel.derive("findings", lambda: find_findings(kernel))
+
+
+@kernel_fact(
+    "findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings"
+)
+def findings(of: Subject) -> tuple[str, ...]:
+    """Codes of the findings, without those on registers."""
+    return tuple(sorted({finding.code for finding in findings_of(of.kernel)} - FROM_REGISTERS))
+
+
+@kernel_fact(
+    "findings.resources", "findings on registers", category=Category.FINDINGS,
+    direction=Direction.LESS_IS_BETTER, brief="findings on registers",
+)  # fmt: skip
+def findings_on_registers(of: Subject) -> tuple[str, ...] | None:
+    """Codes of the findings on registers; None where the registers are unknown."""
+    if of.kernel.resources.registers.value is None:
+        return None
+    return tuple(sorted({finding.code for finding in findings_of(of.kernel)} & FROM_REGISTERS))

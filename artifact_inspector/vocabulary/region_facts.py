@@ -1,0 +1,359 @@
+"""Facts of a region: its order at every stage, and its work in the last text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from artifact_inspector.analysis.matrix.work import MatrixWork
+from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.overlap.waits import depths_for_loads
+from artifact_inspector.analysis.resources.intensity import Intensity
+from artifact_inspector.facts.kernel import StageFacts, WaitFacts
+from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model.region import RegionKind
+from artifact_inspector.model.verdict import Verdict
+from artifact_inspector.vocabulary.fact import (
+    Absent,
+    Category,
+    Column,
+    Direction,
+    RegionSubject,
+    Unit,
+    region_at_stage_fact,
+    region_fact,
+)
+from artifact_inspector.vocabulary.file_facts import matrix_unit_lost
+from artifact_inspector.vocabulary.kernel_facts import threads_of
+
+
+@region_at_stage_fact("verdict.{step}", "verdict at {step}", category=Category.VERDICT, brief="order")
+def verdict(of: RegionSubject) -> str | None:
+    """The verdict with its distance and groups; None where it is unknown."""
+    return None if of.region.verdict is Verdict.UNKNOWN else of.region.layout
+
+
+# -- figures of records ----------------------------------------------------------------
+
+
+@region_fact(
+    "matrix", "matrix instructions", Unit.IN_CODE, category=Category.MMA, is_row=False, record="matrix"
+)
+def matrix_instructions(of: RegionSubject) -> int:
+    """Matrix instructions."""
+    return of.region.matrix
+
+
+@region_fact("fused", "multiply-adds", Unit.IN_CODE, category=Category.MMA, is_row=False, record="fused")
+def multiply_adds(of: RegionSubject) -> int:
+    """Fused multiply-adds."""
+    return of.region.fused
+
+
+@region_fact(
+    "waits_for_loads", "waits for loads", category=Category.WAITS, is_row=False, record="waits_for_loads"
+)
+def waits_for_loads(of: RegionSubject) -> int:
+    """Waits for loads."""
+    return len(_wait_depths(of))
+
+
+@region_fact(
+    "least_wait_depth", "what the strictest wait leaves", Unit.IN_FLIGHT, category=Category.WAITS,
+    direction=Direction.MORE_IS_BETTER, is_row=False, record="least_wait_depth",
+)  # fmt: skip
+def least_wait_depth(of: RegionSubject) -> int | None:
+    """Loads that the strictest wait leaves in flight."""
+    return min(_wait_depths(of), default=None)
+
+
+def _wait_depths(of: RegionSubject) -> tuple[int, ...]:
+    return depths_for_loads(of.stage.waits_in(of.region.id))
+
+
+@region_fact(
+    "max_loads_in_flight", "loads in flight", Unit.AT_MOST, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER, is_row=False, record="max_loads_in_flight",
+)  # fmt: skip
+def max_loads(of: RegionSubject) -> int | None:
+    """Loads in flight, at most."""
+    return None if of.work is None else of.work.in_flight.max_loads
+
+
+@region_fact(
+    "max_bytes_in_flight", "bytes in flight", Unit.BYTES_PER_THREAD, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER, is_row=False, record="max_bytes_in_flight",
+)  # fmt: skip
+def max_bytes(of: RegionSubject) -> int | float | None:
+    """Bytes in flight for each thread, at most."""
+    return None if of.work is None else of.work.in_flight.max_bytes_per_thread
+
+
+@region_fact(
+    "compute_covered", "compute behind loads", Unit.SHARE, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER, is_row=False, record="compute_covered",
+)  # fmt: skip
+def overlap_share(of: RegionSubject) -> float | None:
+    """Share of compute that is issued while a load is in flight."""
+    return None if of.work is None else of.work.in_flight.compute_covered
+
+
+@region_fact(
+    "signature", "events", Unit.LETTERS, category=Category.INSTRUCTIONS, is_row=False, record="signature"
+)
+def signature(of: RegionSubject) -> str:
+    """Events in text order, as letters with their number."""
+    return of.region.signature
+
+
+# -- waits and matrix work -------------------------------------------------------------
+
+
+@region_fact("waits", "waits for loads", category=Category.WAITS)
+def waits(of: RegionSubject) -> tuple[str, ...] | Absent:
+    """Each kind of wait for loads, with what it leaves in flight."""
+    if of.work is None:
+        return Absent.ABSENT
+    of_region = of.stage.waits_in(of.region.id)
+    for_loads = [wait for wait in of_region if wait.is_for_loads]
+    if for_loads:
+        return tuple(_wait_words(for_loads))
+    waits_by_use = of.work.in_flight.max_loads and not of_region
+    return ("first use of the register",) if waits_by_use else Absent.ABSENT
+
+
+def _wait_words(waits: Sequence[WaitFacts]) -> Iterator[str]:
+    """`cp.async.wait_group 4`, `s_waitcnt vmcnt 14…0 ×16`, each kind of wait once."""
+    for op in dict.fromkeys(wait.op for wait in waits):
+        same = [wait.depth for wait in waits if wait.op == op]
+        depths = sorted({depth for depth in same if depth is not None}, reverse=True)
+        words = f"{depths[0]}…{depths[-1]}" if len(depths) > 2 else " and ".join(map(str, depths))
+        yield f"{op} {words}".rstrip() + (f" ×{len(same)}" if len(same) > 1 else "")
+
+
+@region_fact(
+    "mma", "matrix instructions", Unit.PER_ITERATION_AND_ISSUERS, category=Category.MMA, brief="MMA",
+    costs=matrix_unit_lost,
+)  # fmt: skip
+def matrix(of: RegionSubject) -> tuple[str, ...] | Absent:
+    """Matrix instructions of one iteration of the source, by kind."""
+    counts: Counter[str] = Counter()
+    for work in _matrix_work(of):
+        op = work.matrix
+        plural = "s" if work.issuers != 1 else ""
+        by = "" if op is None or work.issuers is None else f" by {work.issuers} {op.issuer}{plural}"
+        counts[work.op if op is None else f"{op.op} {op.shape} ({op.types}){by}"] += work.count
+    words = tuple(f"{_per_iteration(of, count):g} × {op}" for op, count in counts.items())
+    return words or Absent.ABSENT
+
+
+@region_fact(
+    "mma.count", "matrix instructions", Unit.PER_ITERATION, category=Category.MMA, is_row=False,
+    column=Column("mma", "MMA", "matrix instructions per iteration", 5),
+)  # fmt: skip
+def matrix_count(of: RegionSubject) -> int | float | Absent:
+    """Matrix instructions of one iteration of the source."""
+    if of.work is None or _is_peeled(of):
+        return Absent.ABSENT
+    return _per_iteration(of, of.region.matrix)
+
+
+@region_fact("mma.flop", "FLOP", Unit.PER_BLOCK_AND_ITERATION, category=Category.MMA)
+def flop(of: RegionSubject) -> int | float | Absent | None:
+    """FLOP of the matrix instructions of one iteration."""
+    flops = [work.flop for work in _matrix_work(of)]
+    if not flops:
+        return Absent.ABSENT
+    return None if None in flops else _per_iteration(of, sum(flop or 0 for flop in flops))
+
+
+def _matrix_work(of: RegionSubject) -> tuple[MatrixWork, ...]:
+    if of.work is None or of.region.is_left_over or _is_peeled(of):
+        return ()
+    return of.work.matrix
+
+
+def _is_peeled(of: RegionSubject) -> bool:
+    """True for straight-line code whose matrix work is that of a loop, peeled off by the compiler."""
+    first = of.kernel.stages.get(Stage.TTIR)
+    if of.region.kind is RegionKind.LOOP or first is None:
+        return False
+    own = first.work.get(of.region.id)
+    return (own is None or not own.matrix) and first.has_matrix
+
+
+def _per_iteration(of: RegionSubject, count: int | float) -> int | float:
+    """Of one iteration of the source, for a loop whose body the compiler copied."""
+    value = Fraction(count) / of.region.unrolled_by
+    return int(value) if value.denominator == 1 else float(value)
+
+
+# -- what a pass loads -----------------------------------------------------------------
+
+
+@region_fact("trips", "passes", Unit.PASSES, category=Category.INSTRUCTIONS)
+def trips(of: RegionSubject) -> int | Absent | None:
+    """Passes of a loop with constant bounds, by the first stage that has it.
+
+    What is left of a loop that was unrolled runs less often.
+    """
+    if of.work is None:
+        return Absent.ABSENT
+    for stage in (Stage.TTIR, Stage.TTGIR):
+        facts = of.kernel.stages.get(stage)
+        work = None if facts is None else facts.work.get(of.region.id)
+        if work is not None:
+            return Absent.ABSENT if work.trips is None else work.trips.passes
+    return Absent.ABSENT
+
+
+@region_fact(
+    "loads.iteration", "loads of the program", Unit.BYTES_PER_BLOCK_AND_ITERATION, category=Category.LOADS,
+    direction=Direction.LESS_IS_BETTER,
+)  # fmt: skip
+def loaded_bytes(of: RegionSubject) -> int | float | Absent | None:
+    """Bytes that one iteration loads."""
+    intensity = _intensity(of)
+    return Absent.ABSENT if intensity is None else intensity.loaded
+
+
+@region_fact(
+    "intensity", "arithmetic intensity", Unit.FLOP_PER_BYTE, category=Category.LOADS,
+    direction=Direction.MORE_IS_BETTER,
+    reading="FLOP of the dots for each byte that a pass loads, wherever that comes from",
+    column=Column("intensity", "F/B", "FLOP of the dots per byte that the loop loads", 9),
+    record="flop_per_byte",
+)  # fmt: skip
+def intensity(of: RegionSubject) -> float | Absent:
+    """FLOP of the dots for each byte that a pass loads."""
+    found = _intensity(of)
+    return Absent.ABSENT if found is None else round(found.flop_per_byte, 1)
+
+
+def _intensity(of: RegionSubject) -> Intensity | None:
+    return None if of.work is None else of.kernel.intensity(of.region.id)
+
+
+@region_fact(
+    "mma.fused", "multiply-adds in place of MMAs", Unit.IN_CODE, category=Category.MMA,
+    direction=Direction.LESS_IS_BETTER, brief="FMA", costs=matrix_unit_lost,
+)  # fmt: skip
+def fused(of: RegionSubject) -> int | Absent:
+    """Multiply-adds of a region whose dots no matrix instruction does."""
+    if of.work is None or not of.region.fused or _matrix_work(of):
+        return Absent.ABSENT
+    has_dot = any(_has_dot(stage, of.region.id) for stage in of.kernel.stages.values())
+    return of.region.fused if has_dot else Absent.ABSENT
+
+
+def _has_dot(stage: StageFacts, region: str) -> bool:
+    work = stage.work.get(region)
+    return stage.stage.order <= Stage.TTGIR.order and work is not None and bool(work.matrix)
+
+
+# -- loads in flight -------------------------------------------------------------------
+
+
+@region_fact(
+    "in_flight.loads", "loads in flight, at most", category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER,
+)  # fmt: skip
+def loads_in_flight(of: RegionSubject) -> int | Absent | None:
+    """Loads in flight, at most."""
+    in_flight = _in_flight(of)
+    return Absent.ABSENT if in_flight is None else in_flight.max_loads
+
+
+@region_fact(
+    "in_flight.bytes", "bytes in flight, at most", Unit.BYTES_PER_BLOCK, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER, column=Column("flight", "flight", "B in flight per CTA, at most", 6),
+    brief="in flight",
+)  # fmt: skip
+def bytes_in_flight(of: RegionSubject) -> int | float | Absent | None:
+    """Bytes in flight for a block, at most."""
+    in_flight, threads = _in_flight(of), threads_of(of.kernel)
+    if in_flight is None:
+        return Absent.ABSENT
+    per_thread = in_flight.max_bytes_per_thread
+    return None if per_thread is None or threads is None else per_thread * threads
+
+
+def _in_flight(of: RegionSubject) -> InFlight | None:
+    in_flight = None if of.work is None else of.work.in_flight
+    return None if in_flight is None or in_flight.max_loads == 0 else in_flight
+
+
+@region_fact(
+    "in_flight.covered", "compute behind loads in flight", Unit.PERCENT, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER,
+)  # fmt: skip
+def overlap_percentage(of: RegionSubject) -> int | Absent:
+    """Overlap: share of compute that is issued while a load is in flight."""
+    share = None if of.work is None else of.work.in_flight.compute_covered
+    is_loop = of.region.kind is RegionKind.LOOP
+    return round(100 * share) if share is not None and is_loop else Absent.ABSENT
+
+
+@region_fact("copies", "copies to shared memory", Unit.PER_ITERATION, category=Category.LOADS)
+def copies(of: RegionSubject) -> int | float | Absent:
+    """Asynchronous copies to shared memory of one iteration."""
+    if of.region.kind is not RegionKind.LOOP:
+        return Absent.ABSENT
+    return _per_iteration(of, of.region.count(EventKind.ASYNC_COPY)) or Absent.ABSENT
+
+
+# -- its pipeline ----------------------------------------------------------------------
+
+
+def _pipeline(of: RegionSubject) -> Pipeline | None:
+    """How the loop is pipelined; None where it is not."""
+    pipeline = of.kernel.pipelines.get(of.region.id)
+    return None if pipeline is None or pipeline.kind is None else pipeline
+
+
+@region_fact("pipeline.kind", "pipelined by", category=Category.WAITS)
+def pipeline_kind(of: RegionSubject) -> str | Absent:
+    """What the pipeline is made of."""
+    pipeline = _pipeline(of)
+    return Absent.ABSENT if pipeline is None or pipeline.kind is None else pipeline.kind
+
+
+@region_fact("pipeline.buffers", "buffers", category=Category.WAITS, direction=Direction.MORE_IS_BETTER)
+def pipeline_buffers(of: RegionSubject) -> int | Absent:
+    """Tiles that the buffers hold."""
+    pipeline = _pipeline(of)
+    return Absent.ABSENT if pipeline is None or pipeline.buffers is None else pipeline.buffers
+
+
+@region_fact("pipeline.commits", "groups committed", Unit.PER_ITERATION, category=Category.WAITS)
+def pipeline_commits(of: RegionSubject) -> int | float | Absent:
+    """Groups of copies that one iteration commits."""
+    pipeline = _pipeline(of)
+    commits = None if pipeline is None else pipeline.commits_per_iteration
+    return Absent.ABSENT if commits is None else commits
+
+
+@region_fact(
+    "pipeline.depth", "wait depth", Unit.LEFT_IN_FLIGHT, category=Category.WAITS,
+    direction=Direction.MORE_IS_BETTER,
+    column=Column("wait", "wait", "what the strictest wait for loads leaves in flight", 3),
+    brief="wait depth",
+)  # fmt: skip
+def pipeline_depth(of: RegionSubject) -> int | Absent:
+    """Loads or groups that the strictest wait for loads leaves in flight."""
+    pipeline = _pipeline(of)
+    return Absent.ABSENT if pipeline is None or pipeline.wait_depth is None else pipeline.wait_depth
+
+
+@region_fact(
+    "pipeline.iterations", "iterations in flight", Unit.BEHIND_THE_WAIT, category=Category.WAITS,
+    direction=Direction.MORE_IS_BETTER,
+    column=Column("iterations", "iters", "iterations in flight behind it", 4), brief="iters",
+)  # fmt: skip
+def pipeline_iterations(of: RegionSubject) -> int | float | Absent:
+    """Iterations that are in flight after the wait."""
+    pipeline = _pipeline(of)
+    iterations = None if pipeline is None else pipeline.iterations_in_flight
+    return Absent.ABSENT if iterations is None else iterations
