@@ -128,7 +128,8 @@ def diff(
             else:
                 differ = _compare(
                     sides, across or [], kernel_selectors, fail_on or [], format, nvdisasm,
-                    changes=changes, sass=sass, passes=passes, html=html, svg=None if svg is None else (svg, output),
+                    changes=changes, sass=sass, passes=passes, html=html,
+                    svg=None if svg is None else (svg, output),
                 )  # fmt: skip
         if differ:
             raise typer.Exit(FOUND)
