@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -18,6 +18,7 @@ from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import Pieces, cut, phrase_text
 from artifact_inspector.report.why import causes_block
 from artifact_inspector.report.words import describe_verdict
+from artifact_inspector.vocabulary.fact import Column
 from artifact_inspector.vocabulary.names import STEPS
 
 LEAST_LABEL = 16
@@ -40,17 +41,12 @@ class MatrixReport:
         fits = width <= options.max_width and _widest(console, options, grid) <= options.max_width
         yield grid if fits else _cards(grid)
         yield ""
-        configurations: RenderableType
-        constant, configurations = _configurations(self.matrix, None)
-        too_much = Measurement.get(console, options.update(width=UNBOUNDED), configurations).maximum
-        too_much -= options.max_width
-        if too_much > 0:
-            longest = max(len(form.label) for form in self.matrix.forms)
-            constant, shorter = _configurations(self.matrix, longest - too_much)
-            configurations = shorter if longest - too_much >= LEAST_LABEL else _cards(configurations)
+        constant, configurations, hidden = _fitting_configurations(self.matrix, console, options)
         if constant:
             yield Text(constant, "dim")
         yield configurations
+        if hidden:
+            yield Text(f"Hidden at this width: {', '.join(hidden)}. --json has every column.", "dim")
         yield ""
         if count > 1:
             yield causes_block(self.matrix.causes)
@@ -112,15 +108,36 @@ def _configured(form: Form) -> tuple[str, ...]:
     return (form.summary.triton or "?", form.label or "?")
 
 
-def _configurations(matrix: Matrix, most: int | None) -> tuple[str, Table]:
+def _fitting_configurations(
+    matrix: Matrix, console: Console, options: ConsoleOptions
+) -> tuple[str, RenderableType, tuple[str, ...]]:
+    """The shared values, the table of variants cut to the width, and the headings that it hides."""
+    figures = _figures(matrix)
+    longest = max(len(form.label) for form in matrix.forms)
+    for shown in range(len(figures), -1, -1):
+        constant, table = _configurations(matrix, None, figures[:shown])
+        excess = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum - options.max_width
+        if excess > 0 and longest - excess >= LEAST_LABEL:
+            constant, table = _configurations(matrix, longest - excess, figures[:shown])
+            excess = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum
+            excess -= options.max_width
+        if excess <= 0:
+            return constant, table, tuple(column.heading for column in figures[shown:])
+    constant, table = _configurations(matrix, None, figures)
+    return constant, _cards(table), ()
+
+
+def _figures(matrix: Matrix) -> list[Column]:
+    """The columns of the vocabulary that some variant has."""
+    return [column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)]
+
+
+def _configurations(matrix: Matrix, most: int | None, figures: Sequence[Column]) -> tuple[str, Table]:
     """The values that all variants share, and a row for each variant.
 
     Args:
         most: characters of a label.
     """
-    figures = [
-        column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)
-    ]
     headings = ["Triton", "variant", "target", *matrix.options]
     rows = [
         [*_configured(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms

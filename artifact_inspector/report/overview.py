@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,9 +15,11 @@ from rich.text import Text
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Severity, find_findings
 from artifact_inspector.report.layout import Pieces
-from artifact_inspector.report.rows import shorten
+from artifact_inspector.report.rows import MOST_NAME, shorten
 from artifact_inspector.report.words import plural
 
+UNBOUNDED = 10**4
+"""A width at which no table is cut."""
 MOST_WORDS = 3
 """Words in a cell; further ones are counted."""
 
@@ -36,7 +39,7 @@ class Overview:
         for kernel in self.kernels:
             groups.setdefault(kernel.artifact.display_name, []).append(kernel)
         shown = list(groups.items())[: self.most]
-        yield Padding(_groups(shown), (1, 0, 0, 0))
+        yield Padding(_fitting_groups(shown, console, options), (1, 0, 0, 0))
         forms = sum(len(found) for _, found in list(groups.items())[self.most :])
         if forms:
             names = len(groups) - len(shown)
@@ -76,24 +79,42 @@ def _kind(finding: Finding) -> tuple[Severity, str, str]:
     return finding.severity, finding.code, finding.name
 
 
-def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]]) -> Table:
+_LAYOUTS = (
+    *((words, MOST_NAME) for words in range(MOST_WORDS, 0, -1)),
+    *((1, width) for width in (30, 24, 16, 10)),
+)
+"""Words per cell and characters of a name, the most complete table first."""
+
+
+def _fitting_groups(
+    groups: Sequence[tuple[str, Sequence[KernelFacts]]], console: Console, options: ConsoleOptions
+) -> Table:
+    """The table with as many words per cell as fit, and with shorter names if not even one fits."""
+    for words, name in _LAYOUTS:
+        table = _groups(groups, words, name)
+        if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
+            break
+    return table
+
+
+def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], words: int, name_width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("kernel", no_wrap=True)
     table.add_column("variants", justify="right", no_wrap=True)
-    table.add_column("targets", overflow="fold")
-    table.add_column("verdicts", overflow="fold")
+    table.add_column("targets", no_wrap=True)
+    table.add_column("verdicts", no_wrap=True)
     table.add_column("spilled", justify="right", no_wrap=True)
-    table.add_column("findings AI…", overflow="fold", style="dim")
+    table.add_column("findings", no_wrap=True, style="dim")
     for name, kernels in groups:
         spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
-        codes = {found.code.removeprefix("AI") for kernel in kernels for found in find_findings(kernel)}
+        codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))
         table.add_row(
-            shorten(name),
+            shorten(name, name_width),
             str(len(kernels)),
-            _few(str(x.artifact.target or "unknown") for x in kernels),
-            _few(x.verdict or "none" for x in kernels),
+            _few((str(x.artifact.target or "unknown") for x in kernels), words),
+            _few((x.verdict or "none" for x in kernels), words),
             f"{max(spills)} B" if any(spills) else "",
-            " ".join(sorted(codes)),
+            _few(sorted(codes), words),
         )
     return table
 
@@ -102,7 +123,7 @@ def _counted(words: Iterable[str]) -> list[str]:
     return [f"{word} {count}" for word, count in Counter(words).most_common()]
 
 
-def _few(words: Iterable[str]) -> str:
+def _few(words: Iterable[str], most: int) -> str:
     found = [word for word, _ in Counter(words).most_common()]
-    more = f" +{len(found) - MOST_WORDS}" if len(found) > MOST_WORDS else ""
-    return ", ".join(found[:MOST_WORDS]) + more
+    more = f" +{len(found) - most}" if len(found) > most else ""
+    return ", ".join(found[:most]) + more

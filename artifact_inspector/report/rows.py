@@ -62,7 +62,7 @@ class Row:
         elif last is None:
             state = "no readable stage"
         else:
-            state = f"partial, ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
+            state = f"ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
         return Row(
             name=artifact.display_name,
             form="",
