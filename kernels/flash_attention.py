@@ -1,6 +1,6 @@
 """Attention that never writes the score matrix (forward pass, no mask).
 
-Each program holds 64 queries and walks over the keys in blocks of 32. One turn of the loop has two
+Each program holds 64 queries and walks over the keys in blocks of 32. One iteration has two
 rounds: load K and multiply, then load V and multiply.
 """
 

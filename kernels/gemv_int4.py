@@ -113,7 +113,7 @@ def workload(device: str = "cuda", k: int = 16384, n: int = 32768, group_size: i
     import torch
 
     a = torch.randn((1, k), device=device, dtype=torch.float16)
-    # random words are random weights: there is nothing else in them
+    # random words are random weights
     words = torch.randint(-(2**31), 2**31 - 1, (k // PER_WORD, n), device=device, dtype=torch.int32)
     scales = torch.rand((k // group_size, n), device=device, dtype=torch.float16) * 0.1
     zeros = torch.randint(0, 16, (k // group_size, n), device=device).to(torch.float16)

@@ -1,7 +1,7 @@
 """The split matrix-vector product of `gemv_splitk` in the other source order: both loads, then both computes.
 
-The two kernels do the same work on the same blocks. Held against each other, they show what the order
-in the source becomes, and what it costs where it survives.
+The two kernels do the same work on the same blocks. Comparing them shows whether the source order
+survives in the machine code, and what it costs.
 """
 
 from typing import TYPE_CHECKING

@@ -73,7 +73,7 @@ def grouped_gemm(
     Args:
         a: (rows, K), float16, contiguous, sorted by group.
         b: (groups, K, N), float16, contiguous.
-        starts: (groups + 1,), int32: where each group starts, and behind the last the number of rows.
+        starts: (groups + 1,), int32: where each group starts, and after the last the number of rows.
         out: where the result goes, else a new tensor.
         config: blocks, warps and stages other than those of `REFERENCE`.
 

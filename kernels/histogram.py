@@ -31,7 +31,7 @@ def histogram(x: "torch.Tensor", out: "torch.Tensor | None" = None, **config: in
     Args:
         x: (length,), uint8, contiguous.
         out: (256,), int32, to add to; zeros without it.
-        config: blocks, turns and warps other than those of `REFERENCE`.
+        config: blocks, iterations and warps other than those of `REFERENCE`.
 
     Returns:
         (256,), int32.

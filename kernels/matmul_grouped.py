@@ -1,7 +1,7 @@
 """The block matmul of Triton's tutorial: `c = a @ b`.
 
-A 1-D grid whose programs walk over the output in groups of rows, so that neighbours share what they
-load in L2. Rows and columns past the end wrap around (`% M`, `% N`), so only K needs a mask.
+A 1-D grid whose programs walk over the output in groups of rows, so that neighbours share their
+loads in L2. Rows and columns past the end wrap around (`% M`, `% N`), so only K needs a mask.
 """
 
 from functools import cache

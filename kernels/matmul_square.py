@@ -1,6 +1,6 @@
 """The smallest block matmul: square tiles of 32 and a loop over K, in float32.
 
-The version going round in tutorials moves along K by `k * stride` alone, with no `tl.arange` in that
+A version found in tutorials moves along K by `k * stride` only, with no `tl.arange` in that
 dimension: its blocks are 32×1 and 1×32, which `tl.dot` refuses, so it does not compile. Here each
 block spans `tl.arange(0, BLOCK_SIZE)` along K too, and the loop steps by whole blocks.
 """

@@ -1,8 +1,8 @@
-"""A block matmul whose loop asks for warp specialisation: `c = a @ b.T`.
+"""A block matmul whose loop requests warp specialisation: `c = a @ b.T`.
 
-Where the Triton and the target have it (NVIDIA from sm_90 on), some warps do nothing but load and others
-nothing but multiply, and hand the blocks over through barriers in shared memory. Elsewhere the request
-is passed over and the loop is pipelined as any other.
+Where Triton and the target support it (NVIDIA from sm_90 on), some warps only load and others only
+multiply. They synchronise through barriers in shared memory. Elsewhere the request is ignored and the
+loop is pipelined as any other.
 """
 
 from typing import TYPE_CHECKING

@@ -83,7 +83,7 @@ def limit_compile(readable: Iterable[str | Path], writable: Iterable[str | Path]
         resource.setrlimit(kind, (bound, bound))
     tools = [os.environ.get(f"TRITON_{name}_PATH", "") for name in _TOOLS]
     linker = os.environ.get(PYTHON_OF_LINKER, "").split(os.pathsep)
-    chosen = [*(Path(tool).parent for tool in tools if tool), *linker]
+    chosen: list[str | Path] = [*(Path(tool).parent for tool in tools if tool), *linker]
     paths: list[str | Path] = [*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *chosen, *readable]
     _restrict_files([path for path in paths if path], writable)
 

@@ -69,11 +69,12 @@ def describe_device() -> Device:
         import triton
     except ImportError as error:
         raise DeviceError(
-            f"Nothing can be launched here: {error}.", "Install torch and Triton for the GPU of this machine."
+            f"Kernels cannot be launched here: {error}.",
+            "Install torch and Triton for the GPU of this machine.",
         ) from None
     if not torch.cuda.is_available():
         build = "" if torch.version.cuda or torch.version.hip else " (a build for CPUs)"
-        raise DeviceError(f"There is no GPU here that torch {torch.__version__}{build} can use.", remedy)
+        raise DeviceError(f"No GPU that torch {torch.__version__}{build} can use was found.", remedy)
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     if torch.version.hip:
         arch = f"hip:{properties.gcnArchName}"

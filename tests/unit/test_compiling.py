@@ -298,10 +298,10 @@ NO_KERNELS = [
     ("some_kernels.py:NOT_A_KERNEL", "is a int, not a Triton kernel", "It has scale, wrong."),
     ("some_kernels.py", "names no kernel", "It has scale, wrong."),
     ("no_such.py:scale", "There is no file", "FILE.py:KERNEL"),
-    ("broken.py:scale", "does not import: SyntaxError", "See the whole error"),
+    ("broken.py:scale", "does not import: SyntaxError", "See the full error"),
     ("needs.py:scale", "does not import: No module named 'no_such_library'", "Install no_such_library"),
     ("asks.py:scale", "does not import: RuntimeError: 0 active drivers", "inspect-kernel capture"),
-    ("exits.py:scale", "does not import: SystemExit: 3", "See the whole error"),
+    ("exits.py:scale", "does not import: SystemExit: 3", "See the full error"),
     ("dies.py:scale", "ended the process that imported it", "Check that"),
     ("leaves.py:scale", "ended the process that imported it (exit status 0)", "Check that"),
 ]

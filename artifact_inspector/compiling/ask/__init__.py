@@ -1,1 +1,1 @@
-"""The process that asks: what is wanted, who compiles it, and what became of it."""
+"""Runs in the calling process: requests, results, and the processes that compile them."""

@@ -198,7 +198,7 @@ def _run_import(where: str, load: Callable[[], T]) -> T:
             f"Install {top} beside Triton: {sys.executable} -m pip install …",
         ) from error
     except (Exception, SystemExit) as error:
-        remedy = f"See the whole error with: python {'' if where.endswith('.py') else '-m '}{where}"
+        remedy = f"See the full error with: python {'' if where.endswith('.py') else '-m '}{where}"
         if any(word in str(error) for word in ("active driver", "CUDA", "NVIDIA driver")):
             remedy = (
                 "It needs a GPU at import: move that code below `if __name__ == '__main__':`, or run the "
